@@ -101,14 +101,6 @@ def test_nothing_is_written_through_a_link(
     assert not (run / "nowhere").exists()
 
 
-def test_certificates_are_not_awaited(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("VERL_TUI_HTTP_CA_FILE", str(run / "pipe"))
-    assert main(["check", "https://127.0.0.1:1/metrics"]) == 3
-    assert "holds no certificates that can be read" in capsys.readouterr().err
-
-
 def test_a_configuration_comes_through_a_pipe() -> None:
     words = [sys.executable, "-c", "print('refresh = 7.0')"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:

@@ -85,7 +85,7 @@ def test_every_topic_fits_the_terminal(
         ("rules", [rule.id for rule in load_guide().rules]),
         ("metrics", [*INDICATORS, "actor/ppo_kl"]),
         ("states", ["stalled", "crashed"]),
-        ("configuration", ["#refresh = 0.5", "#scrape_engines = false"]),
+        ("configuration", ["#refresh = 0.5"]),
         ("commands", ["exit code", "last_record_age_s", "VERL_TUI_RUN"]),
     ],
 )

@@ -214,6 +214,12 @@ FRAMEWORKS = {
         "val/ratio val/ratio_var val/num_eos_tokens lr episode epoch",
         "reward policy_kl policy_loss value_loss entropy clip_fraction",
     ),
+    "TRL's first PPO": (
+        "objective/kl objective/kl_coef objective/entropy ppo/mean_non_score_reward ppo/mean_scores ppo/std_scores "
+        "tokens/queries_len_mean tokens/responses_len_mean ppo/loss/policy ppo/loss/value ppo/loss/total "
+        "ppo/policy/entropy ppo/policy/approxkl ppo/policy/policykl ppo/policy/clipfrac env/reward_mean",
+        "reward policy_kl policy_loss value_loss entropy clip_fraction response_length",
+    ),
     "OpenRLHF console": (
         "reward response_length kl policy_loss actor_lr",
         "reward response_length reference_kl",

@@ -97,7 +97,8 @@ def test_every_screen_is_in_the_table_of_keys_as_it_describes_itself(screen):
     modules = vars(screens).values()
     module = next(one for one in modules if getattr(one, "SCREEN", None) is screen)
     words = " ".join(module.__doc__.split()).removesuffix(".")
-    row = f"| `{screen.key}` | {words[0].lower()}{words[1:]} |"
+    keys = " ".join(f"`{key}`" for key in screen.key.split(","))
+    row = f"| {keys} | {words[0].lower()}{words[1:]} |"
     assert row in SCREENS_AND_KEYS.splitlines()
 
 

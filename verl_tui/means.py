@@ -45,3 +45,9 @@ _Size = TypeVar("_Size", int, float)
 def clamp(value: _Size, low: _Size, high: _Size) -> _Size:
     """Return a number, or the bound that it lies beyond; the upper one where the two cross."""
     return min(max(value, low), high)
+
+
+def page_rows(screens: float, height: int) -> int:
+    """Return by how many rows a list moves for so many screens; one row stays in sight."""
+    rows = max(1, int(abs(screens) * (height - 1)))
+    return rows if screens > 0 else -rows

@@ -290,16 +290,11 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     from verl_tui.sources.feed import Feed
 
     monitor = Monitor(config)
-    feed = Feed(specs, scrape_engines=config.scrape_engines, workers=config.workers)
+    feed = Feed(specs, workers=config.workers)
     feed.settle()
     found = feed.scan()
     monitor.apply(found, now)
-    for read in (
-        feed.read,
-        feed.finish,
-        partial(feed.ask_engines, now),
-        partial(feed.update_writers, now),
-    ):
+    for read in (feed.read, feed.finish, partial(feed.update_writers, now)):
         for batch in read():
             monitor.apply(batch, now)
     monitor.apply(replace(found, read=True), now)

@@ -153,7 +153,6 @@ def _feed(
     return Feed(
         specs,
         poll_interval=config.poll_interval,
-        scrape_engines=config.scrape_engines,
         workers=config.workers,
         shown=shown,
     )

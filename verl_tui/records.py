@@ -318,8 +318,6 @@ class SourceStatus(NamedTuple):
     """
     program: str | None = None
     """The program that wrote it, if several use the format and it shows: `TRL console`."""
-    engines: tuple[str, ...] = ()
-    """Addresses of the engines that it names."""
     origin: str = ""
     """Made of where a log lies and of its first line, which stay while it grows; empty for what is
     no log.

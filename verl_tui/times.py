@@ -21,6 +21,8 @@ program.
 """
 _YEAR = 365.25
 """Days."""
+_WEEK, _HALF_A_YEAR = 6 * 86_400.0, 180 * 86_400.0
+"""Seconds within which a day is named by its weekday, or needs no year."""
 EARLIEST, LATEST = -6e10, 1e11
 """Seconds since the epoch, in the years 68 and 5138, beyond which a time is invalid: calendars end
 with the year 9999, and milliseconds are larger.
@@ -121,6 +123,24 @@ def duration(seconds: float | None) -> str:
     if hours < 48:
         return f"{hours}h {minutes % 60:02d}m"
     return f"{hours // 24}d {hours % 24}h"
+
+
+def clock_time(moment: float, now: float) -> str:
+    """Return the local time of a moment, with as much of the date as is needed: `14:32`, `Thu
+    14:32` of the days to come, `03 Dec 14:32`, `2024-12-03`; empty where no calendar has it.
+    """
+    try:
+        then, today = map(
+            datetime.fromtimestamp, (moment, now)
+        )  # the reader's own clock
+    except (OverflowError, OSError, ValueError):
+        return ""
+    if then.date() == today.date():
+        return f"{then:%H:%M}"
+    if abs(moment - now) > _HALF_A_YEAR:
+        return f"{then:%Y-%m-%d}"
+    soon = 0 < moment - now < _WEEK
+    return f"{then:%a %H:%M}" if soon else f"{then:%d %b %H:%M}"
 
 
 def age(seconds: float | None) -> str:

@@ -50,7 +50,7 @@ def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
     found = {run: part for run, part in page.runs.items() if run}
     assert found.keys() == set(runs)
     for part in found.values():
-        lines = PageFigures().take({"": (part, NOW)}, NOW)
+        lines = PageFigures().take(part, NOW)
         said = StepRows().take(lines)
         (row,) = (one for one in said if isinstance(one, MetricRow))
         assert dict(zip(row.keys, row.values, strict=True)) == pytest.approx(SAID)

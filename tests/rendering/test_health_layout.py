@@ -1,4 +1,4 @@
-"""The rows of the health panel: badges, findings and what is chosen and unfolded among them."""
+"""The rows of the health panel: findings and what is chosen and unfolded among them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,9 @@ def listed(
     return FindingList(make_view(make_run(), verdicts={"grpo": verdict}))
 
 
-def laid_out(
-    shown: FindingList, width: int = 60, height: int = 30, *, counted: bool = False
-) -> HealthLayout:
+def laid_out(shown: FindingList, width: int = 60, height: int = 30) -> HealthLayout:
     assert shown.view is not None
-    return shown.lay_out(shown.view, width, height, counted=counted)
+    return shown.lay_out(shown.view, width, height)
 
 
 def words(layout: HealthLayout) -> list[str]:
@@ -58,17 +56,16 @@ def test_messages_are_cut_rather_than_a_finding_scrolled_out_of_sight() -> None:
     st.integers(10, 80),
     st.integers(1, 14),
     st.booleans(),
-    st.booleans(),
 )
 def test_no_row_is_empty_while_something_is_cut(
-    messages: list[str], width: int, height: int, skipped: bool, counted: bool
+    messages: list[str], width: int, height: int, skipped: bool
 ) -> None:
     found = (
         Finding(f"r{at}", Severity.WARNING, f"x{message}", 9, 3)
         for at, message in enumerate(messages)
     )
     shown = listed(*found, skipped=(SKIPPED,) if skipped else ())
-    layout = laid_out(shown, width, height, counted=counted)
+    layout = laid_out(shown, width, height)
     rows = words(layout)
     if len(rows) > height or any("…" in row for row in rows):
         assert all(row.strip() for row in rows)

@@ -116,22 +116,17 @@ def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
 # -- from pages to figures -------------------------------------------------------------------------
 
 
-def rows(*moments: dict[str, str]) -> list[MetricRow]:
-    """Return what is said of pages, given by worker and moment, ten seconds between two."""
-    figures, run = PageFigures(), StepRows()
+def rows(*pages: str) -> list[MetricRow]:
+    """Return what is said of the pages of a process, ten seconds between two."""
+    figures, run = PageFigures("a"), StepRows()
     said: list[object] = []
-    for at, pages in enumerate(moments):
-        time = 10.0 * (at + 1)
-        read = {worker: read_page(text.encode()) for worker, text in pages.items()}
-        taken = {
-            worker: (next(iter(page.runs.values())), time)
-            for worker, page in read.items()
-        }
-        said += run.take(figures.take(taken, time))
+    for at, text in enumerate(pages):
+        samples = next(iter(read_page(text.encode()).runs.values()))
+        said += run.take(figures.take(samples, 10.0 * (at + 1)))
     return [one for one in said if isinstance(one, MetricRow)]
 
 
-def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
+def metrics(*moments: str) -> list[dict[str, float]]:
     """Return the metrics of each row that is said of pages."""
     return [dict(zip(row.keys, row.values, strict=True)) for row in rows(*moments)]
 
@@ -141,29 +136,23 @@ def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
     [
         (  # counters are rates, and a process that began anew counts from nothing
             [
-                {
-                    "a": f'# TYPE vllm:t_total counter\nvllm:t_total{{engine="0"}} {first}\n'
-                    f'vllm:t_total{{engine="1"}} {second}\n'
-                }
+                f'# TYPE vllm:t_total counter\nvllm:t_total{{engine="0"}} {first}\n'
+                f'vllm:t_total{{engine="1"}} {second}\n'
                 for first, second in ((100, 50), (200, 70), (30, 90))
             ],
             [{"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}],
         ),
-        (  # workers are one run: levels are averaged, amounts added
+        (  # over processes levels are averaged, amounts added
             [
-                {
-                    "a": "verl_training_steps_total 7\nverl_average_reward 0.25\nvllm:num_requests_running 3\n",
-                    "b": "verl_training_steps_total 8\nverl_average_reward 0.75\nvllm:num_requests_running 4\n",
-                }
+                'verl_average_reward{pid="1"} 0.25\nvllm:num_requests_running{pid="1"} 3\n'
+                'verl_average_reward{pid="2"} 0.75\nvllm:num_requests_running{pid="2"} 4\n'
             ],
             [{"verl_average_reward": 0.5}, {"vllm:num_requests_running": 7.0}],
         ),
         (  # labels that say of what tell metrics apart
             [
-                {
-                    "": 'tq_partition_production_progress{task_name="rollout",instance="a"} 0.5\n'
-                    'tq_partition_production_progress{task_name="train",instance="a"} 0.25\n'
-                }
+                'tq_partition_production_progress{task_name="rollout",instance="a"} 0.5\n'
+                'tq_partition_production_progress{task_name="train",instance="a"} 0.25\n'
             ],
             [
                 {
@@ -174,12 +163,10 @@ def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
         ),
         (  # hosts tell their load between two pages
             [
-                {
-                    "": f'# TYPE node_cpu_seconds_total counter\nnode_cpu_seconds_total{{instance="n1:9100",mode="idle",cpu="0"}} {idle}\n'
-                    f'node_cpu_seconds_total{{instance="n1:9100",mode="user",cpu="0"}} {busy}\n'
-                    'node_memory_MemTotal_bytes{instance="n1:9100"} 100\n'
-                    'node_memory_MemAvailable_bytes{instance="n1:9100"} 40\n'
-                }
+                f'# TYPE node_cpu_seconds_total counter\nnode_cpu_seconds_total{{instance="n1:9100",mode="idle",cpu="0"}} {idle}\n'
+                f'node_cpu_seconds_total{{instance="n1:9100",mode="user",cpu="0"}} {busy}\n'
+                'node_memory_MemTotal_bytes{instance="n1:9100"} 100\n'
+                'node_memory_MemAvailable_bytes{instance="n1:9100"} 40\n'
                 for idle, busy in ((100, 100), (104, 112))
             ],
             [
@@ -188,14 +175,12 @@ def metrics(*moments: dict[str, str]) -> list[dict[str, float]]:
             ],
         ),
         (  # what is no step reached is none
-            [{"": "total_training_steps 5\nmax_train_steps 5\nsteps_per_epoch 5\n"}],
+            ["total_training_steps 5\nmax_train_steps 5\nsteps_per_epoch 5\n"],
             [{"total_training_steps": 5, "max_train_steps": 5, "steps_per_epoch": 5}],
         ),
     ],
 )
-def test_figures_of_pages(
-    moments: list[dict[str, str]], expected: list[dict[str, float]]
-) -> None:
+def test_figures_of_pages(moments: list[str], expected: list[dict[str, float]]) -> None:
     assert metrics(*moments) == expected
 
 
@@ -207,7 +192,7 @@ verl_average_reward{run="r"} 0.5
 verl_training_steps_total{run="r"} 3
 verl_last_step_timestamp_seconds{run="r"} 1000.5
 """
-    (row,) = rows({"": page})
+    (row,) = rows(page)
     assert (row.step, row.keys, row.time) == (3, ("timing_per_token_ms/gen",), 1000.5)
     assert row.values[0] == pytest.approx(3.5)
 
@@ -247,7 +232,7 @@ verl_last_step_timestamp_seconds{run="r"} 1000.5
     ],
 )
 def test_figures_of_machines(page: str, expected: dict[str, float]) -> None:
-    assert metrics({"": page}) == [expected]
+    assert metrics(page) == [expected]
 
 
 @pytest.mark.parametrize(

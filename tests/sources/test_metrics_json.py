@@ -1,5 +1,5 @@
-"""JSON that is no JSON lines: step records in a list, below a name, by step, in columns, or over
-several lines each; followed though it is written anew.
+"""JSON that is no JSON lines: step records in a list, below a name, or over several lines each;
+followed though it is written anew.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ RECORDS: list[dict[str, Any]] = [
     for step in STEPS
 ]
 LOSS = {step: step / 16 for step in STEPS}
-COLUMNS = {"step": STEPS, "loss": [step / 16 for step in STEPS], "note": "columns"}
 LOGGED = [{"step": one["step"], "data": {"loss": one["loss"]}} for one in RECORDS]
 TEXTS = {
     "a list": json.dumps(RECORDS, indent=2),
@@ -32,12 +31,6 @@ TEXTS = {
         {"config": {"lr": [1, 2]}, "history": RECORDS}, indent=4
     ),
     "below a trainer's name": json.dumps({"log_history": RECORDS}),
-    "columns": json.dumps(COLUMNS, indent=1),
-    "columns on one line": json.dumps({"history": COLUMNS}),
-    "columns of many names": json.dumps(
-        {"steps": STEPS, "loss": COLUMNS["loss"], "rewards": [0.5] * len(STEPS)}
-    ),
-    "by step": json.dumps({str(one["step"]): one for one in RECORDS}, indent=1),
     "lines of verl in a list": json.dumps(LOGGED),
     "records over several lines": "\n".join(
         json.dumps(one, indent=2) for one in RECORDS
@@ -63,7 +56,7 @@ def test_any_form_is_read(tmp_path: Path, name: str, text: str, named: bool) -> 
 
 def test_metrics_of_trainings_without_a_step_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
-    path.write_text(json.dumps({"loss": [0.5, 0.25], "val_loss": [1.0, None]}))
+    path.write_text(json.dumps([{"loss": 0.5, "val_loss": 1.0}, {"loss": 0.25}]))
     run = read_run(path)
     assert values(run, "loss") == {1: 0.5, 2: 0.25}
     assert "counted in the order of the file" in (
@@ -95,6 +88,8 @@ def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
     [
         '{\n "max_steps": 80,\n "epoch": 1,\n "learning_rate": 1e-6\n}',
         '{\n "lr": [1e-6, 1e-5],\n "batch_size": [8, 16]\n}',
+        '{\n "step": [1, 2, 3],\n "loss": [0.5, 0.25, 0.125]\n}',
+        '{\n "1": {"loss": 0.5},\n "2": {"loss": 0.25}\n}',
         '{"results": {"gsm8k": {"acc": 0.5, "alias": "gsm8k"}},\n "n-shot": {"gsm8k": 5}}',
         '[{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]',
         "[1, 2, 3]",

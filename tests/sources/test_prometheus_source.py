@@ -18,6 +18,7 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
+from verl_tui.sources.http.address_run import AskedAddress
 from verl_tui.sources.http.client import ask
 from verl_tui.sources.http.prometheus_server import Server
 
@@ -275,7 +276,7 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
             asked.append(path)
             return ask(f"{address}{path}", form)
 
-        server = Server("host", answer)
+        server = Server(AskedAddress(address), answer)
         for moment in (
             end - 20 * SCRAPE + 2,
             end - 10 * SCRAPE + 2,

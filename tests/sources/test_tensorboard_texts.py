@@ -21,14 +21,24 @@ def read(
     [
         "Prompt: What is 1 + 1?\nResponse: It is 2.\nReward: 0.5",
         "**Prompt:** What is 1 + 1?\n\n**Response:** It is 2.\n\n**Reward:** 0.5",
-        "**Prompt**: What is 1 + 1?  \n**Completion**: It is 2.  \n**Score**: 0.5  \n",
-        "### Prompt\nWhat is 1 + 1?\n\n### Response\nIt is 2.\n\n### Reward\n0.5\n",
-        "## Question:\nWhat is 1 + 1?\n## Answer:\nIt is 2.\n## Score:\n0.5",
+        "**Prompt**: What is 1 + 1?  \n**Response**: It is 2.  \n**Score**: 0.5  \n",
     ],
 )
 def test_a_sample_however_it_is_written(text: str) -> None:
     (sample,) = read(text)
     assert sample == Sample(7, "What is 1 + 1?", "It is 2.", 0.5)
+
+
+def test_samples_of_a_validation_of_verl() -> None:
+    text = "**Generation Results - Step 7**\n\n" + "".join(
+        f"### Sample {at}\n**Input:** a?\n\n**Output:** {at}\n\nb\n\n**Score:** {at}.5\n\n---\n\n"
+        for at in (1, 2)
+    )
+    assert read(text, "val/generations") == [
+        Sample(7, "a?", f"{at}\n\nb", at + 0.5, validation=True) for at in (1, 2)
+    ]
+    (other,) = read("nothing of a sample", "rollout/text")
+    assert (other.prompt, other.response) == ("", "nothing of a sample")
 
 
 def test_what_says_how_a_run_was_started_is_no_sample() -> None:

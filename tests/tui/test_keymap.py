@@ -96,7 +96,7 @@ async def test_hints_name_the_keys_that_the_user_has_given(tmp_path: Path) -> No
         shown = text(app)
         assert "f1 help" in shown
         assert "1 unreadable line (ctrl+i)" in shown
-        assert "(w: why)" in shown
+        assert "w: why" in shown
         assert "(v: why)" not in shown
         await press(pilot, "p")
         assert "PAUSED, p goes on" in text(app)

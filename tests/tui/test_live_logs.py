@@ -80,7 +80,7 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         # A line that is half written does not keep the screen loading.
         await until(
-            pilot, lambda: "step 30" in text(app) and "nothing found" in text(app)
+            pilot, lambda: "step 30" in text(app) and "rules could judge" in text(app)
         )
         # neither the log nor the GPUs
         await until(pilot, lambda: "reading" not in text(app))
@@ -89,7 +89,7 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
         await press(pilot, "r")
         assert app.monitor is not before
         await until(
-            pilot, lambda: "step 30" in text(app) and "nothing found" in text(app)
+            pilot, lambda: "step 30" in text(app) and "rules could judge" in text(app)
         )
         with log.open("a") as file:
             file.write('ard_mean": 2.5}\n')

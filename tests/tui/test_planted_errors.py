@@ -67,7 +67,7 @@ async def test_an_error_costs_the_panel_it_happened_in(
     app: VerlApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot)
+        await press(pilot, "v")  # else health has nothing to add to the verdict
         for width, (at, name, keys) in enumerate(IN_PANELS, 101):
             with monkeypatch.context() as planted:
                 planted.setattr(at, name, broken)
@@ -83,7 +83,7 @@ async def test_an_error_costs_the_panel_it_happened_in(
             # another run is tried anew
             await press(pilot, "escape", "right_square_bracket")
             assert PANEL not in text(app), (name, text(app))
-            assert "▸● b" in text(app), (name, text(app))
+            assert "▸○ b" in text(app), (name, text(app))
             await press(pilot, "left_square_bracket")
 
 
@@ -91,7 +91,7 @@ async def test_the_first_line_says_so_until_a_report_is_copied(
     app: VerlApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with app.run_test(size=(100, 30)) as pilot:
-        await press(pilot)
+        await press(pilot, "v")  # else health has nothing to add to the verdict
         assert "error" not in lines(app)[0]
         with monkeypatch.context() as planted:
             planted.setattr(HealthPanel, "show", broken)

@@ -66,7 +66,7 @@ async def test_it_shows_what_was_known_at_that_moment_and_plays_on(tmp_path):
         wall.now += 1000
         await until(pilot, lambda: "at its end" in first(app))
         assert "step 30" in first(app)
-        assert "ended?" in first(app)
+        assert "stopped?" in first(app)
 
 
 async def test_steps_shares_and_the_beginning_are_a_key_away(tmp_path):

@@ -4,8 +4,6 @@ next; and as an exit code for cron.
 
 from __future__ import annotations
 
-import math
-import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import (
@@ -14,8 +12,8 @@ from verl_tui.health.finding import (
     coverage,
     kind_of_reason,
 )
+from verl_tui.health.next_step import next_step
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.patterns import pattern
 from verl_tui.plain_data import plain, value_fields
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import (
@@ -23,7 +21,6 @@ from verl_tui.runs.views.checkpoints import (
     best,
     called_best,
     targets_of,
-    usable,
 )
 from verl_tui.runs.views.identity import as_data, identity
 from verl_tui.runs.views.provenance import losses
@@ -38,7 +35,7 @@ from verl_tui.runs.views.state import (
 )
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.http.address_run import SERVER
-from verl_tui.words import counted, lowered, number
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,6 +47,7 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
+    from verl_tui.runs.views.checkpoints import Best
 
     Described: TypeAlias = Mapping[str, Any]
 
@@ -60,15 +58,6 @@ HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes of `check`."""
 _CODES = {"critical": CRITICAL, "warning": WARNING, "info": HEALTHY}
 _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), SERVER))
-_GO_BACK = pattern(r"\bgo back to\b", re.IGNORECASE)
-_UNREAD = "have it write its metrics with their steps as JSONL or CSV, to TensorBoard or to W&B"
-_NEXT: Mapping[str, str] = {
-    "waiting": "wait for the first steps",
-    "stalled": "look at the end of its log and at its processes: no step comes",
-    "crashed": "read the end of its log",
-    "ended?": "if it should still run, look at the end of its log and at its process",
-}
-"""States -> what to do where no finding says so."""
 
 
 # -- the report ------------------------------------------------------------------------------------
@@ -166,6 +155,7 @@ def run_data(
         wanted: The user's targets.
     """
     left, current = remaining(run, now), state(run, now)
+    top = best(run, by.metric, lowest=by.lowest)
     metrics = ((id, key) for id in INDICATORS if (key := run.indicators.get(id)))
     described = {
         "name": run.name,
@@ -182,7 +172,7 @@ def run_data(
             {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
         ],
         "sources": [source_data(source.status) for source in run.sources.values()],
-        "best": _best(run, by),
+        "best": _best(run, top),
         "targets": [one._asdict() for one in targets_of(run, wanted or {})],
         "history": list(map(_episode, verdict.history)),
         "identity": as_data(identity(run)),
@@ -190,7 +180,9 @@ def run_data(
         "remaining_s": None if left is None else round(left, 3),
         "phase": None if current is State.FINISHED else phase(run),
     }
-    return {**described, **_judgement(described, run, guide)}
+    first = next(iter(verdict.primary), None)
+    following = next_step(run, first, current, top)
+    return {**described, **_judgement(described, run, guide, following)}
 
 
 def _age(run: Run, now: float) -> dict[str, Any]:
@@ -226,11 +218,10 @@ def _newest(run: Run, metrics: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
+def _best(run: Run, found: Best | None) -> dict[str, Any] | None:
     """Return where the metric was best, first of equals, with the checkpoints of that step, next to
     it, and newest.
     """
-    found = best(run, by.metric, lowest=by.lowest)
     if found is None:
         return None
     called = called_best(run)
@@ -243,14 +234,16 @@ def _best(run: Run, by: BestBy) -> dict[str, Any] | None:
         "nearest_checkpoint": found.nearest and found.nearest._asdict(),
         "latest_checkpoint": found.latest and found.latest._asdict(),
         "called_best": [checkpoint.path for checkpoint in called],
-        "called_best_at": [checkpoint._asdict() for checkpoint in called],
+        "called_best_at": [{**one._asdict(), "key": None} for one in called],
     }
 
 
 # -- the verdict, why, and what to do next ---------------------------------------------------------
 
 
-def _judgement(described: Described, run: Run, guide: Guide) -> dict[str, str | None]:
+def _judgement(
+    described: Described, run: Run, guide: Guide, following: str
+) -> dict[str, str | None]:
     """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
     skipped = {rule["id"] for rule in described["not_judged"]}
     judged = len({rule.id for rule in guide.rules} - skipped)
@@ -266,7 +259,7 @@ def _judgement(described: Described, run: Run, guide: Guide) -> dict[str, str | 
         noted = f"no warning{covered.words}; noted: {why}"
         said = noted if why else f"none found anything{covered.words}"
         why = f"{counted(judged, 'rule')} judged, {said}"
-    return {"verdict": word, "why": why, "next": _next(described, run, first)}
+    return {"verdict": word, "why": why, "next": following}
 
 
 def _verdict(described: Described, judged: int, covered: Coverage) -> str | None:
@@ -311,46 +304,3 @@ def _unjudged(described: Described) -> str:
     if awaits_steps(described):
         return "too few steps to judge"
     return "no rule applies to what this log has"
-
-
-def _next(described: Described, run: Run, first: Described | None) -> str:
-    if first is not None:
-        if not first["advice"]:
-            return "look at what the finding names below"
-        advice = lowered(first["advice"]).rstrip(".")
-        return advice + _checkpoint_before(first, run)
-    top = described["best"]
-    near = top and top["nearest_checkpoint"]
-    if described["state"] == "finished" and near:
-        label, value = metric_label(top["indicator"]), number(top["value"])
-        words = f"keep the checkpoint of step {near['step']}"
-        if top["checkpoint"]:
-            return f"{words}, where the {label} was best ({value})"
-        return (
-            f"{words}, the nearest to the best {label} ({value} at step {top['step']})"
-        )
-    return (
-        _UNREAD if unread_form(run) else _NEXT.get(described["state"], "nothing to do")
-    )
-
-
-def _checkpoint_before(finding: Described, run: Run) -> str:
-    """Name the checkpoint to go back to or to resume from, if that is the advice."""
-    before = finding["since_step"]
-    where = f" from before step {before}"
-    if finding["id"] in ("crash", "ended-early"):
-        before, where = math.inf, ""
-    elif before is None or not _GO_BACK.search(finding["advice"]):
-        return ""
-    if run.saved_step is not None:
-        before = min(before, run.saved_step + 1)
-    saved = usable(run)
-    newest = max((at for at in saved if at < before), default=None)
-    if newest is not None:
-        return f". The newest checkpoint{where} is of step {newest}: {saved[newest]}"
-    return where and f". No checkpoint{where} is known"
-
-
-def metric_label(metric: str) -> str:
-    """Return what an indicator, or a log's own key, is called."""
-    return INDICATORS[metric].label if metric in INDICATORS else metric

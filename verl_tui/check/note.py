@@ -16,16 +16,21 @@ from verl_tui.check.data import (
     awaits_steps,
     gate_code,
     is_trained,
-    metric_label,
 )
 from verl_tui.comparison.outcomes import KINDS
-from verl_tui.evaluation import PREFIX
 from verl_tui.health.finding import unjudged_rules
+from verl_tui.health.next_step import metric_label
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import State, ahead, is_evaluation, unread_form
+from verl_tui.runs.views.state import (
+    State,
+    ahead,
+    evaluated,
+    is_evaluation,
+    unread_form,
+)
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
 from verl_tui.words import counted, number
@@ -144,7 +149,7 @@ def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
     head = described["verdict"] or no_verdict(described)
     at, condition = _progress(described, run)
     if not is_trained(described, run):
-        head, at = _evaluated(run), ""
+        head, at = evaluated(run), ""
     style = _STYLES.get(state, "")
     # green only if all is calm
     style = "" if style == "green" and head != "healthy" else style
@@ -200,24 +205,6 @@ def _times(described: Described, run: Run, now: float) -> Iterator[str]:
         yield f"last record {when}" + " by its file's time" * by_file
     if (early := ahead(run, now)) is not None:
         yield f"last record dated {age(early)} ahead of the clock"
-
-
-def _evaluated(run: Run) -> str:
-    """Describe the result of an evaluation, or the newest samples of a training whose log is not
-    there.
-    """
-    trained = run.series(f"{PREFIX}count") is not None
-    prefix = PREFIX if trained else f"val_{PREFIX}"
-    count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
-    words = "an evaluation"
-    if count is not None:
-        samples = counted(int(count.values[-1]), "sample")
-        words = f"{words} of {samples}"
-        if trained:
-            words = f"{samples} of step {count.steps[-1]}"
-    if score is not None and len(score.values):
-        words += f", mean score {score.values[-1]:.4g}"
-    return words
 
 
 # -- the rest --------------------------------------------------------------------------------------
@@ -349,8 +336,7 @@ def _best_sentences(best: Described) -> Iterator[str]:
         where = f"{_UNFINISHED}: {latest['path']}"
         yield f"the newest checkpoint is of step {latest['step']}{where}"
     for called in best["called_best_at"]:
-        by = f", by its value of {called['key']}" if called["key"] else ""
-        where = "" if called["step"] is None else f" (step {called['step']}{by})"
+        where = "" if called["step"] is None else f" (step {called['step']})"
         yield f"the trainer itself calls best: {called['path']}{where}"
 
 

@@ -66,6 +66,13 @@ class Finding:
     """Whether it goes into the history of what is looked at as it is, and is enough to explain what
     its rule explains `if_first`.
     """
+    cause: str = ""
+    """What it is, in the few words of a headline; empty where its id says it."""
+
+    @property
+    def headline(self) -> str:
+        """What it is, in few words."""
+        return one_line(self.cause or self.id.replace("-", " "), 120)
 
     def as_data(self) -> dict[str, Any]:
         """Return it as in the machine output."""
@@ -191,6 +198,15 @@ class Verdict(NamedTuple):
     def severity(self) -> Severity | None:
         """The worst severity, None where nothing was found."""
         return max((finding.severity for finding in self.findings), default=None)
+
+
+class Moment(NamedTuple):
+    """What is known of runs beside themselves, at one moment."""
+
+    now: float
+    """Seconds since the epoch."""
+    verdicts: Mapping[str, Verdict]
+    """The health of runs, by name."""
 
 
 def number(value: float) -> str:

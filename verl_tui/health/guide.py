@@ -27,6 +27,8 @@ class Rule:
     """Name of the judged quantity in messages."""
     condition: str
     """Kind of the condition, one of `KINDS`; `diagnosis` has its own file in `verl_tui/health`."""
+    cause: str = ""
+    """What it finds, in the few words of a headline; empty where its id says it."""
     variant: str = ""
     indicator: str = ""
     """The judged quantity: an indicator's id …"""
@@ -156,6 +158,7 @@ class Rule:
             source=self.source,
             key=key,
             certain=certain,
+            cause=self.cause,
         )
 
 

@@ -105,6 +105,8 @@ class RootCause(NamedTuple):
     """How many more lines of trouble there are."""
     seconds: float | None = None
     """For how long the log repeats it, None where its lines state no times."""
+    title: str = ""
+    """What an expert calls it, else what the line says."""
 
     @property
     def is_certain(self) -> bool:
@@ -232,6 +234,7 @@ def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootC
         suspect.path,
         event,
         suspect.trouble.count,
+        title=title or one_line(event.text, _SHOWN),
     )
 
 
@@ -254,10 +257,10 @@ def _suspects(run: Run) -> Iterator[tuple[int, _Suspect]]:
 
 def _unknown(event: Event) -> Cause:
     """Return the cause of an exception that no entry knows."""
-    where = f" at {event.frame}" if event.frame else ""
+    raised = f"{event.frame}, which raised it, and at " if event.frame else ""
     look = Remedy(
-        f"this exception is not in the catalogue: look at the code that raised it{where}, and at "
-        f"the lines before line {event.line} of the log"
+        f"look at {raised}the lines before line {event.line} of the log: this exception is not in "
+        f"the catalogue"
     )
     return Cause("", "", "", (), (), "", "", remedy=[look])
 

@@ -7,6 +7,7 @@ up by.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
@@ -229,6 +230,36 @@ def place(key: str) -> int:
     """Return the place of a figure of samples in its group, the most telling first; else 0."""
     name, figures = key.removeprefix("val_"), [*_table("samples")]
     return figures.index(name) if name in figures else 0
+
+
+_FAMILIES: Sequence[Group] = (
+    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",
+    "async", "data", "other", "progress", "throughput", "timing", "memory", "system",
+)  # fmt: skip
+"""Groups in the order of showing: of the training, of its time, of its machines."""
+OF_TIME, OF_MACHINES = 12, 14
+"""Where those of time and of machines begin."""
+_OF_DEVICE = pattern(
+    r"((?<![a-z])(?:gpus?|devices?|cuda)[/_.: ]?)(\d{1,4})(?=[/_. ])", re.I
+)
+
+
+def of_devices(name: str, which: str = "") -> str:
+    """Return the name of a figure that several devices have, with words for which ones."""
+    return _OF_DEVICE.sub(rf"\g<1>{which}", name, count=1)
+
+
+def device(key: str) -> int | None:
+    """Return the index of the device that a metric is about, None if it is about none."""
+    found = _OF_DEVICE.search(key)
+    return int(found[2]) if found else None
+
+
+@cache
+def family_rank(key: str) -> int:
+    """Return a sort key by which metrics are shown family by family."""
+    rank = _FAMILIES.index(describe(key).group)
+    return rank if device(key) is None else max(rank, OF_MACHINES)
 
 
 def counts(key: str) -> bool:

@@ -15,6 +15,10 @@ NARROW = 60
 """Columns below which there are no frames and no row of keys."""
 LOW = 8
 """Rows below which there are neither, and of the panels only charts, or charts and findings."""
+VERDICT = 10
+"""Rows from which on the verdict has a row of its own, below the status; on a narrow screen it has
+two.
+"""
 TALL = 30
 """Rows from which on there is a row for each run above the charts, and room for samples."""
 _FRAMED = 5
@@ -33,6 +37,10 @@ _SPARED = 100
 """Cells left to the charts beside it: two columns of charts with their axes."""
 
 
+_NARROW_CHARTS = 22
+"""Rows beyond which the charts of a narrow screen get only what no other panel can fill: a large
+one, and ten metrics.
+"""
 _PAIR = ("gpus", "samples")
 """Panels that stand beside each other where there is room: neither needs the whole width."""
 _PAIRED = 160
@@ -82,7 +90,8 @@ def arrange(
     zoomed: str = "",
     foot: str = "keys",
 ) -> dict[str, Room]:
-    """Return the places of all parts that are in sight: panels, `status` and what is at the foot.
+    """Return the places of all parts that are in sight: panels, `status`, `verdict` and what is at
+    the foot.
 
     Args:
         needs: Name of each panel -> what it needs, in the order of the screen.
@@ -94,11 +103,13 @@ def arrange(
     """
     frames = width >= NARROW and height >= LOW
     typed = foot != "keys"
-    top = int(height > 1 or not (zoomed or typed))
+    status = int(height > 1 or not (zoomed or typed))
+    top = status + (height >= VERDICT) * (1 if frames else 2)
     rows = height - top - (frames or typed)
     whole = Room(0, top, width, rows, frames)
     rooms = {
-        "status": Room(0, 0, width, top),
+        "status": Room(0, 0, width, status),
+        "verdict": Room(0, status, width, top - status),
         foot: Room(0, top + rows, width, height - top - rows),
     }
     if zoomed:
@@ -188,7 +199,14 @@ def _heights(
         # without a frame where little would be left in it
         bare = framed and tall <= _FRAMED
         given[name] = (_SENTENCE, False) if bare else (tall - 1, framed)
-    return {**given, rest: (rows - sum(tall for tall, _ in given.values()), frames)}
+    left = rows - sum(tall for tall, _ in given.values())
+    for name in () if frames else given:
+        tall = given[name][0]
+        most = left - max(_NARROW_CHARTS, int(rows * _CHARTS))
+        more = max(0, min(needs[name].rows - tall, most))
+        given[name] = (tall + more, False)
+        left -= more
+    return {**given, rest: (left, frames)}
 
 
 def _greedy(needs: Mapping[str, Need]) -> str:

@@ -1,7 +1,6 @@
-"""Findings as rows of a panel: all of them worst first, and below them the rules that were not
-judged, where the caption does not count those; their messages are cut, or they are badges, where so
-little room is left that they do not fit. Also all findings ever raised, each with the steps at
-which it was raised and cleared.
+"""Findings as rows of a panel: all of them worst first, and below them on request the rules that
+were not judged; messages are cut where that makes all fit. Also all findings ever raised, each with
+the steps at which it was raised and cleared.
 """
 
 from __future__ import annotations
@@ -9,16 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, coverage_of, unjudged, unjudged_rules
+from verl_tui.health.finding import Severity, unjudged, unjudged_rules
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS
-from verl_tui.runs.views.state import State, is_evaluation, state, unread_form
+from verl_tui.rendering.verdict_row import MARKS, headline
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -27,25 +25,12 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.runs.run import Run
 
     FindingName = tuple[str, str | None]
     """Rule and metric of a finding: its numbers change with every step."""
 
-_TITLE = "health "
-"""Begins the only row of a panel without an edge."""
-_FEWEST_BEHIND_TITLE = 20
-"""Cells for what the row says, without which it does without the title."""
-MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_OVER = (State.FINISHED, State.CRASHED, State.ENDED)
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
-_BADGE_ROWS = 4
-"""Up to this height findings without room are badges, as long as nothing is unfolded: in more rows
-a list can be scrolled.
-"""
-_BADGES_ONLY = 2
-"""Up to this height they are badges even then."""
 
 
 class _Block(NamedTuple):
@@ -61,7 +46,7 @@ class HealthLayout(NamedTuple):
 
     rows: list[Pieces]
     starts: Sequence[int] = ()
-    """Row that each finding begins at; none of badges."""
+    """Row that each finding begins at."""
     not_judged: int | None = None
     """Row that the rules not judged begin at, None where they are not listed."""
 
@@ -127,56 +112,45 @@ class FindingList:
         self.choose(finding)
         self.unfolded ^= {_name(finding)}
 
-    def needed(self, view: View, width: int) -> int:
-        """Return the rows that the findings take, with the reasons where those are shown; one where
-        nothing was found and nothing more is asked for.
+    @property
+    def _is_brief(self) -> bool:
+        """Whether there is one finding at most that stands for itself, and nothing more is asked
+        for.
         """
-        if not self.findings and not self.reasons:
-            return 1
-        return len(self._whole(view, width, counted=True).rows)
+        known = self.view.verdict.primary if self.view is not None else ()
+        return len(known) < 2 and not self._is_detailed
 
-    def lay_out(
-        self, view: View, width: int, height: int, *, counted: bool = False
-    ) -> HealthLayout:
+    def needed(self, view: View, width: int) -> int:
+        """Return the rows that the findings take, with the reasons where those are shown; none
+        where the verdict says all there is.
+        """
+        if self._is_brief:
+            return 0
+        return len(self._whole(view, width).rows)
+
+    def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
         """Return the rows of a panel of this size; those that must scroll are a cell narrower.
 
         Args:
             view: The state to show.
             width: Cells of a row.
             height: Rows of the panel.
-            counted: Whether a caption counts the rules that were not judged: no row repeats the
-                count.
         """
-        findings = self.findings
-        if not findings and height == 1:
-            return HealthLayout([_quiet_row(view, width)])
-        detailed = self._is_detailed
-        for layout in self._ways(view, width, height if not detailed else 0, counted):
+        for layout in self._ways(view, width, 0 if self._is_detailed else height):
             if len(layout.rows) <= height:
                 return layout
-        if findings and height <= (_BADGES_ONLY if detailed else _BADGE_ROWS):
-            return HealthLayout(self._badge_rows(view, width)[:height])
-        return self._whole(view, width - 1, counted=counted)
+        return self._whole(view, width - 1)
 
     @property
     def _is_detailed(self) -> bool:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
 
-    def _badge_rows(self, view: View, width: int) -> list[Pieces]:
-        """Return the findings as badges, the chosen one first, and their messages."""
-        first = sorted(self.findings, key=lambda one: _name(one) != self.chosen_name)
-        messages = (_message(view, one, width) for one in first)
-        rows = chain.from_iterable(_beginning(one, 1, width) for one in messages)
-        return [_badges(view, first, width), *rows]
-
-    def _ways(
-        self, view: View, width: int, longest: int, counted: bool
-    ) -> Iterator[HealthLayout]:
+    def _ways(self, view: View, width: int, longest: int) -> Iterator[HealthLayout]:
         """Yield all findings in ever fewer rows: without the rules that were not judged, then with
         their messages cut.
         """
-        yield self._whole(view, width, counted=counted)
+        yield self._whole(view, width)
         blocks = self._blocks(view, width)
         if self.findings and not self.reasons:
             yield _stacked(blocks)
@@ -186,12 +160,10 @@ class FindingList:
                 )
                 yield _stacked([_Block(*one, []) for one in cuts])
 
-    def _whole(self, view: View, width: int, *, counted: bool) -> HealthLayout:
-        """Return all findings, and the rules that were not judged."""
-        rules = []
-        unjudged = view.run is not None and view.verdict.not_judged
-        if unjudged and (self.reasons or not counted):
-            rules = _not_judged(view, width, reasons=self.reasons)
+    def _whole(self, view: View, width: int) -> HealthLayout:
+        """Return all findings, and where asked for the rules that were not judged."""
+        shown = self.reasons and view.run is not None and view.verdict.not_judged
+        rules = _not_judged(view, width) if shown else []
         return _stacked(self._blocks(view, width), rules)
 
     def _blocks(self, view: View, width: int) -> list[_Block]:
@@ -281,19 +253,6 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
     yield from _indented("  ", source, "dim", width)
 
 
-def _badges(view: View, findings: Sequence[Finding], width: int) -> Pieces:
-    """Write the names of findings in one row, and the number of those without room."""
-    row: Pieces = []
-    for at, finding in enumerate(findings):
-        left = len(findings) - at
-        more = f" +{left}"
-        room = width - cells_of(row) - bool(row) - len(more) * (left > 1)
-        if row and room < cell_len(finding.id) + 2:
-            return [*row, (more, "dim")]
-        row += [(" " * bool(row), ""), *_badge(view, finding, room)]
-    return row
-
-
 def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:
     """Return the first rows; if there are more, the last one ends with an ellipsis."""
     if len(rows) <= count:
@@ -320,98 +279,21 @@ def _indented(
 
 def _quiet(view: View, width: int) -> list[Pieces]:
     """Say why there is no finding."""
-    role, mark, words = "dim", "○", _why_no_verdict(view)
-    if not words and view.run is not None:
-        missing = coverage_of(view.run, view.verdict)
-        words = f"nothing found{_by_rules(view, partly=not missing.complete)}"
-        words += missing.words
-        if missing.complete:
-            role, mark = "ok", "✓"
-    return _indented(f"{mark} ", words, role, width, indent=0) or [[(mark, role)]]
+    one = headline(view)
+    words = f"{one.head}{''.join(one.more[:1])}"
+    return _indented(f"{one.mark} ", words[2:], one.role, width, indent=0)
 
 
-def _quiet_row(view: View, width: int) -> Pieces:
-    """Say in one row why there is no finding, and how many rules were not judged if that fits."""
-    row = _beginning(_quiet(view, width), 1, width)[0]
-    if width >= len(_TITLE) + _FEWEST_BEHIND_TITLE:
-        row = cut([(_TITLE, "text"), *row], width, ELLIPSIS)
-    if view.loading or view.run is None or view.run.step is None:
-        return row
-    more = _count_words(view)
-    fits = more and cells_of(row) + cell_len(more) + 3 <= width
-    return [*row, (f" · {more}", "dim")] if fits else row
-
-
-def _count_words(view: View) -> str:
-    """Count the rules that were not judged, and name the key that says why."""
-    reasons = [rule.reason for rule in view.verdict.not_judged]
-    if not reasons:
-        return ""
-    return (
-        f"{', '.join(unjudged_rules(reasons))} ({view.keys['health.not_judged']}: why)"
-    )
-
-
-def _not_judged(view: View, width: int, *, reasons: bool) -> list[Pieces]:
-    """Write the number of rules that gave no verdict, on request with names and reasons."""
-    words = _count_words(view)
-    if not reasons:
-        return paragraph(words, "dim", width)
-    rows: list[Pieces] = [[(middle(words.rpartition(" (")[0], width), "dim")]]
-    for rule in view.verdict.not_judged:
+def _not_judged(view: View, width: int) -> list[Pieces]:
+    """Write the rules that gave no verdict with their reasons."""
+    known = view.verdict.not_judged
+    counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
+    rows: list[Pieces] = [[(middle(counts, width), "dim")]]
+    for rule in known:
         text, indent = f"{rule.id}: {rule.reason}", 2 * (width > _NARROW)
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
             rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
-
-
-def _why_no_verdict(view: View) -> str:
-    """Say why nothing was judged; empty where something was."""
-    run = view.run
-    if run is None:
-        return "waiting for a run"
-    if view.loading:
-        words = f"reading {int(view.monitor.loaded() * 100)}%"
-        return words + "; a preview is shown" * run.preview
-    if is_evaluation(run):
-        return "an evaluation: no training to judge"
-    if run.step is None:
-        return _why_no_step(run, state(run, view.now))
-    if run.name not in view.monitor.verdicts:
-        return "no verdict yet"
-    if not run.indicators:
-        return "nothing to judge: no indicator of this log is known"
-    return "no rule could judge it yet" if _judged(view) == 0 else ""
-
-
-def _why_no_step(run: Run, now: State) -> str:
-    if now is State.NO_TRAINING:
-        return "no training to judge"
-    if unread_form(run):
-        return "its steps cannot be read"
-    return "no step was logged" if now in _OVER else "waiting for the first step"
-
-
-def _judged(view: View) -> int | None:
-    """Return the number of rules that judged the run, None if the rules are unknown."""
-    guide = getattr(view.monitor, "guide", None)
-    if guide is None:
-        return None
-    skipped = {rule.id for rule in view.verdict.not_judged}
-    return len({rule.id for rule in guide.rules} - skipped - guide.silenced)
-
-
-def _by_rules(view: View, *, partly: bool) -> str:
-    """Return how many rules judged the run, and of how many, in words; empty if the rules are
-    unknown.
-    """
-    judged = _judged(view)
-    if judged is None:
-        return ""
-    if not partly:
-        return f" by {counted(judged, 'rule')}"
-    every = {rule.id for rule in view.monitor.guide.rules} - view.monitor.guide.silenced
-    return f" by {judged} of {counted(len(every), 'rule')}"
 
 
 def caption(view: View, width: int, *, reasons: bool = False) -> str:

@@ -8,12 +8,10 @@ from math import isfinite
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.health.finding import Severity, coverage_of
 from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.health_rows import MARKS
 from verl_tui.rendering.session.snapshot import (
     Unread,
     looking,
@@ -25,12 +23,13 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
-from verl_tui.rendering.text.printable import middle, short_names
+from verl_tui.rendering.text.printable import middle, short_run_names
+from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
-from verl_tui.runs.views.state import State, ahead, is_evaluation, remaining, silence
+from verl_tui.runs.views.state import State, ahead, remaining, silence
 from verl_tui.text import one_line
-from verl_tui.times import age, duration
+from verl_tui.times import age, clock_time, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _STATES: dict[State | Unread, tuple[str, int]] = {
-    State.RUNNING: ("good", 34),
-    State.FINISHED: ("good", 56),
+    State.RUNNING: ("good", 57),
+    State.FINISHED: ("good", 72),
     State.STALLED: ("warning", 84),
     State.CRASHED: ("critical", 84),
 }
@@ -50,7 +49,16 @@ _NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
 """Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
+_ASIDES: dict[State | Unread, str] = {
+    State.STALLED: ": no ETA",
+    State.ENDED: " no end marker",
+}
+"""What long variants of states add."""
 _GAP = 2
+_BAR = 24
+"""Cells of the bar of progress."""
+_AGE, _RATE, _VALUE = len("59m ago"), len("0.0123 steps/min"), len("-0.0123 ↑")
+"""Cells of what changes its width while it stands there."""
 
 
 RowPart = list[tuple[int, "Pieces"]]
@@ -71,8 +79,10 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
     run = view.run
     assert run is not None
     parts = [*_identity(view, run)]
-    parts += _figures(view, run) if alone else [_critical(view, run), _scores(run)]
-    parts += [*_reading(view), *_forecast(view, run), *_sources(view, run)]
+    parts += [_finding(view)] if alone else []
+    parts += [_paused(view), *_forecast(view, run), *_figures(run, alone=alone)]
+    parts += [_host(view)] if alone else []
+    parts += [*_sources(view, run), *_newest(view, run)]
     ways = [(-worth, n, words) for n, part in enumerate(parts) for worth, words in part]
     chosen: dict[int, Pieces] = {}
     for _, n, words in sorted(ways, key=itemgetter(0)):
@@ -93,19 +103,21 @@ def _ways(role: str, *ways: tuple[int, str]) -> RowPart:
 def _identity(view: View, run: Run) -> Iterator[RowPart]:
     """Yield name, number, state and progress of the run."""
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
-    short = ((worth, short_names(names, cells)[run.name]) for cells, worth in _NAMES)
+    short = (
+        (worth, short_run_names(names, cells)[run.name]) for cells, worth in _NAMES
+    )
     yield _ways("strong", *short)
     runs = view.listed
     if len(view.monitor.runs) > 1 and run in runs:
         yield _ways("dim", (82, f"{runs.index(run) + 1}/{len(runs)}"))
     current = shown_state(view, run)
-    role, worth = _STATES.get(current, ("dim", 56))
-    if role == "good" and not _is_good(view):
+    role, worth = _STATES.get(current, ("dim", 72))
+    if role == "good" and standing(view, run) != "good":
         role = ""
-    words = _ways(role, (worth, current.value))
-    if current is State.STALLED and run.total_steps:
-        words.append((18, [(current.value, role), (": no ETA", "dim")]))
-    yield words
+    word, aside = (current.label, role), (_ASIDES.get(current, ""), "dim")
+    if current is State.ENDED and run.outcome is not None:
+        aside = ("", "")
+    yield [(worth, [word]), *[(18, [word, aside])] * bool(aside[0])]
     if run.step is not None:
         yield _ways("", *_steps(run.step, run.total_steps, current))
     if has_estimated_steps(run):
@@ -124,66 +136,72 @@ def _steps(
     elif current is State.FINISHED and step >= total:
         yield 24, f"all {total} steps"
     else:
+        done = percent_done(step / total)
         yield 72, f"{exact_step(step)}/{exact_step(total)}"
-        yield 24, f"step {step} of {total} ({percent_done(step / total)})"
+        yield 50, f"{exact_step(step)}/{exact_step(total)} {done}"
+        bar = _BAR * step // total if 0 <= step <= total else 0
+        line = f"{'━' * bar}{'─' * (_BAR - bar)}"
+        yield 12, f"step {exact_step(step)}/{exact_step(total)} {line} {done}"
 
 
-def _figures(view: View, run: Run) -> Iterator[RowPart]:
-    """Yield reward, validation, KL, the worst finding and the utilisation of this host's GPUs."""
+def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
+    """Yield reward and validation; where nothing else is in sight, also their course and KL."""
     label = "loss" if run.loss_alone is not None else "reward"
     learned = run.loss_alone or run.indicators.get("reward")
-    yield _metric(run, learned, label, label.removesuffix("eward"), (70, 58, 54))
+    short = label.removesuffix("eward")
+    reward = _metric(run, learned, label, short, (70, 58, 54))
+    yield reward if alone else reward[1:]
     score = newest_and_best(run)
     yield _ways("", (28, score), (53, score.partition(",")[0])) if score else []
+    if not alone:
+        return
     kl = run.indicators.get(shown_kl(run))
     yield _metric(run, kl, "KL", "KL", (60, 52, 46))
-    yield _finding(view, run)
+
+
+def _host(view: View) -> RowPart:
+    """Return the utilisation of this host's GPUs."""
     gpus = view.monitor.gpus.gpus if view.monitor.gpus is not None else ()
     busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
-    if busy:
-        share = f"{sum(busy) / len(busy):.0f}%"
-        count = f"{len(gpus)} GPUs" if len(gpus) > 1 else "GPU"
-        yield _ways("", (32, f"{count} {share}"), (50, f"GPU {share}"))
-
-
-def _scores(run: Run) -> RowPart:
-    """Return the reward and the validation score beside it, of runs that have both."""
-    reward = run.present(run.indicators.get("reward"))
-    score = newest_and_best(run)
-    if reward is None or not score:
+    if not busy:
         return []
-    newest = score.partition(",")[0]
-    figure = f"reward {compact(reward.values[-1])} · "
-    return _ways("", (19, figure + score), (21, figure + newest), (23, newest))
+    share = f"{sum(busy) / len(busy):.0f}%"
+    count = f"{len(gpus)} GPUs" if len(gpus) > 1 else "GPU"
+    return _ways("", (32, f"{count} {share}"), (50, f"GPU {share}"))
 
 
-def _reading(view: View) -> Iterator[RowPart]:
-    """Yield why the screen is not up to date."""
-    if view.paused:
-        words = f"PAUSED, {view.keys['pause']} goes on"
-        yield _ways("warning", (16, words), (88, "PAUSED"))
-    if view.loading:
-        words = f"reading {view.monitor.loaded():.0%}"
-        before = "preview, " if view.run is not None and view.run.preview else ""
-        yield _ways("dim", (60, before + words), (86, words))
+def _paused(view: View) -> RowPart:
+    """Say that the screen is not up to date."""
+    words = f"PAUSED, {view.keys['pause']} goes on"
+    return _ways("warning", (16, words), (88, "PAUSED")) if view.paused else []
 
 
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
-    """Yield the time left with the speed, and the age of the last record."""
+    """Yield when the run is done, the time left and the speed."""
     left = remaining(run, view.now)
     if left is not None and shown_state(view, run) is not Unread.READING:
-        yield _ways("", (38, f"ETA {duration(left)}"))
+        end = clock_time((run.last_record or view.now) + left, view.now)
+        way = f"ends {end}"
+        yield _ways("", (11, f"{way}, {duration(left)} left"), (59, way))
         rate = steps_per_minute(run)
         if rate is not None:
-            yield _ways("dim", (9, f"{compact(rate.value)} {rate.unit}"))
+            yield _ways("dim", (9, f"{compact(rate.value)} {rate.unit}".ljust(_RATE)))
+
+
+def _newest(view: View, run: Run) -> Iterator[RowPart]:
+    """Yield the age of the newest record, of a run that is over its date; as wide as it may become,
+    so that it moves nothing.
+    """
     quiet, early = silence(run, view.now), ahead(run, view.now)
-    words, role = "", "dim"
-    if quiet is not None:
-        words = age(quiet) + " ago" * (quiet >= 10)
+    words, long, role = "", "last record ", "dim"
+    if quiet is not None and run.last_record is not None:
+        words = (age(quiet) + " ago" * (quiet >= 10)).ljust(_AGE)
+        if shown_state(view, run) not in _GOES_ON:
+            words, long = f"until {clock_time(run.last_record, view.now)}", ""
     if early is not None:
         words, role = f"dated {age(early)} ahead", "warning"
     if words:
-        yield _ways(role, (10, f"last record {words}"), (14, words))
+        yield _ways(role, (4, long + words))
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
@@ -192,7 +210,7 @@ def _sources(view: View, run: Run) -> Iterator[RowPart]:
         yield _ways("warning", (52, warning))
     found = [(words.strip(), role) for words, role in source_pieces(run, view.keys)]
     if found:
-        yield [(8 if all(role == "dim" for _, role in found) else 62, found)]
+        yield [(62, found)]
 
 
 def _metric(
@@ -210,56 +228,25 @@ def _metric(
     named = [(f"{label} ", ""), figure]
     hue = family_role(series.key, run.meanings.get(key))
     line = [*sparkline(series, 24, hue), (" ", "")]
+    pad = (" " * (_VALUE - cells_of([figure, arrow])), "")
     return [
-        (14, [named[0], *line, figure, arrow]),
-        (worth[2], [*named, arrow]),
+        (14, [named[0], *line, figure, arrow, pad]),
+        (worth[2], [*named, arrow, pad]),
         (worth[1], named),
         (worth[0], [(f"{short} ", ""), figure]),
     ]
 
 
-def _finding(view: View, run: Run) -> RowPart:
-    """Return the worst finding that is not acknowledged, and the number of others; that there is
-    none is not as good where not all was judged.
-    """
-    if (view.loading and not run.preview) or run.name not in view.monitor.verdicts:
-        return []
-    unseen = view.acknowledgements.open(run.name, view.verdict.primary)
-    found = sorted(unseen, key=lambda finding: -finding.severity)
-    if not found:
-        return [] if run.preview or is_evaluation(run) else _nothing(view, run)
-    worst, mark = found[0], MARKS[found[0].severity]
-    more = f" +{len(found) - 1}" if len(found) > 1 else ""
-    role = "accent" if worst.severity is Severity.INFO else worst.severity.word
-    since = worst.since_step
-    words = "" if since is None else f" since {exact_step(since)}"
+def _finding(view: View) -> RowPart:
+    """Return the verdict in the words of its row."""
+    one = headline(view)
+    mark = one.mark
     return _ways(
-        role,
-        (13, f"{mark} {one_line(worst.message, 200)}{more}"),
-        (36, f"{mark} {worst.id}{words}{more}"),
-        (80, f"{mark} {middle(worst.id, 16)}{more}"),
-        (95, f"{mark}{len(found)}"),
+        one.role,
+        (36, one.head),
+        (80, f"{mark} {middle(one.cause, 16)}"),
+        (95, mark),
     )
-
-
-def _nothing(view: View, run: Run) -> RowPart:
-    mark, role = ("✓", "good") if _is_good(view) else ("○", "dim")
-    nothing = "nothing new" if view.verdict.findings else "nothing found"
-    nothing = nothing if run.indicators else "nothing to judge"
-    return _ways(role, (26, f"{mark} {nothing}"), (44, mark))
-
-
-def _critical(view: View, run: Run) -> RowPart:
-    """Return a critical finding by its name: what it says stands in the panel below."""
-    is_critical = view.verdict.severity is Severity.CRITICAL
-    return _finding(view, run)[1:] if is_critical else []
-
-
-def _is_good(view: View) -> bool:
-    """Return whether all that a training is judged by was, without a warning."""
-    worst = view.verdict.severity or Severity.INFO
-    covered = view.run is not None and coverage_of(view.run, view.verdict).complete
-    return covered and worst is Severity.INFO
 
 
 # -- the whole line --------------------------------------------------------------------------------

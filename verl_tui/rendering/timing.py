@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +26,7 @@ from verl_tui.runs.time.step_timing import (
     waiting,
 )
 from verl_tui.runs.views.state import State, goes_on, is_evaluation
-from verl_tui.times import duration
+from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +49,7 @@ _SLOWER, _QUICKER = 1.15, 0.87
 _STEPS = 8
 """Newest steps that are drawn one by one."""
 _CALLS = "profiling/"
-_WEEK = 6 * 86400.0
+_CLOCK = len("14:32")
 
 
 def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
@@ -300,7 +299,7 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
     current, now = shown_state(view, run), view.now
     if current is not State.RUNNING:
         outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
-        yield f"{current.value}: {outlook}", "dim"
+        yield f"{current.label}: {outlook}", "dim"
     elif not goes_on(run, now):
         yield "no ETA: no more records are coming", "dim"
     elif (coming := remaining_steps(run)) is None:
@@ -308,7 +307,9 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
         yield f"no ETA: the {missing} is unknown", "dim"
     else:
         end = (run.last_record or now) + coming.seconds
-        yield f"done in {duration(coming.seconds)}{_at(end, now)}", "good"
+        when = clock_time(end, now)
+        at = f", {'at ' * (len(when) == _CLOCK)}{when}" if when else ""
+        yield f"done in {duration(coming.seconds)}{at}", "good"
         if len(coming.kinds) > 1:
             kinds = (
                 f"{round(count)} × {_short_time(usual.seconds)} {_kind(usual.words)}"
@@ -320,19 +321,6 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
 def _kind(words: str) -> str:
     words = words.removeprefix("a ").removeprefix("plain step").removeprefix("step ")
     return words or "plain"
-
-
-def _at(moment: float, now: float) -> str:
-    """Return the local time of a moment, with as much of the date as needed."""
-    try:
-        then, today = map(
-            datetime.fromtimestamp, (moment, now)
-        )  # the reader's own clock
-    except (OverflowError, OSError, ValueError):
-        return ""
-    if then.date() == today.date():
-        return f", at {then:%H:%M}"
-    return f", {then:%a %H:%M}" if moment - now < _WEEK else f", {then:%d %b %H:%M}"
 
 
 # -- throughput ------------------------------------------------------------------------------------

@@ -72,7 +72,6 @@ copyreg.pickle(ModuleType, lambda module: (import_module, (module.__name__,)))
 
 def in_turn(
     readers: Iterable[SourceReader],
-    read: Callable[[SourceReader], tuple[Batch | None, bool]],
     workers: int | None,
     shown: Callable[[], str | None] = lambda: None,
 ) -> Iterator[tuple[SourceReader, Batch | None, bool]]:
@@ -81,7 +80,6 @@ def in_turn(
 
     Args:
         readers: The sources.
-        read: Reads a little of one.
         workers: How many workers there may be, None for what suits the machine.
         shown: Returns the name of the run that is shown, None where there is none.
     """
@@ -93,7 +91,7 @@ def in_turn(
             for reader in [one for one in waiting if _is_here(one, first)] or [
                 *waiting
             ]:
-                batch, more = read(reader)
+                batch, more = reader.read()
                 if not more:
                     waiting.remove(reader)
                 yield reader, batch, more

@@ -53,7 +53,6 @@ class Feed:
         specs: Sequence[str],
         *,
         poll_interval: float | None = None,
-        scrape_engines: bool = False,
         workers: int | None = 0,
         shown: Callable[[], str | None] = lambda: None,
         source_of: Callable[[FoundFile, int], Source] = source_of,
@@ -63,7 +62,6 @@ class Feed:
         Args:
             specs: Paths, directories, globs and addresses.
             poll_interval: Seconds between two questions to an address, None for what suits it.
-            scrape_engines: Whether to ask the engines that consoles name for their figures.
             workers: Processes that may read large logs, None for as many as suit the machine.
             shown: Returns the name of the run that is shown, to be read before all others.
             source_of: Makes the source of a file, given its index among the run's sources.
@@ -75,7 +73,6 @@ class Feed:
         self._served = Served(
             [spec for spec in specs if addresses.is_meant(spec)],
             every=poll_interval,
-            engines=scrape_engines,
         )
         self._readers: dict[tuple[str, str], SourceReader] = {}
         """By the name of the run, and by the place of the source."""
@@ -145,15 +142,14 @@ class Feed:
         assert isinstance(source, CheckpointSource)
         source.homes = run.checkpoints
 
-    def _add_served(self) -> list[SourceReader]:
-        """Return readers of what addresses tell of since the last call."""
-        runs = self._served.sources()
-        return [self._read((run.name, str(run)), run) for run in runs]
+    def _add_served(self) -> None:
+        """Start to read what addresses tell of since the last call."""
+        for run in self._served.sources():
+            self._read((run.name, str(run)), run)
 
-    def _read(self, key: tuple[str, str], source: Source) -> SourceReader:
+    def _read(self, key: tuple[str, str], source: Source) -> None:
         """Start to read a source of a run."""
-        reader = self._readers[key] = SourceReader(key[0], source, self._writers)
-        return reader
+        self._readers[key] = SourceReader(key[0], source, self._writers)
 
     # -- a single look -----------------------------------------------------------------------------
 
@@ -170,19 +166,12 @@ class Feed:
         for reader in readers:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()
-        turns = in_turn(readers, self._turn, self._workers)
+        turns = in_turn(readers, self._workers)
         return (batch for _, batch, _ in turns if batch is not None)
 
     def finish(self) -> Iterator[Batch]:
         """Yield last lines without an end."""
         return filter(None, map(SourceReader.finish, self._readers.values()))
-
-    def ask_engines(self, now: float) -> Iterator[Batch]:
-        """Yield the answers of the engines that consoles name, if they are to be polled."""
-        self._served.look(now)
-        self._served.settle()
-        read = map(SourceReader.read, self._add_served())
-        return (batch for batch, _ in read if batch is not None)
 
     def update_writers(self, now: float) -> Iterator[Batch]:
         """Look up once which processes write the files, and yield the changes."""
@@ -194,13 +183,6 @@ class Feed:
         readers = self._readers.values()
         files = ((one.file, one.status.modified) for one in readers if one.file)
         self._writers.want(files, now)
-
-    def _turn(self, reader: SourceReader) -> tuple[Batch | None, bool]:
-        """Read a little of a source, and note the engines that it names."""
-        batch, more = reader.read()
-        if batch is not None and not reader.served:
-            self._served.heed(batch)
-        return batch, more
 
     # -- following ---------------------------------------------------------------------------------
 
@@ -226,7 +208,6 @@ class Feed:
             fresh, self._fresh = self._fresh, {}
             yield from previews(fresh, self._first())
             yield from self._read_on(clock(), self._readers.values())
-            self._served.look(clock())
             self._add_served()
             if is_new:
                 yield replace(discovery, read=True)
@@ -256,7 +237,7 @@ class Feed:
 
     def _read_on(self, now: float, readers: Iterable[SourceReader]) -> Iterator[Batch]:
         """Yield what sources bring up to their present ends."""
-        turns = in_turn(readers, self._turn, self._workers, self._first)
+        turns = in_turn(readers, self._workers, self._first)
         for reader, batch, more in turns:
             if batch is not None:
                 yield batch

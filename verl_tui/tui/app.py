@@ -9,11 +9,13 @@ from textual import on
 from textual.app import SystemCommand
 
 from verl_tui.on_demand.samples import SampleBrowser
+from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
 from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
 from verl_tui.tui.keys import actions, hint_keys, modules
-from verl_tui.tui.messages import Once
+from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
@@ -65,6 +67,8 @@ class VerlApp(MonitorApp):
         ctrl+r  copy_report  report   Copy a report of errors of verl-tui's own  TAKE  EVERYWHERE
         ctrl+l  redraw       redraw   Redraw the screen
 
+        ctrl+p  command_palette  palette  Command palette: every action by name, themes  EVERYWHERE
+        colon   command_palette  palette.colon  Command palette, where nothing is typed
         ctrl+z  suspend_process  suspend  Suspend
         """,
     )
@@ -104,7 +108,8 @@ class VerlApp(MonitorApp):
         self.cursor: int | None = None
         """Step at which the charts are read."""
         self._selection = Selection()
-        self._listing = RunListing()
+        self._notebook = NoteBook(self.state_file.path)
+        self._listing = RunListing(self.state_file)
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""
@@ -166,6 +171,7 @@ class VerlApp(MonitorApp):
             keys=self._hints,
             pins=self.state_file.state.pins,
             acknowledgements=self._attention,
+            notebook=self._notebook,
             browser=self.browser,
             selection=self._selection,
             listing=self._listing,
@@ -197,6 +203,20 @@ class VerlApp(MonitorApp):
         other = self.view_at(self._shown_at).beside(way)
         if other is not None:
             self.post_message(RunsPanel.Picked(other.name))
+
+    def action_finding_of_all(self, way: int) -> None:
+        """Show the next or previous warning of all runs in its run, in a circle."""
+        view, chosen = self.view_at(self._shown_at), self._dashboard.chosen_finding
+        stops = problems(view)
+        if not stops:
+            toast(self, "no warning in any run")
+            return
+        here = (view.run, chosen and (chosen.id, chosen.key))
+        at = [(run, (one.id, one.key)) for run, one in stops]
+        start = at.index(here) if here in at else -1 if way > 0 else 0
+        run, finding = stops[(start + way) % len(stops)]
+        self._pick(RunsPanel.Picked(run.name))
+        self._dashboard.go_to(finding)
 
     async def action_quit(self) -> None:
         """End without waiting for threads or a slow terminal."""

@@ -42,6 +42,12 @@ white mostly. Its ground is its own, as the terminal's may be light. Without col
 well: what is chosen is reversed.
 """
 
+_LIKE_PANEL = (
+    *("primary-muted", "block-cursor-blurred-background", "footer-background"),
+    *("scrollbar-background", "scrollbar-corner-color"),
+)
+"""Grounds that are the panel's where there are 256 colours."""
+
 
 def readable(
     variables: Mapping[str, str], theme: str, *, few: bool = False
@@ -54,7 +60,11 @@ def readable(
         few: Whether the terminal shows 256 colours.
     """
     row = _TABLE.get(theme, {})
-    return {**variables, **row.get("all", {}), **(row.get("in_256", {}) if few else {})}
+    found = {**variables, **row.get("all", {})}
+    if few and (greys := row.get("in_256")):
+        found |= {**greys, **dict.fromkeys(_LIKE_PANEL, greys["panel"])}
+        found["scrollbar"] = found["text-disabled"]
+    return found
 
 
 def in_force(configured: str, state: UserState, available: Collection[str]) -> str:

@@ -10,7 +10,7 @@ from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
-from verl_tui.rendering.charts.plan import PlannedChart, plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -54,41 +54,91 @@ def test_what_is_constant_comes_last() -> None:
     ]
 
 
-CHARTS = tuple(PlannedChart(f"key/{number}", f"label {number}") for number in range(30))
-CONSTANT = tuple(one._replace(key=f"constant/{one.key}", in_row=True) for one in CHARTS)
+def charts_of(varying: int, constant: int, machines: int, *, large: bool) -> ChartPage:
+    found = [PlannedChart(f"key/{number}", "") for number in range(varying)]
+    found += [
+        PlannedChart(f"constant/{number}", "", in_row=True)
+        for number in range(constant)
+    ]
+    found += [
+        PlannedChart(f"machine/{number}", "", machine=True)
+        for number in range(machines)
+    ]
+    found[:1] = [one._replace(large=large and varying > 0) for one in found[:1]]
+    return ChartPage(tuple(found))
 
 
 @given(
-    st.integers(1, 200),
-    st.integers(1, 60),
+    st.integers(20, 240),
+    st.integers(5, 80),
+    st.integers(1, 120),
     st.integers(0, 30),
     st.integers(0, 30),
+    st.booleans(),
     st.data(),
 )
 def test_every_chart_is_on_one_page_and_all_fit(
-    width: int, height: int, varying: int, constant: int, data: st.DataObject
+    width: int,
+    height: int,
+    varying: int,
+    constant: int,
+    machines: int,
+    large: bool,
+    data: st.DataObject,
 ) -> None:
-    charts = CHARTS[:varying] + CONSTANT[:constant]
-    page = ChartPage(charts).fitted(width, height, None)
-    seen = []
-    for _ in page.starts:
-        seen += page.charts
-        tiles = page.tiles(width, height)
-        assert len(tiles) == max(1, len(page.charts))
-        for chart, tile in zip(page.charts, tiles, strict=False):
-            least = 6 if width >= 48 and height >= 6 else 1
-            assert tile.height == 1 if chart.in_row else tile.height >= least
-            assert tile.x + tile.width <= width
-            assert tile.y + tile.height <= height
+    listed = charts_of(varying, constant, machines, large=large)
+    page = listed.fitted(width, height, None)
+    seen: list[PlannedChart] = []
+    for at in range(len(page.pages)):
+        assert page.at == at
+        charts, (tiles, heading) = page.charts, page.page
+        assert len(tiles) == len(charts)
+        headed = any(chart.machine for chart in charts)
+        text = width < 48 or height < 6
+        assert (heading is not None) is (headed and height > (2 if text else 6))
+        rooms = [*tiles, *filter(None, [heading])]
+        for chart, tile in zip(charts, tiles, strict=True):
+            assert tile.height == 1 if chart.in_row else tile.height >= 1
+            if not text and tile.height > 1:
+                assert tile.height >= 6
+                assert tile.width >= 26
         cells = [
-            (tile.x, y) for tile in tiles for y in range(tile.y, tile.y + tile.height)
+            (x, y)
+            for room in rooms
+            for x in range(room.x, room.x + room.width)
+            for y in range(room.y, room.y + room.height)
         ]
-        assert len(cells) == len(set(cells)), "no two in one place"
+        assert len(cells) == len(set(cells)), "nothing overlaps"
+        assert {0 <= x < width and 0 <= y < height for x, y in cells} == {True}
+        if large and not at and (height >= 12 if text else True):
+            first, *others = tiles
+            assert all(
+                first.width * first.height >= one.width * one.height for one in others
+            )
+        seen += charts
         page = page.turned(1)
-    assert seen == [*charts]
-    if charts:
-        wanted = data.draw(st.sampled_from(charts))
-        assert wanted in page.fitted(width, height, wanted.key).charts
+    assert seen == [*listed.listed]
+    wanted = data.draw(st.sampled_from(listed.listed))
+    assert wanted in listed.fitted(width, height, wanted.key).charts
+
+
+@given(st.integers(48, 240), st.integers(6, 80), st.integers(1, 120))
+def test_a_large_chart_and_those_around_it_leave_no_gaps(
+    width: int, height: int, count: int
+) -> None:
+    page = charts_of(count, 0, 0, large=True).fitted(width, height, None)
+    plots = [tile for tile in page.page.tiles if tile.height > 1]
+    covered = {
+        (x, y)
+        for tile in plots
+        for x in range(tile.x, tile.x + tile.width + 1)
+        for y in range(tile.y, tile.y + tile.height)
+    }
+    lines = {tile.y for tile in page.page.tiles if tile.height == 1}
+    assert covered == {
+        (x, y) for x in range(width + 1) for y in range(height) if y not in lines
+    }
+    assert {*range(height - len(lines), height)} == lines
 
 
 def trained_on(*keys: str) -> Run:
@@ -107,3 +157,50 @@ def test_where_there_are_no_rewards_the_loss_comes_first() -> None:
     rewarded = trained_on("loss", "kl", "reward")
     assert plan_charts(rewarded, ())[0].key == "reward"
     assert plan_charts(tuned, ("timing_s/step",))[0].key == "timing_s/step"
+
+
+def test_what_explains_the_reward_stands_beside_it_and_machines_come_last() -> None:
+    run = trained_on(
+        *("system/cpu", "system/gpu.1.gpu", "system/gpu.0.gpu", "perf/max_memory_gb"),
+        *("timing_s/step", "timing_s/gen", "perf/throughput", "training/other"),
+        *("actor/grad_norm", "response_length/mean", "actor/entropy", "actor/pg_loss"),
+        *("actor/kl_loss", "actor/ppo_kl", "val-core/math/acc/mean@1"),
+        *("critic/score/mean", "actor/lr"),
+    )
+    found = list_charts(view_of(run), ChartFilter())
+    keys = [one.key for one in found]
+    assert keys[:6] == [
+        *("critic/score/mean", "actor/ppo_kl", "actor/pg_loss", "actor/entropy"),
+        *("response_length/mean", "actor/grad_norm"),
+    ]
+    assert [one.key for one in found if one.large] == ["critic/score/mean"]
+    assert keys.index("training/other") < keys.index("timing_s/gen")
+    machines = [one.machine for one in found]
+    assert machines == sorted(machines)
+    (both,) = (one for one in found if one.devices)
+    assert both.label == "GPU 0–1 utilisation"
+    assert both.devices == ("system/gpu.0.gpu", "system/gpu.1.gpu")
+    assert both.shows("system/gpu.1.gpu")
+    assert not any(one.large for one in list_charts(view_of(run), ChartFilter("a")))
+    pinned = list_charts(view_of(run, pins=("system/gpu.1.gpu",)), ChartFilter())
+    assert pinned[0].key == "system/gpu.1.gpu"
+    assert not any(one.large or one.devices for one in pinned)
+
+
+def test_a_policy_kl_that_never_moves_leaves_its_place_to_the_other() -> None:
+    kl = {"actor/ppo_kl": [0.0] * 20, "actor/kl_loss": [n / 20 for n in range(20)]}
+    found = list_charts(view_of(make_run(steps=20, columns=kl)), ChartFilter())
+    assert [one.key for one in found][1:] == ["actor/kl_loss", "actor/ppo_kl"]
+
+
+def test_the_caption_says_where_what_is_not_shown_stands() -> None:
+    def caption(page: ChartPage) -> str:
+        return page.caption(ChartLook(), view_of(run_of()), "", ())
+
+    page = charts_of(30, 8, 12, large=True).fitted(138, 22, None)
+    assert caption(page) == (
+        "charts 1–6 of 38 · machine 12 · 8 constant, last page of charts · pgdn"
+    )
+    last = page.fitted(138, 22, "machine/11")
+    assert caption(last) == "charts 38 · machine 10–12 of 12 · pgup"
+    assert caption(charts_of(6, 0, 0, large=True).fitted(138, 22, None)) == ""

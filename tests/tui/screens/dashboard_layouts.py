@@ -1,11 +1,11 @@
-"""Which panels the main screen shows at which size."""
+"""Which panels the main screen shows at which size on a host without GPUs."""
 
 LAYOUTS = {
-    (220, 60): {"runs", "charts", "health", "gpus", "samples"},
-    (120, 40): {"runs", "charts", "health", "gpus", "samples"},
-    (120, 24): {"runs", "charts", "health", "gpus", "samples"},
-    (80, 40): {"runs", "charts", "health", "samples"},
-    (80, 24): {"runs", "charts", "health", "samples"},
-    (60, 20): {"runs", "charts", "health", "samples"},
-    (40, 12): {"charts", "health", "samples"},
+    (220, 60): {"runs", "charts", "gpus", "samples"},
+    (120, 40): {"runs", "charts", "gpus", "samples"},
+    (120, 24): {"runs", "charts", "samples"},
+    (80, 40): {"runs", "charts", "samples"},
+    (80, 24): {"runs", "charts", "samples"},
+    (60, 20): {"runs", "charts", "samples"},
+    (40, 12): {"charts", "samples"},
 }

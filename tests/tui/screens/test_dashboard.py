@@ -63,23 +63,24 @@ async def test_tab_goes_through_all_panels_and_z_zooms_them(demo: Monitor) -> No
         assert focused_panel(app) is None
         # Tab goes through all panels and back.
         there = []
-        for _ in Dashboard.ORDER:
+        order = [name for name in Dashboard.ORDER if name != "health"]
+        for _ in order:
             await press(pilot, "tab")
             there.append(focused_panel(app))
             assert in_sight(app) == LAYOUTS[120, 40]
-        assert tuple(there) == Dashboard.ORDER
+        assert there == order, "health has nothing to add to the verdict"
         await press(pilot, "tab")
-        assert focused_panel(app) == Dashboard.ORDER[0]
+        assert focused_panel(app) == order[0]
         await press(pilot, "shift+tab")
-        assert focused_panel(app) == Dashboard.ORDER[-1]
+        assert focused_panel(app) == order[-1]
         # A panel is zoomed and no longer.
-        await press(pilot, "f4", "z")
-        assert in_sight(app) == {"health"}
+        await press(pilot, "f5", "z")
+        assert in_sight(app) == {"gpus"}
         check_layout(app)
         await press(pilot, "z")
         assert in_sight(app) == LAYOUTS[120, 40]
         await press(pilot, "z")
-        assert in_sight(app) == {"health"}
+        assert in_sight(app) == {"gpus"}
         await press(pilot, "escape")
         assert in_sight(app) == LAYOUTS[120, 40]
         await press(pilot, "escape")
@@ -148,7 +149,7 @@ async def test_keys_go_where_the_focus_is(demo: Monitor) -> None:
         # Runs are switched in their panel.
         await press(pilot, "escape", "f2", "j")
         assert "run_grpo_high_lr" in lines(app)[0]
-        assert "policy-collapse" in text(app)
+        assert "policy collapse" in text(app)
         assert LOOPS & {*text(app).split()}
         await press(pilot, "G")
         assert "run_grpo_seed_8" in lines(app)[0]
@@ -208,7 +209,7 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse: Monitor) -> Non
         read = app.cursor
         assert read is not None
         assert {chart.cursor for chart in charts.charts if chart.display} == {read}
-        await press(pilot, "f4", "home")
+        await press(pilot, "f4", "home", "enter")
         assert app.cursor is not None
         assert app.cursor < read
         assert not any(chart.has_focus for chart in charts.charts), (

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import notices
-from watching import NOW, check_layout, dashboard, press, settle, showing, text
+from watching import (
+    NOW,
+    check_layout,
+    dashboard,
+    in_sight,
+    press,
+    settle,
+    showing,
+    text,
+)
 
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart
@@ -75,10 +84,12 @@ async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(
     app = showing(demo)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "f2")
-        assert "(v: why)" in text(app)
+        assert "v: why" in text(app)
+        assert "health" not in in_sight(app), "its row would say the same"
         await press(pilot, "v")
-        assert "(v: why)" not in text(app)
+        assert "─ health ─" in text(app)
+        assert "not applicable" in text(app)
         await press(pilot, "v")
-        assert "(v: why)" in text(app)
+        assert "health" not in in_sight(app)
         await press(pilot, "f5", "z", "v")
         assert displayed(app) == ["the health panel is out of sight: f4 shows it"]

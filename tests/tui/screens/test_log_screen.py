@@ -223,20 +223,20 @@ async def test_stays_where_one_reads(log: Path) -> None:
 CRASH = "Error executing job with overrides: ['x=1']\nTraceback (most recent call last):\nValueError: too bad\n"
 
 
-async def test_from_a_crash_to_its_line(log: Path) -> None:
+@pytest.mark.parametrize("keys", [(), ("e",)])
+async def test_from_a_crash_to_its_traceback(log: Path, keys: tuple[str, ...]) -> None:
     log.write_text(
         console(800, end=CRASH + "clean up\n" * 300 + "\n".join("abcdefgh") * 60 + "\n")
     )
     app = loaded(log.parent)
     async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "e")
-        finding = dashboard(app).query_one(HealthPanel).chosen
-        assert finding is not None
+        await press(pilot, *keys)
+        (finding,) = dashboard(app).query_one(HealthPanel).findings
         assert finding.id == "crash"
         await opened(pilot)
         line = int(finding.evidence[0].split(":")[1])
-        assert marked(pilot).split()[:2] == ["✖", str(line)]
-        assert "too bad" in marked(pilot) or "Error executing" in marked(pilot)
+        assert marked(pilot).split()[:3] == ["✖", str(line - 1), "Traceback"]
+        assert f"{line} ValueError: too bad" in text(app)
 
 
 async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from verl_tui.health.finding import WORDS, Severity, filled, number
 from verl_tui.health.limits import all_cut, positive_setting
 from verl_tui.health.reward import solved
 from verl_tui.means import finite
+from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
 
@@ -72,6 +73,7 @@ _NEARLY = 0.85
 """A task is solved, too, at so much of the way to a top of 1, as a penalty may take some of it:
 heuristic.
 """
+_CLAUSE_END = pattern("[,:]")
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
 _TEMPERATURES = ["rollout.temperature", "temperature"]
@@ -120,11 +122,13 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     facts = judged.facts
     now = context.at(step)
     severity, why, advice = _cause(now, rule)
+    short = _CLAUSE_END.split(why.removeprefix("; "))[0]
     long = context.duration(step - facts["since"] + 1)
     finding = told(
         rule,
         {**facts, "title": rule.title + share.words, "long": long}
-        | {"figures": _figures(now), "cause": why, "newest": float(points.values[-1])},
+        | {"figures": _figures(now), "cause": why, "newest": float(points.values[-1])}
+        | {"short": short},
         since=facts["since"],
         step=step,
         key=share.key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.health.finding import WORDS, filled, number
@@ -66,12 +67,12 @@ def told(
     own: Mapping[str, Any] = WORDS.get(rule.name, {})
     words = {**own, **own.get(case, {})}
     known = {"since": of.get("since"), "key": of.get("key"), **facts}
-    message, *said = (
-        filled(one, known) for one in (words["message"], *words.get("evidence", ()))
-    )
+    parts = (words.get("cause", ""), words["message"], *words.get("evidence", ()))
+    cause, message, *said = (filled(one, known) for one in parts)
     if of.get("advice") is None:
         of["advice"] = words.get("advice")
-    return rule.finding(message, [*said, *evidence], **of)
+    found = rule.finding(message, [*said, *evidence], **of)
+    return replace(found, cause=cause or found.cause)
 
 
 def went(key: str, begun: float, now: float, first: int, last: int) -> str:

@@ -75,15 +75,15 @@ def _crashed(
     cause = root_cause(run, phase)
     case, severity = _case(context, event)
     advice = None if event is None or case == "interrupted" else ""
-    lines = [_last_line(run, event, cause)]
+    lines, short = [_last_line(run, event, cause)], why
     if cause is not None and case != "interrupted":
         lines = [cause.line, *lines, cause.others, why if event is None else ""]
-        why = _memory_words(context, cause) or cause.words
+        why, short = _memory_words(context, cause) or cause.words, cause.title
         phase, advice = cause.event.phase or phase, cause.advice
-    place, doing = _place(step, phase)
+    place, during, doing = _place(step, phase)
     return told(
         rule,
-        {"place": place, "why": why},
+        {"place": place + during, "why": why, "short": short, "doing": during},
         [*lines, doing, "no step came after it"],
         case,
         since=step,
@@ -93,13 +93,13 @@ def _crashed(
     )
 
 
-def _place(step: int | None, phase: Phase | None) -> tuple[str, str]:
-    """Return where a run ended, with what it was doing, and what shows that."""
+def _place(step: int | None, phase: Phase | None) -> tuple[str, str, str]:
+    """Return where a run ended, what it was doing, and what shows that."""
     place = "before the first step" if step is None else f"at step {step}"
     if phase is None:
-        return place, ""
+        return place, "", ""
     doing = f"it was {phase.words}, by its traceback: {phase.function}"
-    return f"{place} while {phase.words}", doing
+    return place, f" while {phase.words}", doing
 
 
 def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
-from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
+from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.printable import short_names
@@ -18,24 +20,17 @@ from verl_tui.runs.views.state import is_of_one_step
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
-_LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
-"""Cells below which a chart shows less than a line of text with a sparkline."""
-_GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
-"""Cells from which on more room goes into more charts rather than larger ones."""
-_PLOT_HEIGHT = 3
-"""Rows from which on a chart has a plot: below that, each further row changes its form."""
-_FEW = 3
-"""Charts that may stand one below the other over the whole width."""
 _ALWAYS = "reward"
 """The indicator that is a chart even when it is constant: a reward that does not move is news."""
-_ENOUGH = 8
-"""Number of charts that show a run's health; only to fit these are charts made smaller than is
-good.
-"""
+
+
+MACHINE = "machine"
+"""Heading of the charts that tell nothing of the training."""
 
 
 class ChartFilter(NamedTuple):
@@ -59,7 +54,8 @@ def page_content(
         return run, filter_, nothing_yet(view)
     selected = [(other.name, other.revision) for other in view.selected]
     listed = (filter_, revealed, tuple(view.monitor.config.charts), view.pins)
-    state = (view.cursor, view.verdict, view.loading, view.selection.revision)
+    changed = view.selection.revision, view.notebook.revision
+    state = (view.cursor, view.verdict, view.loading, changed)
     return run, run.revision, look, listed, state, selected
 
 
@@ -67,8 +63,8 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-    are pinned, wanted or revealed, then a row each for the others. Each metric of an evaluation, or
-    of a single dump, is a row: there is one point of it. They are no rows if all others would be.
+    are pinned, wanted or revealed, then a row each for the others; without a filter first all of
+    the training. What tells of learning is large as the first one, unless others are pinned.
     """
     run = view.run
     if run is None:
@@ -77,15 +73,32 @@ def list_charts(
     charts = plan_charts(run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
         charts = plan_charts(run, wanted, "", view.pins)
-    return _in_rows(view, run, charts, revealed)
+    found = sorted(
+        _in_rows(view, charts, revealed),
+        key=lambda chart: (chart.machine, chart.in_row),
+    )
+    plain = not (filter_.text or view.pins)
+    return tuple(
+        chart._replace(large=plain and not at and _leads(chart, run))
+        for at, chart in enumerate(found)
+    )
+
+
+def _leads(chart: PlannedChart, run: Run) -> bool:
+    """Return whether a chart is of what a run learns."""
+    learns = chart.indicator == _ALWAYS or chart.key == run.loss_alone
+    return learns and not chart.in_row
 
 
 def _in_rows(
-    view: View, run: Run, charts: tuple[PlannedChart, ...], revealed: str | None
+    view: View, charts: tuple[PlannedChart, ...], revealed: str | None
 ) -> tuple[PlannedChart, ...]:
+    """Return the charts with those marked that are in a row each: all of an evaluation and of a
+    single step, of which there is one point; else none if all would be.
+    """
     wanted = view.monitor.config.charts
     shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
-    if is_of_one_step(run):
+    if _of_one_point(view):
         return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
     kept, in_rows = {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
 
@@ -95,99 +108,117 @@ def _in_rows(
 
     if all(map(in_row, charts)):
         return charts
-    found = (one._replace(in_row=in_row(one)) for one in charts)
-    return tuple(sorted(found, key=lambda chart: chart.in_row))
+    return tuple(one._replace(in_row=in_row(one)) for one in charts)
+
+
+def _of_one_point(view: View) -> bool:
+    """Return whether there is one point of each metric: of an evaluation, or of a single step."""
+    run = view.run
+    if run is None or not run.keys:
+        return False
+    single = not view.loading and run.logged_once.issuperset(run.keys)
+    return single or is_of_one_step(run)
 
 
 class ChartPage(NamedTuple):
-    """A page of the listed charts: as many as fit, in columns; then those in a row each."""
+    """A page of the listed charts: as many as fit, the first one maybe large; then those in a row
+    each.
+    """
 
     listed: tuple[PlannedChart, ...] = ()
-    """The charts of all pages, those in a row each last."""
+    """The charts of all pages: those of the training, then those of the machines."""
     first: int = 0
-    """Index of the page's first chart in the list."""
-    columns: int = 1
-    across: int = 1
-    """Columns of what is in a row each: as many as fit, however few charts stand above."""
-    starts: tuple[int, ...] = (0,)
-    """Index of the first chart of each page."""
+    """Index in the list of a chart of the page."""
+    pages: tuple[PageOfTiles, ...] = (PageOfTiles(()),)
+    """Where the charts of all pages stand."""
+
+    @property
+    def starts(self) -> list[int]:
+        """Index of the first chart of each page."""
+        counts = (len(page.tiles) for page in self.pages[:-1])
+        return [*accumulate(counts, initial=0)]
+
+    @property
+    def at(self) -> int:
+        """Index of the page."""
+        return bisect_right(self.starts, self.first) - 1
+
+    @property
+    def page(self) -> PageOfTiles:
+        """Where its charts stand."""
+        return self.pages[self.at]
 
     @property
     def charts(self) -> tuple[PlannedChart, ...]:
         """The charts of the page."""
-        at = bisect_right(self.starts, self.first)
-        return self.listed[self.first : (*self.starts, len(self.listed))[at]]
+        start = self.starts[self.at]
+        return self.listed[start : start + len(self.page.tiles)]
 
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
-        varying = sum(not chart.in_row for chart in self.listed)
-        most, rows = _grid(width, height)
-        # Where one page holds all: the columns that leave least gaps, and no chart taller than
-        # wide, as columns of cells are about half as wide as a row of them is tall.
-        ways = []
-        for columns in range(1 if varying <= _FEW else min(2, most), most + 1):
-            used = max(1, -(-varying // columns))
-            narrow = width * used < 2 * height * columns
-            ways += [(columns * used - varying, narrow, used, columns)] * (used <= rows)
-        columns = min(ways, default=(most,))[-1]
-        across = max(columns, min(most, len(self.listed) - varying))
-        starts = [*range(0, max(1, varying), columns * rows)]
-        # Rows stand below the last charts, as far as these can spare the room, and then on pages of
-        # their own.
-        last = -(-(varying - starts[-1]) // columns)
-        free = max(0, height - last * (1 if rows == height else _LEAST_HEIGHT)) * across
-        starts += range(varying + free, len(self.listed), max(1, height) * across)
+        counts = Counter((chart.machine, chart.in_row) for chart in self.listed)
+        training, machines = (
+            (counts[of, False], counts[of, True]) for of in (False, True)
+        )
+        large = any(chart.large for chart in self.listed[:1])
+        pages = pages_of(training, machines, width, height, large=large)
         at = _index(self.listed, key)
-        page = bisect_right(starts, self.first if at is None else at) - 1
-        return ChartPage(self.listed, starts[page], columns, across, tuple(starts))
-
-    def tiles(self, width: int, height: int) -> list[Room]:
-        """Return where the charts of the page stand in so many cells: in columns of one width, a
-        column apart, and below them those in a row each.
-        """
-        count = max(1, len(self.charts))
-        in_rows = sum(chart.in_row for chart in self.charts)
-        lines = -(-in_rows // self.across)
-        rows = -(-(count - in_rows) // self.columns)
-        each, over = divmod(height - lines, max(1, rows))
-        # one form for all, rather than a few charts that look unlike the others
-        over *= each >= _PLOT_HEIGHT
-        # the first have more
-        levels = [at * each + min(at, over) for at in range(rows + 1)]
-        below = [*range(levels[-1], levels[-1] + lines + 1)]
-        return [
-            *_placed(count - in_rows, self.columns, width, levels),
-            *_placed(in_rows, self.across, width, below),
-        ]
+        found = ChartPage(self.listed, self.first if at is None else at, pages)
+        return found._replace(first=found.starts[found.at])
 
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same page if there is none."""
-        page = bisect_right(self.starts, self.first) - 1 + way
-        if 0 <= page < len(self.starts):
-            return self._replace(first=self.starts[page])
-        return self
+        at = self.at + way
+        return (
+            self._replace(first=self.starts[at]) if 0 <= at < len(self.pages) else self
+        )
 
     def slot(self, key: str | None) -> int | None:
         """Return the slot of the chart that shows a metric, None if the page has none."""
         return _index(self.charts, key)
 
-    def caption(self, look: ChartLook, view: View, filter_: str) -> str:
+    def caption(
+        self, look: ChartLook, view: View, filter_: str, data: Sequence[ChartData]
+    ) -> str:
         """Write how the charts are drawn, the filter, and which charts of how many these are."""
         words, count = [*look.words(view.run)], len(self.listed)
+        words += ["smoothed (auto)"] * any(one.smoothed_around for one in data)
         if filter_ and any(chart.matches(filter_) for chart in self.listed):
             total = len(list_charts(view, ChartFilter()))
             words.append(f"filter “{filter_}”: {count} of {total}")
         elif filter_:
             words.append(f"no metric matches “{filter_}”")
-        last = self.first + len(self.charts)
         if count > len(self.charts):
-            words.append(f"{self.first + 1}–{last} of {count}")
-            if hidden := sum(chart.in_row for chart in self.listed[last:]):
-                words.append(f"{hidden} in rows at the end")
-            words.append(f"{view.keys['chart.page_down']} {view.keys['chart.page_up']}")
+            words += self._place(view)
         return " · ".join(words)
+
+    def _place(self, view: View) -> Iterator[str]:
+        """Yield which charts of each section the page has, on which page those in a row begin, and
+        the key that turns it.
+        """
+        first, last = self.starts[self.at], self.starts[self.at] + len(self.charts)
+        for name in ("charts", MACHINE):
+            known = [
+                i
+                for i, one in enumerate(self.listed)
+                if one.machine is (name == MACHINE)
+            ]
+            shown = [at for at, i in enumerate(known, start=1) if first <= i < last]
+            place = f"{shown[0]}–{shown[-1]} of " if shown else ""
+            yield from [f"{name} {place}{len(known)}"] * bool(known)
+        yield from self._still(last)
+        key = "page_down" if self.turned(1) is not self else "page_up"
+        yield view.keys[f"chart.{key}"]
+
+    def _still(self, last: int) -> Iterator[str]:
+        """Yield how many constant charts of the training stand behind those shown."""
+        later = [one for one in self.listed[last:] if not one.machine]
+        if still := sum(one.in_row and not counts(one.key) for one in later):
+            yield (
+                f"{still} constant, last page" + " of charts" * self.listed[-1].machine
+            )
 
 
 def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:
@@ -204,37 +235,11 @@ def empty_chart(view: View, filter_: str) -> ChartData:
     return ChartData("", label=name, empty=nothing_yet(view))
 
 
-def rows_of_evaluation(view: View, width: int) -> int:
-    """Return the rows that the metrics of an evaluation or a single dump take, 0 for other runs."""
-    if view.run is None or not is_of_one_step(view.run):
+def rows_of_single_points(view: View, width: int) -> int:
+    """Return the lines that metrics of one point take, 0 for other runs."""
+    if not _of_one_point(view):
         return 0
-    columns, _ = _grid(width, _LEAST_HEIGHT)
-    return -(-len(list_charts(view, ChartFilter())) // columns)
-
-
-def _grid(width: int, height: int) -> tuple[int, int]:
-    """Return how many columns and rows of charts fit."""
-    # columns of single lines
-    if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:
-        return max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)
-    columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
-    rows = height // _GOOD_HEIGHT
-    if columns * rows < _ENOUGH:
-        rows = height // _LEAST_HEIGHT
-    return columns, max(1, rows)
-
-
-def _placed(
-    count: int, columns: int, width: int, tops: Sequence[int]
-) -> Iterator[Room]:
-    """Yield so many tiles from left to right and down; each row of them begins at its top, and ends
-    where the next begins.
-    """
-    edges = [at * (width + 1) // columns for at in range(columns + 1)]
-    for at in range(count):
-        row, column = divmod(at, columns)
-        left, right, top = edges[column], edges[column + 1] - 1, tops[row]
-        yield Room(left, top, right - left, tops[row + 1] - top)
+    return lines_of(len(list_charts(view, ChartFilter())), width)
 
 
 # -- what needs no chart ---------------------------------------------------------------------------
@@ -269,21 +274,36 @@ def _differs(run: Run, key: str, other: Run) -> bool:
 # -- the data of a page ----------------------------------------------------------------------------
 
 
-def page_data(
-    page: ChartPage, room: tuple[int, int], view: View, look: ChartLook
-) -> list[ChartData]:
-    """Return the data of each chart of a page in a room of so many columns and rows; of those of
-    one name the first has it, the others go by their keys.
+def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
+    """Return the data of each chart of a page; of those of one name the first has it, the others go
+    by their keys.
     """
     data = lined_up([chart_data(plan, view, look) for plan in page.charts])
     first = {one.title: one.key for one in reversed(data)}
     data = [
         one._replace(label=one.label * (first[one.title] == one.key)) for one in data
     ]
-    tiles = page.tiles(*room)
-    if any(tile.height > 1 for tile in tiles):
-        return data
+    tiles = page.page.tiles
+    data = _smoothed_alike(data, tiles, look)
     # names that differ in a row
-    cells = name_cells(min([tile.width for tile in tiles], default=0))
-    short = short_names(tuple(one.title for one in data), cells)
-    return [one._replace(short=short[one.title]) for one in data]
+    rows = [i for i, tile in enumerate(tiles) if tile.height == 1]
+    cells = name_cells(min((tiles[i].width for i in rows), default=0))
+    short = short_names(tuple(data[i].title for i in rows), cells)
+    for i in rows:
+        data[i] = data[i]._replace(short=short[data[i].title])
+    return data
+
+
+def _smoothed_alike(
+    data: list[ChartData], tiles: Sequence[Room], look: ChartLook
+) -> list[ChartData]:
+    """Return charts marked where all that have a plot have more points than cells, so that noise
+    smooths them.
+    """
+    plots = [i for i, tile in enumerate(tiles) if tile.height >= PLOT_HEIGHT]
+    lines = ((data[i].main, tiles[i].width) for i in plots)
+    dense = look.smoothing is None and look.span is None
+    dense &= all(line is None or len(line.points.steps) > at for line, at in lines)
+    return [
+        one._replace(smoothed_around=dense and i in plots) for i, one in enumerate(data)
+    ]

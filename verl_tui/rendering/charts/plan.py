@@ -7,7 +7,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS
-from verl_tui.metrics import describe, family, place, without_repeats
+from verl_tui.metrics import (
+    OF_MACHINES,
+    OF_TIME,
+    describe,
+    device,
+    family,
+    family_rank,
+    of_devices,
+    place,
+    without_repeats,
+)
 from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
@@ -25,16 +35,12 @@ if TYPE_CHECKING:
 
 
 _ORDER = (
-    "reward", "validation", "policy_kl", "reference_kl", "policy_loss", "value_loss", "entropy",
-    "response_length", "grad_norm", "clip_fraction", "throughput", "reward_std", "step_time",
-    "generation_time", "truncated_share", "engine_mismatch", "gpu_utilization", "gpu_memory",
-    "log_prob",
+    "reward", "policy_kl", "policy_loss", "entropy", "response_length", "grad_norm",
+    "validation", "reference_kl", "value_loss", "clip_fraction", "reward_std",
+    "truncated_share", "engine_mismatch", "log_prob", "throughput", "step_time",
+    "generation_time", "gpu_utilization", "gpu_memory",
 )  # fmt: skip
-"""Indicators in the order of showing: those of learning first, then of stability, then of speed."""
-_GROUPS = (
-    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "throughput",
-    "timing", "engine", "async", "memory", "system", "data", "other", "progress",
-)  # fmt: skip
+"""Indicators in the order of showing: the reward and what explains it, then the others."""
 _PARTNERS = {
     "reward": "policy_kl reference_kl response_length",
     "policy_kl": "policy_loss reward",
@@ -97,21 +103,27 @@ class PlannedChart(NamedTuple):
     """Key of the validation that is drawn as joined points with the reward."""
     spread: DistributionKeys | None = None
     """The distribution that the metric is of."""
+    devices: tuple[str, ...] = ()
+    """Keys of the same figure of several devices, its own among them."""
     in_row: bool = False
     """True if one row is enough: it has had only one value, or only counts."""
+    machine: bool = False
+    """True if it tells nothing of the training: memory, disks, utilisation."""
+    large: bool = False
+    """True if it is what the training is about, and stands out."""
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of all that is drawn."""
         spread = self.spread.quantiles if self.spread is not None else ()
         score = [self.score] * bool(self.score)
-        return (self.key, *(self.envelope or ()), *score, *spread)
+        return (self.key, *(self.envelope or ()), *score, *spread, *self.devices[1:])
 
     @property
     def of_its_own(self) -> tuple[str, ...]:
         """The keys of the metric, of what is around it, and of its distribution."""
         parts = self.spread.parts if self.spread is not None else ()
-        return (self.key, *(self.envelope or ()), *parts)
+        return (self.key, *(self.envelope or ()), *parts, *self.devices)
 
     def shows(self, key: str | None) -> bool:
         """Return whether a metric is in this chart."""
@@ -126,7 +138,8 @@ class PlannedChart(NamedTuple):
 def plan_charts(
     run: Run, wanted: Sequence[str], filter_: str = "", pins: Sequence[str] = ()
 ) -> tuple[PlannedChart, ...]:
-    """Return a run's charts: those wanted, else the indicators, then all other metrics by group.
+    """Return a run's charts: those wanted, else the indicators, then all other metrics by family;
+    figures of time behind the training's, those of the machines last.
 
     Args:
         run: The run.
@@ -137,7 +150,9 @@ def plan_charts(
     keys = without_repeats(run.metrics)
     families = _families(keys)
     planned: list[PlannedChart] = []
-    for name, key in _wished(run, keys, (*pins, *(wanted or (*losses(run), *_ORDER)))):
+    asked = (*pins, *wanted)
+    usual = () if wanted else _usual(run)
+    for name, key in _wished(run, keys, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
@@ -146,7 +161,45 @@ def plan_charts(
         if key not in taken:
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
-    return tuple(plan for plan in planned if plan.matches(filter_))
+    return _by_section(planned, {key for _, key in _wished(run, keys, asked)}, filter_)
+
+
+def _usual(run: Run) -> Sequence[str]:
+    """Return what comes first of a run; the KL beside the reward is one that varies, if any."""
+    own = run.indicators.get("policy_kl")
+    varies = own is not None and not run.is_constant(own)
+    return (*losses(run), *("reward", "reference_kl")[: 2 * (not varies)], *_ORDER)
+
+
+def _by_section(
+    planned: Iterable[PlannedChart], first: set[str], filter_: str
+) -> tuple[PlannedChart, ...]:
+    """Return the charts that pass a filter: those of the first keys, then section by section; what
+    several devices have is in one chart.
+    """
+    alike: dict[str, list[PlannedChart]] = {}
+    for plan in planned:
+        if plan.matches(filter_):
+            name = plan.key if plan.key in first else of_devices(plan.key)
+            alike.setdefault(name, []).append(plan)
+    sections: tuple[list[PlannedChart], ...] = [], [], []
+    for plans in alike.values():
+        plan = _of_devices(plans)
+        rank = family_rank(plan.key) * (plan.key not in first)
+        plan = plan._replace(machine=rank >= OF_MACHINES)
+        sections[(rank >= OF_TIME) + plan.machine].append(plan)
+    return tuple(chain.from_iterable(sections))
+
+
+def _of_devices(plans: Sequence[PlannedChart]) -> PlannedChart:
+    """Return the chart of a figure of several devices."""
+    if len(plans) == 1:
+        return plans[0]
+    known = {device(plan.key) or 0: plan for plan in plans}
+    low, high = min(known), max(known)
+    label = of_devices(known[low].label, f"{low}–{high}")
+    devices = tuple(known[at].key for at in sorted(known))
+    return known[low]._replace(label=label, devices=devices)
 
 
 def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -172,8 +225,8 @@ def _wished(
             yield name, key
 
 
-def _by_group(key: str) -> tuple[int, object]:
-    return _GROUPS.index(describe(key).group), place(key)
+def _by_group(key: str) -> tuple[object, int]:
+    return family_rank(key), place(key)
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:

@@ -16,6 +16,9 @@ from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.on_demand.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
 
 _LOOKED_AT = 400
@@ -32,6 +35,8 @@ _WARNING = pattern(
 """Python's logging and warnings; vLLM, SGLang and Ray write levels the same way."""
 _QUOTED = pattern(r"\s*warnings\.warn\(")
 """The source line that Python prints after a warning."""
+_LONGEST = 300
+"""Most lines of a traceback."""
 _AROUND = (
     "Traceback (most recent",
     "The above exception was",
@@ -163,6 +168,31 @@ class Alarms:
 def _continues(text: str) -> bool:
     """True if a line belongs to an error or a warning that another line names."""
     return text.startswith(_AROUND) or _QUOTED.match(text) is not None
+
+
+def traceback_start(lines: Sequence[LogLine], end: int) -> int:
+    """Return where the traceback begins whose exception is named by the line at a start; that line
+    where none ends there.
+
+    Args:
+        lines: That line and those before it; others printed among them are passed over.
+        end: Its start.
+    """
+    *before, own = [line for line in lines if line.start <= end][-_LONGEST:]
+    tag = split_line(own.text).tag
+    for line in reversed(before):
+        one = split_line(line.text)
+        if _AROUND[0] in one.text and one.tag == tag:
+            return line.start
+        if one.tag == tag and one.text[:1].strip() and not _in_traceback(one):
+            break
+    return end
+
+
+def _in_traceback(line: ParsedLine) -> bool:
+    """Return whether a line that is not indented may stand in a traceback."""
+    names_one = line.kind is LineKind.ERROR or line.kind is LineKind.PROGRESS
+    return names_one or line.text.startswith(("ray::", "The above", "During"))
 
 
 class StepLine:

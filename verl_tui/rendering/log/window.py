@@ -7,9 +7,15 @@ from collections import OrderedDict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from verl_tui.means import page_rows
 from verl_tui.on_demand import log_blocks
 from verl_tui.on_demand.log_reader import LogReader, ReplayCutoff
-from verl_tui.rendering.log.line_kinds import Alarms, StepLine, TextQuery
+from verl_tui.rendering.log.line_kinds import (
+    Alarms,
+    StepLine,
+    TextQuery,
+    traceback_start,
+)
 from verl_tui.rendering.log.line_rows import LogLayout, row_pieces, rows, screen_rows
 from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.text.printable import middle, wrapped
@@ -103,9 +109,9 @@ class Pager:
         self.follow = False
         self._pending += by
 
-    def page(self, by: int) -> None:
+    def page(self, screens: float) -> None:
         """Move down by screens, or up; one row stays in sight."""
-        self.move(by * max(1, self.height - 1))
+        self.move(page_rows(screens, self.height))
 
     def go_to(self, start: int, above: int | None = None) -> None:
         """Show a line, with so many rows before it, by default a third of the screen."""
@@ -380,12 +386,24 @@ class LogWindow:
                 return
             if start < 0:
                 self._say(f"{pager.log.path.name} has no line {target.line}")
-            else:
-                self._go(pager, start)
+            elif not self._go_to_traceback(pager, start):
+                return
         elif target.step is not None:
             self._again = True
             self.search = pager.log.find(StepLine(target.step), pager.log.size, -1)
         self.target = None
+
+    def _go_to_traceback(self, pager: Pager, start: int) -> bool:
+        """Go to a line, or to the beginning of the traceback that ends there; return whether the
+        lines before it are known.
+        """
+        own = pager.log.block(start // log_blocks.BLOCK)
+        before = own and own.before >= 0 and pager.log.block(own.before)
+        if own is None or before is None:
+            return False
+        lines = [*(before.lines if before else ()), *own.lines]
+        self._go(pager, traceback_start(lines, start))
+        return True
 
     def _go(self, pager: Pager, start: int) -> None:
         self.mark = start

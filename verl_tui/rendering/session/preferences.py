@@ -1,4 +1,5 @@
-"""The app's own state file: pins, layout and theme from one start to the next, nothing of logs.
+"""The app's own state file: pins, layout, theme and what is listed of runs, from one start to the
+next; nothing of logs.
 
 It lies in the user's state directory and can be deleted at any time. The configuration is another
 file, which the app only reads.
@@ -25,6 +26,13 @@ _MOST = 1000
 """Most pins kept."""
 
 
+DRAWN = ("done", "trend", "ETA", "last")
+"""Columns that only the list of runs has, and that nothing is sorted by."""
+_COLUMNS = "state, step, done, reward, trend, KL, throughput, ETA, last, findings"
+USUAL_COLUMNS = tuple(_COLUMNS.split(", "))
+"""The columns of the list of runs where the user has chosen none."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserState:
     """The remembered state. A new field of one of these types needs no further code."""
@@ -37,6 +45,12 @@ class UserState:
     """Rows of the grid of all metrics, 0 to choose by size."""
     metrics_table: bool = False
     """True to show all metrics as a table."""
+    run_columns: tuple[str, ...] = USUAL_COLUMNS
+    """Columns of the list of runs."""
+    run_groups: tuple[str, ...] = ()
+    """Columns that the runs are grouped by."""
+    hidden_runs: tuple[str, ...] = ()
+    """Ids of the runs that are hidden."""
     theme: str = ""
     """Theme last chosen in the app, empty for none."""
     theme_instead_of: str = ""
@@ -59,7 +73,7 @@ class StateFile:
         Args:
             path: The file; without one the state lasts as long as the app.
         """
-        self._path = path
+        self.path = path
         self.state = UserState()
         self._read()
 
@@ -71,22 +85,24 @@ class StateFile:
         """
         others = self._read()
         self.state = change(self.state)
-        if self._path is None:
+        if self.path is None:
             return ""
         # root would replace a device
-        if is_there(self._path) and not is_ordinary(self._path):
-            return f"not remembered: {self._path}: is no file"
+        if is_there(self.path) and not is_ordinary(self.path):
+            return f"not remembered: {self.path}: is no file"
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self._path, ours=True) as file:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path, ours=True) as file:
                 file.write(json.dumps({**others, **asdict(self.state)}, indent=1))
         except OSError as error:
-            return f"not remembered: {self._path}: {(error.strerror or str(error)).lower()}"
+            return (
+                f"not remembered: {self.path}: {(error.strerror or str(error)).lower()}"
+            )
         return ""
 
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""
-        data = _loaded(self._path) if self._path is not None else {}
+        data = _loaded(self.path) if self.path is not None else {}
         for item in fields(UserState):
             value = _sound(data.get(item.name), getattr(UserState(), item.name))
             if value is not None:

@@ -7,11 +7,13 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Verdict
+from verl_tui.health.finding import Moment, Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
+from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection
 from verl_tui.rendering.text.printable import size_text
+from verl_tui.rendering.text.search import Matches
 from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -56,6 +58,8 @@ class View:
     """Keys of the metrics whose charts come first."""
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
     """The acknowledged findings."""
+    notebook: NoteBook = field(default_factory=NoteBook)
+    """The user's notes on steps."""
     browser: SampleBrowser = field(default_factory=lambda: SampleBrowser(lambda: None))
     """Reads the samples on the screen."""
     selection: Selection = field(default_factory=Selection)
@@ -77,7 +81,19 @@ class View:
     @property
     def listed(self) -> list[Run]:
         """The runs as they are listed."""
-        return self.listing.runs(self.monitor.runs.values(), self.now)
+        return self.listing.runs(self.monitor.runs.values(), self.moment)
+
+    @property
+    def matches(self) -> Matches:
+        """How many of the runs that are not hidden match the filter."""
+        runs = self.listing.unhidden(self.monitor.runs.values())
+        found, note = self.listing.narrowed(runs, self.moment)
+        return Matches(len(found), len(runs), note)
+
+    @property
+    def moment(self) -> Moment:
+        """What is known of all runs."""
+        return Moment(self.now, self.monitor.verdicts)
 
     def beside(self, way: int) -> Run | None:
         """Return the run after (1) or before (-1) the shown one in the list, in a circle."""
@@ -111,6 +127,7 @@ HINT_KEYS: Mapping[str, str] = {
     "samples.follow": "f",
     "samples.unfold": "u",
     "health.not_judged": "v",
+    "panel.health": "f4",
     "chart.page_down": "pgdn",
     "chart.page_up": "pgup",
     "look.in": "+",
@@ -220,7 +237,7 @@ def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
 def source_pieces(
     run: Run, keys: Mapping[str, str] = HINT_KEYS
 ) -> Iterator[tuple[str, str]]:
-    """Yield the state of a run's sources as pieces of text with their roles, the worst first.
+    """Yield what is wrong with a run's sources as pieces of text with their roles, the worst first.
 
     Args:
         run: The run.
@@ -235,8 +252,6 @@ def source_pieces(
             f" {counted(run.unreadable, 'unreadable line')} ({keys['sources']})",
             "warning",
         )
-    if statuses and not (problem or run.unreadable):
-        yield f" {counted(len(statuses), 'source')} ok", "dim"
 
 
 def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:
@@ -259,6 +274,11 @@ class Unread(Enum):
     """
 
     READING = "reading"
+
+    @property
+    def label(self) -> str:
+        """The word on a screen."""
+        return self.value
 
 
 def shown_state(view: View, run: Run) -> State | Unread:

@@ -1,9 +1,8 @@
-"""The checkpoints of a run by their steps, also those whose name states a value: `best_2.920`."""
+"""The checkpoints of a run by their steps, its best, its targets."""
 
 from __future__ import annotations
 
 import math
-from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS, factor, spellings
@@ -15,15 +14,14 @@ from verl_tui.runs.series import Point
 from verl_tui.runs.views.signs_of_life import writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
 
-SUFFIXES = frozenset({".pt", ".pth", ".ckpt", ".bin", ".safetensors"})
-"""Suffixes of checkpoints that are files."""
-_VALUE = pattern(r"(?:^|[_=-])(-?\d+\.(\d+))$")
+_VALUE = pattern(r"(?:^|[_=-])(-?\d+\.\d+)(?:\.(?:pt|pth|ckpt|bin|safetensors))?$")
+"""A value at the end of a checkpoint's name."""
 _BROKEN_OFF = (EventKind.FATAL, EventKind.STOPPED, EventKind.TRACEBACK)
 
 
@@ -32,11 +30,9 @@ class CalledBest(NamedTuple):
 
     path: str
     step: int | None = None
-    """By its name, else by the value in its name; None if neither shows it."""
+    """By its name; None if that does not state it."""
     value: float | None = None
     """The value in its name."""
-    key: str | None = None
-    """The metric that had this value at the step, None where the name states the step."""
 
 
 @cached_by_revision
@@ -45,15 +41,12 @@ def called_best(run: Run) -> Sequence[CalledBest]:
     come last.
     """
     steps = {path: step for step, path in run.checkpoints.items()}
-    found = [_called_best(run, path, steps.get(path)) for path in run.called_best]
+    values = ((path, _VALUE.search(path)) for path in run.called_best)
+    found = [
+        CalledBest(path, steps.get(path), value and float(value[1]))
+        for path, value in values
+    ]
     return sorted(found, key=lambda one: (one.step is None, one.step, one.path))
-
-
-@cached_by_revision
-def checkpoints(run: Run) -> Mapping[int, str]:
-    """Return the checkpoints by their steps, those too whose step is known by a value only."""
-    matched = {one.step: one.path for one in called_best(run) if one.step is not None}
-    return {**matched, **run.checkpoints}
 
 
 @cached_by_revision
@@ -64,9 +57,9 @@ def usable(run: Run) -> Mapping[int, str]:
     holder = writer(run)
     died = run.outcome is not None and run.outcome.kind in _BROKEN_OFF
     if died or (holder is not None and holder.gone):
-        known = checkpoints(run).items()
+        known = run.checkpoints.items()
         return {step: path for step, path in known if not _is_torn(run, step)}
-    return checkpoints(run)
+    return run.checkpoints
 
 
 def _is_torn(run: Run, step: int) -> bool:
@@ -81,40 +74,6 @@ def _is_torn(run: Run, step: int) -> bool:
         event.kind is EventKind.CHECKPOINT and event.step == step and event.line
         for event in run.events
     )
-
-
-def _called_best(run: Run, path: str, step: int | None) -> CalledBest:
-    name = PurePath(path)
-    found = _VALUE.search(name.stem if name.suffix in SUFFIXES else name.name)
-    if found is None or step is not None:
-        return CalledBest(path, step, float(found[1]) if found else None)
-    value = float(found[1])
-    for key in _may_be_of(run, name.name):
-        series = run.series(key)
-        at = _step_of(series, value, len(found[2])) if series else None
-        if at is not None:
-            return CalledBest(path, at, value, key)
-    return CalledBest(path, None, value)
-
-
-def _may_be_of(run: Run, name: str) -> Iterator[str]:
-    """Yield metrics that a name may state a value of: those that it names, reward, validation."""
-    yield from (key for key in run.keys if key.replace("/", "_") in name)
-    yield from (run.indicators.get(one, "") for one in ("reward", "validation"))
-
-
-def _step_of(series: Series, value: float, digits: int) -> int | None:
-    """Return the step at which a metric had a value as it is rounded in a name, and was better than
-    ever before, upwards or downwards: other steps with the same value do not count.
-    """
-    import numpy as np
-
-    values = np.array(series.values)
-    fits = np.abs(values - value) <= 0.5 * 10.0**-digits * (1 + 1e-6)
-    highest = np.fmax.accumulate(np.append(-np.inf, values))[:-1]
-    lowest = np.fmin.accumulate(np.append(np.inf, values))[:-1]
-    found = np.flatnonzero(fits & ((values > highest) | (values < lowest)))
-    return series.steps[found[0]] if len(found) else None
 
 
 class BestBy(NamedTuple):

@@ -57,8 +57,6 @@ class MetricRow(NamedTuple):
     """True if the row shows that training has reached its step."""
     estimated: bool = False
     """True if the record states no step: it was found from the records around it."""
-    of_worker: bool = False
-    """True if it is the row of one of several ranks or devices, over which it is averaged."""
 
     @classmethod
     def of(
@@ -71,7 +69,7 @@ class MetricRow(NamedTuple):
     @property
     def leads(self) -> bool:
         """True if it tells which step the trainer is at, as measurements within a step do not."""
-        return self.of_worker or not self.mean
+        return not self.mean
 
 
 def replaced_note(count: int) -> str | None:

@@ -1,6 +1,5 @@
-"""Metrics in JSON that is no JSON lines: a list of step records (`json.dump(history, file)`), one
-below a name (`{"history": [...]}`), records by their step, a list for each metric, or records over
-several lines each.
+"""Metrics in JSON that is no JSON lines: a list of step records (`json.dump(history, file)`), also
+below a name (`{"history": [...]}`), or records over several lines each.
 
 Such a document is written anew as a training goes on. One of them is Hugging Face's own
 `trainer_state.json`, with the whole history, written with every checkpoint, into `checkpoint-N/`
@@ -13,7 +12,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
@@ -51,29 +50,21 @@ LARGEST = 64 * 2**20
 """Bytes after which a document is given up: some 75,000 entries of forty figures each."""
 _FIRST = 8
 """Records at its beginning that are looked at."""
-_RECORDS = pattern(
-    rb'\s*(?:\{.{0,4000}?"[^"\n]{1,100}"\s*:\s*)?\[\s*(?=\{)|\s*\{\s*"\d{1,15}"\s*:\s*(?=\{)',
-    re.DOTALL,
-)
-"""What stands before the first record: a list's beginning, also below a name, or a step."""
-_COLUMN = pattern(rb'"([^"\n]{1,300})"\s*:\s*(\[\s*)?(?:-?\d|NaN|null)')
+_RECORDS = pattern(rb'\s*(?:\{.{0,4000}?"[^"\n]{1,100}"\s*:\s*)?\[\s*(?=\{)', re.DOTALL)
+"""What stands before the first record: a list's beginning, also below a name."""
 _SIGNS = frozenset({*TRAINED, "epoch", "steps"})
 """Fields by which records are a training's, besides those that certainly are a step."""
-_CHOSEN = frozenset({"lr", "learning_rate"})
-"""Metrics of which a search for good settings has lists, too."""
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return whether a text begins as a document with records of steps, or a list for each
-    metric.
-    """
+    """Return whether a text begins as a document with records of steps."""
     head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if head[:1] not in (b"[", b"{") or is_a_line(head):
         return False
     records = first_records(head, _FIRST)
     if len(records) == 1 and not _RECORDS.match(head):
         records = []  # a document of its own, such as a model's settings
-    return _are_of_steps(records) or _has_columns(head)
+    return _are_of_steps(records)
 
 
 def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
@@ -116,27 +107,6 @@ def first_records(head: bytes, most: int) -> list[dict[str, Any]]:
 
 def _dicts(values: Iterable[object]) -> Iterator[dict[str, Any]]:
     return (value for value in values if isinstance(value, dict))
-
-
-def _has_columns(head: bytes) -> bool:
-    """Return whether a document has lists of numbers, one of them of steps or of a training."""
-    found = [
-        (one[1].decode("utf-8", "replace"), one[2])
-        for one in _COLUMN.finditer(head if head.startswith(b"{") else b"")
-    ]
-    places = (name for name, opens in found if not opens and is_sure_name(name))
-    if not all(name.startswith(("num_", "n_")) for name in places):
-        return False  # a record with its step, and not how many there are
-    return _are_telling([name for name, opens in found if opens])
-
-
-def _are_telling(names: Sequence[str]) -> bool:
-    """Return whether lists of these names are columns of a training's metrics."""
-    told = TRAINED - _CHOSEN
-    return len(names) > 1 and any(
-        is_sure_name(name.removesuffix("s")) or name.rpartition("/")[2] in told
-        for name in names
-    )
 
 
 def reader(path: Path) -> HistoryReader:
@@ -231,34 +201,12 @@ def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield the records in a document, by the name that they stand below: a list of them, or one
-    for each step, or for each place in the lists of its metrics, where null stands for none.
-    """
+    """Yield the lists of records in a document, by the name that they stand below."""
     if isinstance(value, list | tuple):
         yield name, list(_dicts(value))
-    elif isinstance(value, dict) and None not in map(integer, value):
-        own = (
-            (integer(key), one) for key, one in value.items() if isinstance(one, dict)
-        )
-        yield name, [{"step": step, **one} for step, one in own]
     elif isinstance(value, dict):
-        yield name, _columns(value)
         for key, one in value.items():
             yield from _lists(one, key)
-
-
-def _columns(document: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = {key: one for key, one in document.items() if _is_column(one)}
-    if not _are_telling([*columns]):
-        return []
-    rows = (zip(columns, row, strict=True) for row in zip_longest(*columns.values()))
-    return [{key: one for key, one in row if one is not None} for row in rows]
-
-
-def _is_column(value: object) -> bool:
-    if not isinstance(value, list) or not value:
-        return False
-    return not any(isinstance(one, list | dict) for one in value)
 
 
 FILE = "trainer_state.json"

@@ -17,18 +17,11 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress, Restart
-from verl_tui.sources.fields.device_fields import (
-    RankAndDevice,
-    device_figures,
-    is_name,
-    names_one,
-    unquoted,
-    worker,
-)
+from verl_tui.records import Event, EventKind, Progress
+from verl_tui.sources.fields.device_fields import is_name, unquoted
 from verl_tui.sources.fields.jsonl import first_object, flatten, number
 from verl_tui.sources.fields.lists import histograms, split
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
@@ -47,6 +40,7 @@ from verl_tui.sources.files.paths import checkpoint_step
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import one_line, safe
 from verl_tui.times import parse_elapsed, parse_time
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,7 +63,7 @@ _FIRST_LINES = 8
 """Number of first lines one of which must be a record: loggers begin with text of their own."""
 _MOST_SCHEMAS = 1000
 """Remembered sets of fields: a file has a handful, a broken one any number."""
-_MOST_WORKERS = 1000
+_WRITERS = names("writer")
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -94,7 +88,7 @@ def are_measured(records: Sequence[dict[str, Any]]) -> bool:
 def measures(record: dict[str, Any]) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = unquoted(flatten(_opened(record)))
-    fields, about, _ = _schema(tuple(flat))
+    fields, about = _schema(tuple(flat))
     step = None
     with suppress(ValueError):  # a number too large for one
         step = stated_step(flat, fields)[0]
@@ -107,16 +101,6 @@ def measures(record: dict[str, Any]) -> bool:
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
     return LineReader(TutorialDecoder())
-
-
-class _Schema(NamedTuple):
-    """The roles of a record's fields, by their names."""
-
-    fields: StepFields
-    about: frozenset[str]
-    """Fields that are no metrics."""
-    named: bool
-    """True if they may name a rank or a device."""
 
 
 class TutorialDecoder(JsonDecoder):
@@ -144,8 +128,10 @@ class TutorialDecoder(JsonDecoder):
 
     @property
     def counts_steps(self) -> bool:
-        """True if they were counted, or count within epochs."""
-        return self._place.relative
+        """True if they were counted, or count within epochs; or if the first of several writers,
+        whose records are read, may be another one's than before.
+        """
+        return self._place.relative or self._others > 0
 
     @property
     def step(self) -> int:
@@ -154,13 +140,10 @@ class TutorialDecoder(JsonDecoder):
 
     @property
     def note(self) -> str | None:
-        """Say that steps were counted, and that figures are means over ranks or devices."""
-        averaged = ""
-        for at, words in enumerate(("ranks", "devices")):
-            many = len({of[at] for of in self._workers} - {None})
-            if many > 1 and not averaged:
-                averaged = f"figures are means over {many} {words}"
-        return joined_notes(self._place.note, averaged)
+        """Say that steps were counted, and which records are not read."""
+        others = counted(self._others, "record of another is", "records of others are")
+        only = f"only {self._writer} is read: {others} not"
+        return joined_notes(self._place.note, only if self._others else None)
 
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget the step."""
@@ -168,10 +151,10 @@ class TutorialDecoder(JsonDecoder):
         self._place = StepTracker()
         self._total: int | None = None
         """Total of steps last passed on."""
-        self._workers: set[RankAndDevice] = set()
-        """The ranks and devices that wrote records."""
-        self._reached: dict[tuple[RankAndDevice, tuple[str, ...]], int] = {}
-        """The last step of each, by metrics."""
+        self._writer = ""
+        """The rank or device that wrote the first record which names one."""
+        self._others = 0
+        """Records of others."""
         return ()
 
     def odd(
@@ -194,25 +177,22 @@ class TutorialDecoder(JsonDecoder):
     def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record]:
         scope = _scope(record)
         flat = unquoted(flatten(_opened(record)))
-        fields, about, named = _schema(tuple(flat))
-        of = worker(flat) if named else None
-        parts = split(flat, about)
-        numbers = parts.numbers | device_figures(flat, of)
         measured = scope in _MEASURED
-        of_worker = not measured and self._one_of_many(of)
-        mean = measured or of_worker
+        if not measured and self._is_of_another(flat):
+            return
+        fields, about = _schema(tuple(flat))
+        parts = split(flat, about)
+        numbers = parts.numbers
         prefix = f"{safe(scope, 100)}/" if scope else ""
         keys = tuple([prefix + safe(one, 300) for one in numbers])
-        step = self._place.of(flat, fields, keys=None if mean else keys or None)
+        step = self._place.of(flat, fields, keys=None if measured else keys or None)
         yield from self._progress(step, parse_elapsed(record.get("elapsed_time")))
         yield from parts.flaws
-        if not measured:
-            yield from self._restarts(of, keys, step)
-        yield from histograms(parts.found, step, prefix, mean=mean)
+        yield from histograms(parts.found, step, prefix, mean=measured)
         time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
         if numbers:
             values = tuple(numbers.values())
-            yield MetricRow(step, keys, values, time, mean, of_worker=of_worker)
+            yield MetricRow(step, keys, values, time, measured)
         yield from _further(scope, record, step)
 
     def _progress(self, step: int, elapsed: float | None) -> Iterator[Progress]:
@@ -221,28 +201,15 @@ class TutorialDecoder(JsonDecoder):
             self._total = self._place.total
             yield Progress(None if elapsed is None else step, self._total, elapsed)
 
-    def _one_of_many(self, of: RankAndDevice | None) -> bool:
-        """Return True if several ranks or devices write records, which are then averaged."""
-        if of is None:
-            return False
-        if len(self._workers) < _MOST_WORKERS:
-            self._workers.add(of)
-        return len(self._workers) > 1
-
-    def _restarts(
-        self, of: RankAndDevice | None, keys: tuple[str, ...], step: int
-    ) -> Iterator[Restart]:
-        """Yield a restart where one of several ranks or devices goes back to an earlier step.
-
-        A single one, and rows that are no means, are left to `verl_tui.sources.fields.row_batcher`.
+    def _is_of_another(self, flat: Mapping[str, Any]) -> bool:
+        """Return whether a record is of another rank or device than the first that named itself:
+        each logs figures of its own.
         """
-        if of is None or len(self._reached) >= _MOST_WORKERS:
-            return
-        before = self._reached.get((of, keys), step)
-        if step < before and len(self._workers) > 1:
-            self._reached.clear()
-            yield Restart(f"steps went back from {before} to {step}")
-        self._reached[of, keys] = step
+        own = next((f"{one} {flat[one]}" for one in _WRITERS if one in flat), "")
+        self._writer = self._writer or one_line(own, 60)
+        is_another = own != "" and one_line(own, 60) != self._writer
+        self._others += is_another
+        return is_another
 
 
 def _scope(record: dict[str, Any]) -> str:
@@ -251,10 +218,10 @@ def _scope(record: dict[str, Any]) -> str:
 
 
 @lru_cache(_MOST_SCHEMAS)
-def _schema(present: tuple[str, ...]) -> _Schema:
+def _schema(present: tuple[str, ...]) -> tuple[StepFields, frozenset[str]]:
+    """Return which of a record's fields state its place, and which are no metrics."""
     fields = step_fields(present)
-    about = fields.no_metrics | _ABOUT | set(filter(is_name, present))
-    return _Schema(fields, about, names_one(present))
+    return fields, fields.no_metrics | _ABOUT | set(filter(is_name, present))
 
 
 def _opened(record: dict[str, Any]) -> dict[str, Any]:

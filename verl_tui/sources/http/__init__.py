@@ -1,1 +1,1 @@
-"""Sources behind HTTP: Prometheus servers, bare endpoints, and engines that a console names."""
+"""Sources behind HTTP: Prometheus servers and bare endpoints."""

@@ -71,7 +71,7 @@ def parse_address(spec: str) -> str:
     if "@" in parts.netloc:
         raise ValueError(
             "a login in an address is seen by everybody on this machine: "
-            "put it into ~/.netrc, or a header into VERL_TUI_HTTP_AUTHORIZATION"
+            "put a header into VERL_TUI_HTTP_AUTHORIZATION"
         )
     if not parts.hostname:
         raise ValueError("has no host in it")

@@ -1,22 +1,19 @@
 """Asks HTTP servers that may be slow, wrong, huge or hostile: every question ends in an answer or
 in one sentence.
 
-No answer lasts longer than its deadline, none is larger than its limit, and no redirect
-leads to another server, so that a login goes only where the user pointed.
+No answer lasts longer than its deadline, none is larger than its limit, and no redirect is
+followed, so that a login goes only where the user pointed.
 """
 
 from __future__ import annotations
 
-import base64
 import http.client
-import netrc
 import os
 import socket
 import ssl
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
-from urllib.parse import urljoin, urlsplit
 from urllib.request import (
     HTTPHandler,
     HTTPSHandler,
@@ -27,16 +24,14 @@ from urllib.request import (
 )
 
 from verl_tui import __version__
-from verl_tui.given_files import is_ordinary
-from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-CA_FILE = "VERL_TUI_HTTP_CA_FILE"
-"""Environment variable that names certificates to be trusted besides those of this machine."""
+CA_FILE = "SSL_CERT_FILE"
+"""OpenSSL's environment variable that names the certificates to be trusted."""
 AUTHORIZATION = "VERL_TUI_HTTP_AUTHORIZATION"
 """Environment variable that holds a whole header, `Bearer …`, for every server that the user
 names.
@@ -46,10 +41,9 @@ _DEADLINE = 20.0
 """Seconds that a question may take in all: twice what Prometheus gives a scrape by default."""
 _LIMIT = 64 * 2**20
 """Bytes of an answer: 300,000 points of Prometheus come to 10 MB."""
-_REDIRECTS = 3
 _MOVED = (301, 302, 307, 308)
 _REASONS = {
-    401: f"asks for a login: put one into ~/.netrc, or a header into {AUTHORIZATION}",
+    401: f"asks for a login: put a header into {AUTHORIZATION}",
     403: "refuses access (HTTP 403)",
     404: "has no metrics at this address (HTTP 404)",
 }
@@ -102,7 +96,8 @@ def exchanged(
         asker.add_handler(UnknownHandler())
         asker.add_handler(HTTPHandler())
         if url.startswith("https:"):
-            asker.add_handler(HTTPSHandler(context=_trust()))
+            context = ssl.create_default_context()
+            asker.add_handler(HTTPSHandler(context=context))
         asked = Request(url, body, own)  # noqa: S310 - no handler asks but for HTTP
         with asker.open(asked, timeout=deadline) as response:
             stated = {name.lower(): one for name, one in response.getheaders()}
@@ -137,54 +132,30 @@ def _sentence(error: Exception) -> str:
     return says.format(one_line(str(words), 160))
 
 
-def _trust() -> ssl.SSLContext:
-    """Return which certificates are trusted.
-
-    Raises:
-        OSError: The file with further ones cannot be read, or holds none.
-    """
-    context = ssl.create_default_context()
-    if further := os.environ.get(CA_FILE):
-        try:
-            if not is_ordinary(further):  # a pipe would have us wait for its writer
-                raise FileNotFoundError
-            context.load_verify_locations(further)
-        except OSError as error:  # `ssl.SSLError` is one
-            why = f"{CA_FILE}: {further} holds no certificates that can be read"
-            raise OSError(None, why) from error
-    return context
-
-
 def ask(
     address: str,
     form: str | None = None,
     *,
-    login: bool = True,
     deadline: float = _DEADLINE,
 ) -> bytes:
-    """Return what a server answers, also from another address of its own.
+    """Return what a server answers.
 
     Args:
         address: Of the server.
         form: What to send, url-encoded; without it nothing is sent.
-        login: Whether the user's login may go there.
         deadline: Seconds that the question may take in all.
 
     Raises:
         NoAnswerError: There is no answer that can be used.
     """
-    host = urlsplit(address).hostname or ""
-    headers = {"Accept": "*/*", **(_login(host) if login else {})}
+    headers = {"Accept": "*/*", **_login()}
     if form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     sent = None if form is None else form.encode()
-    for _ in range(_REDIRECTS + 1):
-        status, told, body = exchanged(address, headers, sent, deadline, _LIMIT)
-        if status not in _MOVED:
-            break
-        address = _onward(address, told.get("location", ""))
-    else:
-        raise NoAnswerError("redirects without end")
+    status, told, body = exchanged(address, headers, sent, deadline, _LIMIT)
+    if status in _MOVED:
+        there = one_line(told.get("location", "elsewhere"), 160)
+        raise NoAnswerError(f"redirects to {there}: name that address if it is meant")
     return _whole(status, told.keys(), body)
 
 
@@ -198,32 +169,8 @@ def _whole(status: int, told: Collection[str], body: bytes) -> bytes:
     return body
 
 
-def _onward(address: str, location: str) -> str:
-    try:
-        onward = addresses.parse_address(urljoin(address, location))
-    except ValueError as error:
-        raise NoAnswerError("redirects without naming an address") from error
-    there = urlsplit(onward)
-    if there[:2] != urlsplit(address)[:2]:
-        raise NoAnswerError(
-            f"redirects to another server, {there.netloc}: name that one if it is meant"
-        )
-    return onward
-
-
-def _login(host: str) -> dict[str, str]:
-    """Return the header that authorises a request: the environment's, else a login from `~/.netrc`
-    for that host.
-    """
+def _login() -> dict[str, str]:
+    """Return the header of the environment that authorises a request."""
     stated = os.environ.get(AUTHORIZATION, "").strip()
-    if stated:
-        sent = stated.isprintable() and stated.isascii()
-        return {"Authorization": stated} if sent else {}
-    try:
-        known = netrc.netrc(os.environ.get("NETRC") or None).authenticators(host)
-    except (OSError, netrc.NetrcParseError, UnicodeError):
-        return {}
-    if known is None or not known[2]:
-        return {}
-    login = base64.b64encode(f"{known[0] or ''}:{known[2]}".encode()).decode()
-    return {"Authorization": f"Basic {login}"}
+    sent = stated.isprintable() and stated.isascii()
+    return {"Authorization": stated} if stated and sent else {}

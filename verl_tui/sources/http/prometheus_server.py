@@ -25,6 +25,7 @@ from verl_tui.sources.formats.prometheus_text.names import (
     run_labels,
     run_name,
 )
+from verl_tui.sources.formats.prometheus_text.reader import instance_of
 from verl_tui.sources.http.address_run import AddressRun
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from verl_tui.sources.formats.prometheus_text.names import Labels
+    from verl_tui.sources.http.address_run import AskedAddress
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""
@@ -85,6 +87,7 @@ class ServedRun(AddressRun):
         labels: Labels that distinguish its series from those of others; empty for figures of no
             run.
         span: When its steps were seen first and last.
+        asked: The server.
     """
 
     followed: float | None = None
@@ -92,8 +95,14 @@ class ServedRun(AddressRun):
     coarse: str | None = None
     """Says how exact its past is, where a point is more than a scrape."""
 
-    def __init__(self, name: str, labels: Labels, span: tuple[float, float]) -> None:
-        super().__init__(name)
+    def __init__(
+        self,
+        name: str,
+        labels: Labels,
+        span: tuple[float, float],
+        asked: AskedAddress,
+    ) -> None:
+        super().__init__(name, asked)
         self.labels = labels
         self.span = span
 
@@ -108,12 +117,14 @@ class Server:
     `runs`.
 
     Args:
-        host: Its name, for figures that are no run's.
+        asked: Its address, after which figures that are no run's are called.
         answer: Returns what it answers below a path, given a form to post or none.
     """
 
-    def __init__(self, host: str, answer: Callable[[str, str | None], bytes]) -> None:
-        self._host = host
+    def __init__(
+        self, asked: AskedAddress, answer: Callable[[str, str | None], bytes]
+    ) -> None:
+        self._asked = asked
         self._answer = answer
         self.interval = _SCRAPE
         self.runs: dict[str, ServedRun] = {}
@@ -176,8 +187,9 @@ class Server:
                 self._new(labels, spans[labels])
 
     def _new(self, labels: Labels, span: tuple[float, float]) -> ServedRun:
-        called = run_name(labels or (("host", self._host),), self.runs)
-        self.runs[called] = ServedRun(called, labels, span)
+        host = instance_of(self._asked.address)
+        called = run_name(labels or (("host", host),), self.runs)
+        self.runs[called] = ServedRun(called, labels, span, self._asked)
         return self.runs[called]
 
     def _spans(self, since: float, now: float) -> dict[Labels, tuple[float, float]]:

@@ -1,6 +1,4 @@
-"""Sources behind addresses: the runs of a Prometheus server; pages of metrics of one or several
-processes, which are taken together as runs; and the engines that consoles name, whose figures
-belong to the console's run.
+"""Sources behind addresses: the runs of a Prometheus server, and those of pages of metrics.
 
 Each address is asked in a thread of its own, so that one that hangs holds up nobody. One that does
 not answer has the reason and since when, and is asked again at growing intervals.
@@ -9,28 +7,24 @@ not answer has the reason and since when, and is asked again at growing interval
 from __future__ import annotations
 
 import threading
-from itertools import chain
 from time import monotonic, time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from verl_tui.patterns import pattern
 from verl_tui.sources.formats.prometheus_text.reader import (
     MISSING,
-    NOBODYS,
     Page,
     instance_of,
     read_page,
 )
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.address_run import AskedAddress, EngineRun, PageRun
+from verl_tui.sources.http.address_run import AskedAddress, PageRun
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.records import Batch
     from verl_tui.sources.http.address_run import AddressRun
 
 _INTERVAL = 5.0
@@ -40,9 +34,7 @@ some milliseconds.
 _LONGEST_WAIT = 60.0
 """Seconds between two questions to what does not answer, at most."""
 _METRICS = "/metrics"
-_OF_ENGINES = pattern(r"(?:vllm|sglang)[:_]")
 _EMPTY = "answers with a page without metrics"
-_OF_VERL = " of an engine: verl has them with rollout.disable_log_stats=false"
 _PATIENCE = 60.0
 """Seconds that a single look waits for a server to load what it has."""
 
@@ -55,7 +47,6 @@ class Poller(AskedAddress):
         address: str,
         clock: Callable[[], float] = time,
         *,
-        engine: bool = False,
         every: float | None = None,
     ) -> None:
         """Ask nothing yet.
@@ -63,17 +54,23 @@ class Poller(AskedAddress):
         Args:
             address: Where.
             clock: Seconds since the epoch.
-            engine: Whether a log names it as an engine, which is no reason to trust it: no login
-                goes there, and only figures of engines are taken.
             every: Seconds between two questions, None for what suits what is there.
         """
         super().__init__(address)
         self.server: Server | None = None
         """What is there, once it has answered as a Prometheus server."""
+        self.pages: dict[str, PageRun] = {}
+        """The runs of its pages by name, empty of what names none."""
         self._clock = clock
-        self._is_engine = engine
         self._every = every
         self._failures = 0
+
+    @property
+    def runs(self) -> list[AddressRun]:
+        """The runs that it has told of."""
+        served = self.server.runs if self.server is not None else {}
+        known = [one for one in [*served.values()] if one.followed is not None]
+        return [*known, *self.pages.values()]
 
     @property
     def pause(self) -> float:
@@ -89,8 +86,7 @@ class Poller(AskedAddress):
 
         def go_on() -> None:
             while not stop.is_set():
-                if not self.is_paused:
-                    self.ask()
+                self.ask()
                 stop.wait(self.pause)
 
         threading.Thread(target=go_on, name=self.address, daemon=True).start()
@@ -113,28 +109,30 @@ class Poller(AskedAddress):
     def _ask(self, now: float) -> None:
         parts = urlsplit(self.address)
         is_page = parts.path.endswith(_METRICS) or parts.query
-        if not (self.server or self.newest or is_page):
-            server = Server(parts.netloc, self._below)
+        if not (self.server or self.pages or is_page):
+            server = Server(self, self._below)
             # while it loads, what there is can be taken
             self.server = server if server.is_there() else None
         if self.server is not None:
             self.server.ask(now)
             return
-        page = self._page("" if is_page or parts.path != "/" else _METRICS)
+        self._take(self._page("" if is_page or parts.path != "/" else _METRICS), now)
+
+    def _take(self, page: Page, now: float) -> None:
         if not any(page.runs.values()):
-            raise addresses.NoAnswerError(_EMPTY + _OF_VERL * self._is_engine)
-        self.newest = page, now
+            raise addresses.NoAnswerError(_EMPTY)
+        self.flaw = page.flaw
+        for name, samples in page.runs.items():
+            if name not in self.pages:
+                run = PageRun(name or instance_of(self.address), self)
+                self.pages = {**self.pages, name: run}
+            self.pages[name].take(samples, now)
 
     def _page(self, path: str) -> Page:
         try:
-            page = read_page(self._below(path))
+            return read_page(self._below(path))
         except ModuleNotFoundError as error:
             raise addresses.NoAnswerError(MISSING) from error
-        if not self._is_engine:
-            return page
-        every = chain.from_iterable(page.runs.values())
-        own = [one for one in every if _OF_ENGINES.match(one.name)]
-        return Page({NOBODYS: own}, page.flaw)
 
     def _below(self, path: str, form: str | None = None) -> bytes:
         """Return the answer of something below the address."""
@@ -142,19 +140,18 @@ class Poller(AskedAddress):
         from verl_tui.sources.http.client import ask
 
         where = f"{self.address.rstrip('/')}{path}" if path else self.address
-        body = ask(where, form, login=not self._is_engine)
+        body = ask(where, form)
         self.received += len(body)
         return body
 
 
 class Served:
-    """All addresses that a user named, and the engines that logs name if these are to be asked.
+    """All addresses that a user named.
 
     Args:
         specs: As the user named them.
         clock: Seconds since the epoch.
         every: Seconds between two questions, None for what suits what is there.
-        engines: Whether to ask engines.
     """
 
     def __init__(
@@ -163,14 +160,11 @@ class Served:
         clock: Callable[[], float] = time,
         *,
         every: float | None = None,
-        engines: bool = False,
     ) -> None:
         self.pollers: list[Poller] = []
         """Of the addresses that the user named."""
         self.problems: tuple[str, ...] = ()
         """Addresses that cannot be asked, and why."""
-        self._clock = clock
-        self._every = every
         for spec in dict.fromkeys(specs):
             try:
                 address = addresses.parse_address(spec)
@@ -178,15 +172,8 @@ class Served:
                 self.problems += (f"{addresses.without_login(spec)}: {error}",)
             else:
                 self.pollers.append(Poller(address, clock, every=every))
-        self._runs: dict[str, PageRun] = {}
-        self._engines: dict[str, EngineRun] = {}
-        self._polled: list[Poller] = []
-        """Those of engines."""
-        self._asks_engines = engines
-        self._nameless: str | None = None
-        """The run of pages that name no run, once that is decided."""
-        self._known: set[AddressRun] = set()
-        """Those that have been taken."""
+        self._known: dict[AddressRun, AskedAddress] = {}
+        """The runs that have been taken, and where they are from."""
         self._stop: threading.Event | None = None
         """Ends all questions, once they have begun."""
 
@@ -203,7 +190,7 @@ class Served:
         """
         threads = [
             threading.Thread(target=poller.ask, daemon=True)
-            for poller in (*self.pollers, *self._polled)
+            for poller in self.pollers
             if not poller.rounds
         ]
         for thread in threads:
@@ -211,13 +198,6 @@ class Served:
         end = monotonic() + _PATIENCE
         for thread in threads:
             thread.join(max(0.0, end - monotonic()))
-
-    def heed(self, batch: Batch) -> None:
-        """Note the engines that a log names, and its step."""
-        if self._asks_engines:
-            if batch.run not in self._engines:
-                self._engines[batch.run] = EngineRun(batch.run)
-            self._engines[batch.run].heed(batch)
 
     @property
     def awaited(self) -> bool:
@@ -236,62 +216,33 @@ class Served:
         return tuple(
             f"{one.address}: {why}"
             for one in self.pollers
-            if one.server is not None and not one.server.runs and not one.is_silent
+            if one.server is not None and not one.server.runs and one.problem is None
         )
 
     @property
     def unreached(self) -> tuple[addresses.Unreached, ...]:
         """Addresses that nothing has come from so far."""
-        known = {poller for run in self._known for poller in run.workers}
+        told = self._known.values()
         return tuple(
             addresses.Unreached(
                 one.address, one.problem or "no answer so far", one.since
             )
             for one in self.pollers
-            if not (one.server or one.newest) or (one.problem and one not in known)
+            if not (one.server or one.pages) or (one.problem and one not in told)
         )
 
-    def look(self, now: float) -> None:
-        """Ask the engines that logs name by now, and no others."""
-        for engines in self._engines.values():
-            engines.look(now, self._engine)
-
-    def _engine(self, address: str) -> Poller:
-        poller = Poller(address, self._clock, engine=True, every=self._every)
-        self._polled.append(poller)
-        if self._stop is not None:
-            poller.start(self._stop)
-        return poller
-
     def sources(self) -> list[AddressRun]:
-        """Return the sources that have come since the last call."""
+        """Return the sources that have come since the last call; two addresses may have a run of
+        one name, each its own.
+        """
         fresh = self._fresh()
-        self._known |= {*fresh}
+        for run in fresh:
+            if any(run.name == one.name for one in self._known):
+                run.name = f"{run.name} ({instance_of(run.asked.address)})"
+            self._known[run] = run.asked
         return fresh
 
     def _fresh(self) -> list[AddressRun]:
         """Return the runs that have not been taken yet."""
-        if not self.awaited:
-            self._find_page_runs()
-        found: list[AddressRun] = [*self._runs.values(), *self._engines.values()]
-        for poller in self.pollers:
-            for run in list(poller.server.runs.values() if poller.server else ()):
-                if run.followed is not None:
-                    run.workers[poller] = NOBODYS
-                    found.append(run)
-        return [one for one in found if one.workers and one not in self._known]
-
-    def _find_page_runs(self) -> None:
-        """Find out which runs pages tell of, once every address has answered.
-
-        A page that names no run belongs to the only run that is named; if there are several or
-        none, it is a run of its own: not every process of a training names the run.
-        """
-        told = [(one, run) for one in self.pollers for run in one.told_runs]
-        named = {*self._runs, *(run for _, run in told)} - {NOBODYS}
-        for poller, run in told:
-            if run == NOBODYS and self._nameless is None:
-                alone = instance_of(poller.address)
-                self._nameless = named.pop() if len(named) == 1 else alone
-            name = run or self._nameless or ""
-            self._runs.setdefault(name, PageRun(name)).workers.setdefault(poller, run)
+        found = (run for poller in self.pollers for run in poller.runs)
+        return [run for run in found if run not in self._known]

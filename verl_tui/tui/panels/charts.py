@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.page import (
+    MACHINE,
     ChartFilter,
     ChartPage,
     empty_chart,
     list_charts,
     page_content,
     page_data,
-    rows_of_evaluation,
+    rows_of_single_points,
 )
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.values import reading
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Size
 
-    from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.log.last_lines import LogTail
     from verl_tui.rendering.session.snapshot import View
@@ -106,10 +107,10 @@ class ChartsPanel(Panel):
         "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
     )
     BINDINGS = actions("""
-        j,down    step(1)   chart.next       Next chart
-        k,up      step(-1)  chart.previous   Previous chart
-        pagedown  page(1)   chart.page_down  Next page of charts
-        pageup    page(-1)  chart.page_up    Previous page of charts
+        j,down    step(1)   chart.next       Chart below, then the next column
+        k,up      step(-1)  chart.previous   Chart above, then the column before
+        pagedown,ctrl+f,ctrl+d,space  page(1)   chart.page_down  Next page of charts
+        pageup,ctrl+b,ctrl+u          page(-1)  chart.page_up    Previous page of charts
         g         jump(-1)  chart.first      First page of charts
         G         jump(1)   chart.last       Last page of charts
     """)
@@ -140,8 +141,10 @@ class ChartsPanel(Panel):
         yield self._start_log
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of an evaluation; the charts of a training take what they are left."""
-        return rows_of_evaluation(view, width)
+        """Return the rows of metrics of one point, which leave most of the room to samples; charts
+        take what they are left.
+        """
+        return min(rows_of_single_points(view, width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 
@@ -200,7 +203,9 @@ class ChartsPanel(Panel):
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        return [tile[:4] for tile in self._page.tiles(*size)]
+        tiles, heading = self._page.page
+        found = [tile[:4] for tile in (*tiles, heading) if tile is not None]
+        return found or [(0, 0, *size)]
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
@@ -209,11 +214,15 @@ class ChartsPanel(Panel):
             return []
         self._give_focus()
         self._content = page_content(view, self.look, self.filter, self._revealed)
+        data = page_data(self._page, view, self.look)
         if self._tiles.display:
-            self.subtitle(self._page.caption(self.look, view, self.filter.text))
-        if not self._page.charts:
+            page, text = self._page, self.filter.text
+            self.subtitle(page.caption(self.look, view, text, data))
+        if not data:
             return [empty_chart(view, self.filter.text)]
-        return page_data(self._page, size, view, self.look)
+        words = f"── {MACHINE} ".ljust(size.width, "─")
+        heading = ChartData("", label=words, in_row=True)
+        return [*data, *[heading] * (self._page.page.heading is not None)]
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last
@@ -256,13 +265,23 @@ class ChartsPanel(Panel):
         self._draw()
 
     def action_step(self, way: int) -> None:
-        """Focus the next or previous chart, across pages."""
+        """Focus the chart below or above, then one of the next column, then of the next page."""
         charts = self.charts
-        focused = self._focused_slot
-        if focused is None:
-            focused = -1 if way > 0 else len(charts)
-        if 0 <= focused + way < len(charts):
-            charts[focused + way].focus(scroll_visible=False)
+        wide = [
+            one.region.y for one in charts if one.size.width == self._tiles.size.width
+        ]
+
+        def place(one: Chart) -> tuple[int, int, int]:
+            """Return how many charts that fill a row begin above it, its column, its row."""
+            x, y = one.region.offset
+            return sum(top <= y for top in wide), x, y
+
+        charts.sort(key=place)
+        focused = [chart.has_focus for chart in charts]
+        start = -1 if way > 0 else len(charts)
+        at = focused.index(True) if any(focused) else start
+        if 0 <= at + way < len(charts):
+            charts[at + way].focus(scroll_visible=False)
         elif self._page.turned(way) is not self._page:
             self._focus = 0 if way > 0 else -1
             self.action_page(way)

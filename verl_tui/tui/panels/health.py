@@ -26,6 +26,7 @@ class HealthPanel(TextPanel):
     ROWS = Entries
     FOOTER = """
         health.unfold        Unfold
+        entries.open         Go to its step
         health.not_judged    Other rules
         finding.acknowledge  Acknowledge
     """
@@ -41,6 +42,9 @@ class HealthPanel(TextPanel):
 
         finding: Finding
 
+    class Folded(Message):
+        """More rows are shown than before, or fewer."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._list = FindingList()
@@ -54,12 +58,17 @@ class HealthPanel(TextPanel):
         return self._list.findings
 
     @property
+    def reasons(self) -> bool:
+        """Whether it says why rules were not judged."""
+        return self._list.reasons
+
+    @property
     def chosen(self) -> Finding | None:
         """The finding that the user has chosen."""
         return self._list.chosen
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of all findings, one where nothing was found."""
+        """Return the rows of all findings; none where the verdict says all there is."""
         self._list.view = view
         return self._list.needed(view, width)
 
@@ -75,16 +84,11 @@ class HealthPanel(TextPanel):
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write findings, then the rules that gave no verdict."""
-        layout = self._list.lay_out(view, width, height, counted=self._framed)
+        layout = self._list.lay_out(view, width, height)
         self._layout = layout
         self._rows.set(layout.rows, layout.starts, layout.not_judged)
         self._rows.choose(self._list.at if layout.starts else None)
         self.subtitle(caption(view, self.size.width - 4, reasons=self._list.reasons))
-
-    @property
-    def _framed(self) -> bool:
-        """Whether there is an edge for the caption."""
-        return self.styles.border_bottom[0] not in {"", "none"}
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
@@ -92,9 +96,14 @@ class HealthPanel(TextPanel):
         """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
         finding = self._list.choose_next(by)
         if finding is not None:
-            self.redraw()
-            self._rows.reveal(self._rows.chosen or 0)
+            self.choose(finding)
         return finding
+
+    def choose(self, finding: Finding) -> None:
+        """Choose a finding."""
+        self._list.choose(finding)
+        self.redraw()
+        self._rows.reveal(self._rows.chosen or 0)
 
     def chosen_or_first(self) -> Finding | None:
         """Choose the first finding unless one is chosen; return the chosen one."""
@@ -109,7 +118,10 @@ class HealthPanel(TextPanel):
         """Unfold or fold the chosen finding, the first if none is."""
         finding = self.chosen_or_first()
         if finding is not None:
-            self._toggle(finding)
+            self._list.toggle(finding)
+            self.redraw()
+            self._rows.reveal(self._rows.chosen or 0)
+            self.post_message(self.Folded())
 
     def action_not_judged(self) -> None:
         """Show or hide the reasons why rules were not judged."""
@@ -117,23 +129,18 @@ class HealthPanel(TextPanel):
         self.redraw()
         if self._list.reasons:
             self._rows.scroll_to(y=self._layout.not_judged or 0, animate=False)
+        self.post_message(self.Folded())
 
     @on(Rows.Chosen)
     def _row_chosen(self, message: Rows.Chosen) -> None:
         message.stop()
         entry = self._rows.entry_at(message.index)
         if entry is not None and entry < len(self.findings):
-            finding = self.findings[entry]
-            self._list.choose(finding)
-            self.post_message(self.Followed(finding))
+            self._list.choose(self.findings[entry])
+            self.redraw()
 
     @on(Entries.Opened)
     def _opened(self, message: Entries.Opened) -> None:
         message.stop()
         if message.entry < len(self.findings):
-            self._toggle(self.findings[message.entry])
-
-    def _toggle(self, finding: Finding) -> None:
-        self._list.toggle(finding)
-        self.redraw()
-        self._rows.reveal(self._rows.chosen or 0)
+            self.post_message(self.Followed(self.findings[message.entry]))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual.containers import Container
 from textual.content import Content
 
+from verl_tui.tui.keys import actions
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.rows import Rows
 
@@ -109,9 +110,9 @@ class Panel(ContainedPart, Container):
         """
         return 1
 
-    def subtitle(self, text: str) -> None:
+    def subtitle(self, text: str, style: str = "") -> None:
         """Write a few words into the lower edge of the frame; text from logs is no markup here."""
-        content = Content(text)
+        content = Content.styled(text, style)
         if self.border_subtitle != content.markup:
             self.border_subtitle = content
 
@@ -119,6 +120,7 @@ class Panel(ContainedPart, Container):
 class TextPanel(Panel):
     """A panel of rows of text."""
 
+    BINDINGS = actions("space  app.simulate_key('pagedown')  list.space")
     DEFAULT_CSS = "TextPanel > Rows { height: 1fr; }"
     ROWS: ClassVar[type[Rows]] = Rows
     """What the rows are."""

@@ -115,10 +115,10 @@ class DocumentRows(Rows):
         if not self._unfolded(by):
             super().action_move(by)
 
-    def action_page(self, by: int) -> None:
-        """Scroll by a screenful, or unfold."""
-        if not self._unfolded(by):
-            super().action_page(by)
+    def action_page(self, screens: float) -> None:
+        """Scroll by so many screens, or unfold."""
+        if not self._unfolded(1 if screens > 0 else -1):
+            super().action_page(screens)
 
     def action_end(self, way: int) -> None:
         """Go to the first or last row of the whole text."""

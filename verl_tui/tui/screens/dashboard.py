@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.rendering.text.search import filter_label
+from verl_tui.rendering.session.preferences import DRAWN
+from verl_tui.rendering.text.search import Matches, filter_label
 from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
@@ -21,6 +23,8 @@ from verl_tui.tui.widgets.chart_keys import KEYS, TABLE
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.tui.widgets.chart import Chart
@@ -53,6 +57,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         e  finding(1)   finding.next         Next finding  WHY
         E  finding(-1)  finding.previous     Previous finding  WHY
+        !  app.finding_of_all(1)   finding.next_of_all      Next warning of all runs  WHY
+        @  app.finding_of_all(-1)  finding.previous_of_all  Previous warning of all runs  WHY
         a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
         """,
         KEYS,
@@ -63,8 +69,8 @@ class Dashboard(DashboardLayout, ChartActions):
         v         not_judged          health.not_judged
         j,down    charts('step', 1)   chart.next
         k,up      charts('step', -1)  chart.previous
-        pagedown  charts('page', 1)   chart.page_down
-        pageup    charts('page', -1)  chart.page_up
+        pagedown,ctrl+f,ctrl+d,space  charts('page', 1)   chart.page_down
+        pageup,ctrl+b,ctrl+u          charts('page', -1)  chart.page_up
         """,
         (replace(one, description="") for one in READING),
     )
@@ -75,7 +81,7 @@ class Dashboard(DashboardLayout, ChartActions):
         self._runs = self.panel(RunsPanel)
         self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
-        """Panels that the typed filter is meant for."""
+        """Panels that the typed filter is meant for, or the columns that are typed in its place."""
 
     def action_open(self) -> None:
         """Give the focused chart or panel the full screen, else the chart that matters most.
@@ -101,18 +107,28 @@ class Dashboard(DashboardLayout, ChartActions):
             self.app.push_screen(zoomed, left)
 
     def action_back(self) -> None:
-        """Undo the last of: filter, zoom, focus."""
-        if self.foot == "filter-bar":
-            self._close_filter()
+        """Leave the innermost of what is open or set: filter line, cursor and zoom of charts in
+        sight, filter, zoomed panel, focus.
+        """
+        look, view = self.charts.look, self.view
+        seen = self.zoomed in (None, self.charts)
+        read = view is not None and view.cursor is not None
+        ways: tuple[tuple[object, Callable[[], object]], ...] = (
+            (self.foot == "filter-bar", self._leave_filter_line),
+            (seen and read, partial(self.post_message, MoveCursor(None))),
+            (seen and look.span, partial(self.take_look, look._replace(span=None))),
+            (self.charts.filter.text or self._runs.filter, partial(self._filter, "")),
+            (self.zoomed, partial(self._zoom, None)),
+            (True, partial(self.set_focus, None)),
+        )
+        next(leave for is_set, leave in ways if is_set)()
+
+    def _leave_filter_line(self) -> None:
+        self._close_filter()
+        if not self._asks:
             self._filter("", *self._filtered)
-            if len(self._filtered) == 1:
-                self.action_show_panel(*self._filtered)
-        elif self.charts.filter.text or self._runs.filter:
-            self._filter("")
-        elif self.zoomed is not None:
-            self._zoom(None)
-        else:
-            self.set_focus(None)
+        if len(self._filtered) == 1:
+            self.action_show_panel("runs" if self._asks else self._filtered[0])
 
     # -- runs --------------------------------------------------------------------------------------
 
@@ -120,6 +136,35 @@ class Dashboard(DashboardLayout, ChartActions):
     def _listed(self) -> None:
         """Lay the curves of the selected runs over each other; say the shown run's new place."""
         self.redraw()
+
+    def action_ask(self, what: str) -> None:
+        """Have the columns of the list of runs typed, or those that group the runs."""
+        if self.view is not None:
+            self._filtered = (what,)
+            label = f"{what.removeprefix('run_')}: "
+            text = ", ".join(getattr(self.view.listing.kept, what))
+            self.query_one(FilterBar).open(label, text)
+            self._say_known(text)
+            self.set_foot("filter-bar")
+
+    @property
+    def _asks(self) -> bool:
+        """True if columns are typed, no filter."""
+        return self._filtered[0] not in _FILTERED
+
+    def _say_known(self, text: str) -> tuple[str, ...]:
+        """Return the typed columns, and say beside them which no run has."""
+        from verl_tui.comparison.run_columns import parse_columns
+
+        view = self.view
+        if view is None:
+            return ()
+        runs = list(view.monitor.runs.values())
+        titles, said = parse_columns(text, runs, view.moment, DRAWN)
+        counts = {"columns": Matches(len(titles), len(titles), said)}
+        escape = view.keys["back"]
+        self.query_one(FilterBar).say(counts, enter="takes them", escape=escape)
+        return titles
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number in the list."""
@@ -159,11 +204,16 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding; charts and samples go to its step."""
-        health = self._health()
-        finding = health.choose_next(way)
+        finding = self._health().choose_next(way)
         if finding is None:
             toast(self.app, "no finding to go to in this run")
-            return
+        else:
+            self.go_to(finding)
+
+    def go_to(self, finding: Finding) -> None:
+        """Choose a finding; charts and samples go to its step."""
+        health = self._health()
+        health.choose(finding)
         if not self._reads(health):
             toast(self.app, f"{finding.id}: {finding.message}")
         self._follow(finding)
@@ -184,6 +234,12 @@ class Dashboard(DashboardLayout, ChartActions):
         """Return True if the message of the chosen finding can be read in the panel."""
         seen = health.display and (health.size.height > 1 or not health.findings)
         return bool(self.zoomed in (None, health) and seen)
+
+    @on(HealthPanel.Folded)
+    def _folded(self) -> None:
+        """Give the panel of findings the rows that it shows now."""
+        self.let_shrink("health")
+        self.redraw()
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
@@ -212,12 +268,9 @@ class Dashboard(DashboardLayout, ChartActions):
     def action_not_judged(self) -> None:
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
-        if self._reads(health):
-            health.action_not_judged()
-            # the reasons take rows, and give them back
-            self.let_shrink("health")
-            self.redraw()
-        else:
+        health.action_not_judged()
+        self._folded()
+        if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 
@@ -274,14 +327,20 @@ class Dashboard(DashboardLayout, ChartActions):
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
         if self.foot == "filter-bar":
-            self._filter(event.value, *self._filtered)
-            self._say_matches()
+            if self._asks:
+                self._say_known(event.value)
+            else:
+                self._filter(event.value, *self._filtered)
+                self._say_matches()
 
     @on(Input.Submitted)
     def _filter_kept(self, event: Input.Submitted) -> None:
-        self._filter(event.value, *self._filtered)
         self._close_filter()
-        self.action_show_panel(self._filtered[-1])
+        if self._asks:
+            self._runs.keep(**{self._filtered[0]: self._say_known(event.value)})
+        else:
+            self._filter(event.value, *self._filtered)
+        self.action_show_panel("runs" if self._asks else self._filtered[-1])
 
     def _close_filter(self) -> None:
         if self.foot == "filter-bar":

@@ -10,15 +10,15 @@ from textual.layout import Layout, WidgetPlacement
 
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
+from verl_tui.rendering.verdict_row import verdict_rows
 from verl_tui.tui.keys import actions, modules
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.panels.runs import BESIDE
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
-from verl_tui.tui.widgets.rows import Line
+from verl_tui.tui.widgets.rows import FewRows, Line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ class DashboardLayout(BufferedScreen[None]):
     DashboardLayout {
         overflow: hidden hidden;
         & > #status { background: $panel; padding: 0 1; }
-        & > #status.-narrow { padding: 0; }
+        & > .-narrow { padding: 0; }
     }
     """
 
@@ -111,6 +111,7 @@ class DashboardLayout(BufferedScreen[None]):
             panel(id=spec.name) for spec, panel in PANELS.items()
         )
         """All panels, in sight or not."""
+        self._verdict = FewRows(id="verdict")
         self._rooms = Placed()
         self.styles.set_rule("layout", self._rooms)
         self._most: dict[str, int] = {}
@@ -126,6 +127,7 @@ class DashboardLayout(BufferedScreen[None]):
     def compose(self) -> ComposeResult:
         """Where each stands is worked out when there is something to show."""
         yield Line(id="status")
+        yield self._verdict
         yield from self.panels
         yield FilterBar(id="filter-bar")
         yield Keys(id="keys")
@@ -152,10 +154,13 @@ class DashboardLayout(BufferedScreen[None]):
                 self._show_panel(panel, view)
 
     def _show_status(self, view: View) -> None:
-        alone = not self.panel(HealthPanel).display and self.zoomed is None
+        verdict = self._verdict
         # gone as the app ends
         for line in self.query_children("#status").results(Line):
-            line.show(*status(view, line.size.width or self.size.width, alone=alone))
+            width = line.size.width or self.size.width
+            line.show(*status(view, width, alone=not verdict.display))
+        if verdict.display and verdict.size.width:
+            verdict.set(verdict_rows(view, *verdict.size))
 
     def _show_panel(self, panel: Panel, view: View) -> None:
         if panel.display:
@@ -184,7 +189,8 @@ class DashboardLayout(BufferedScreen[None]):
                     self.call_after_refresh(self.redraw)
         needs: dict[str, Need] = {}
         for spec, panel in zip(PANELS, self.panels, strict=True):
-            least = self._most.get(spec.name, 0)
+            # a second step makes charts of rows
+            least = self._most.get(spec.name, 0) * (spec.name != "charts")
             rows = panel.attempt(
                 panel.needed,
                 view,
@@ -256,12 +262,15 @@ class DashboardLayout(BufferedScreen[None]):
         return next((node for node in around if isinstance(node, Panel)), None)
 
     def action_next_panel(self, way: int) -> None:
-        """Focus the next panel; one that is out of sight fills the screen."""
+        """Focus the next panel with something to show; one that is out of sight fills the
+        screen.
+        """
         current = self.zoomed or self.focused_panel
-        at = -1 if way > 0 else 0
-        if current is not None:
-            at = self.ORDER.index(current.id or "")
-        self.action_show_panel(self.ORDER[(at + way) % len(self.ORDER)])
+        name = (current.id or "") if current is not None else ""
+        some = {name, "charts", *(one for one, rows in self._most.items() if rows)}
+        order = [one for one in self.ORDER if one in some]
+        at = order.index(name) if name else -1 if way > 0 else 0
+        self.action_show_panel(order[(at + way) % len(order)])
 
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""

@@ -46,8 +46,6 @@ KeyRow = tuple[str, str, str]
 _OTHER_RUNS = {f"run.{n}" for n in range(2, 10)}
 _RUNS_ROW = ("1 … 9", "Run by its number", "run.1 … run.9")
 """The one row for the keys of all runs, which stands where that of the first would."""
-_PALETTE_ROW = ("ctrl+p", "Command palette: every action by its name, themes", "")
-"""Textual's own key, which is not declared here."""
 
 
 class KeySection(NamedTuple):
@@ -90,7 +88,7 @@ def sections(
 ) -> list[KeySection]:
     """Return what the screen or the panel in front declares; then by task what holds everywhere, on
     the dashboard, in the panels and in the screens. The signs in charts stand behind the first
-    with charts.
+    with charts, on the dashboard behind the very first.
 
     Args:
         app: The kind of app.
@@ -112,7 +110,7 @@ def sections(
         section = _key_section(*place, _key_rows(place[0], place[1], user, of))
         if section.rows:
             found[section] = None
-            found |= dict.fromkeys([_SIGNS] * place[0].charts)
+            found |= dict.fromkeys([_SIGNS] * max(place[0].charts, not first))
     return list(found)
 
 
@@ -149,8 +147,6 @@ def _key_section(
     found: dict[str, KeyRow] = {}
     for name, row in rows:
         found.setdefault(name, row)
-    if declared.title.startswith("everywhere") and declared.task == MOVE:
-        found[""] = _PALETTE_ROW
     title = declared.task.description
     return KeySection(title, declared.title, (*found.values(),), declared.notes)
 
@@ -169,7 +165,7 @@ class HelpScreen(RowsScreen[None]):
     TITLE_WORDS = "keys: the names are for [keys] in the configuration"
     FILTER = ("search the keys: ", "", "lines")
     BINDINGS = actions("""
-        escape,q,?  back    help.back    Back
+        escape,q,?,f1  back    help.back    Back
         /           filter  help.search  Search the keys
     """)
     FOOTER = """
@@ -197,7 +193,9 @@ class HelpScreen(RowsScreen[None]):
         found = [one for one in narrowed if one.lines]
         columns = 2 if width >= _WIDE else 1
         each = max(1, (width - _GAP * (columns - 1)) // columns)
-        counts = Matches(*(sum(one.lines for one in of) for of in (found, every)))
+        counts = Matches(
+            sum(one.lines for one in found), sum(one.lines for one in every)
+        )
         return RowsPage([*_rows(found, each, columns)], matches=counts)
 
 
@@ -251,4 +249,4 @@ def all_keys(app: type[App[Any]], wanted: Mapping[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-SCREEN = ScreenSpec("help", "?", "help", "Help", HelpScreen.opened, rank=10)
+SCREEN = ScreenSpec("help", "?,f1", "help", "Help", HelpScreen.opened, rank=10)

@@ -1,4 +1,6 @@
-"""Log: the console as text, at the line of the chosen finding or at the cursor's step."""
+"""Log: the console as text, at the line of the chosen finding, at the cursor's step, or where the
+traceback of a crash begins.
+"""
 
 from __future__ import annotations
 
@@ -83,8 +85,10 @@ class LogRows(Rows):
     BINDINGS = actions("""
         j,down    screen.go('move', 1)     list.down       down
         k,up      screen.go('move', -1)    list.up         up
-        pagedown  screen.go('page', 1)     list.page_down  page down
-        pageup    screen.go('page', -1)    list.page_up    page up
+        ctrl+d    screen.go('page', 0.5)   list.half_down  half a page down
+        ctrl+u    screen.go('page', -0.5)  list.half_up    half a page up
+        pagedown,ctrl+f,space  screen.go('page', 1)   list.page_down  page down
+        pageup,ctrl+b          screen.go('page', -1)  list.page_up    page up
         g,home    screen.go('go_end', -1)  list.first      first
         G,end     screen.go('go_end', 1)   list.last       last
     """)
@@ -227,7 +231,7 @@ class LogScreen(BufferedScreen[None]):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def action_go(self, way: str, by: int) -> None:
+    def action_go(self, way: str, by: float) -> None:
         """Go by so many rows or pages, or to an end: `move`, `page`, `go_end`."""
         pager = self.window.pager
         if pager is not None:
@@ -347,9 +351,11 @@ class LogScreen(BufferedScreen[None]):
 
 
 def _open(context: ScreenContext) -> LogScreen:
-    view = context.view
-    target = log_target(view.run, context.dashboard.chosen_finding, view.cursor)
-    return LogScreen(view, target)
+    view, finding = context.view, context.dashboard.chosen_finding
+    if finding is None and view.cursor is None:
+        crashes = (one for one in view.verdict.findings if one.id == "crash")
+        finding = next(crashes, None)
+    return LogScreen(view, log_target(view.run, finding, view.cursor))
 
 
 SCREEN = ScreenSpec(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from verl_tui.means import clamp
+from verl_tui.means import clamp, page_rows
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -154,10 +154,11 @@ class MetricGrid(ChartTiles):
                 self._choose(to[min(line.index(self.chosen), len(to) - 1)])
                 return
 
-    def page(self, way: int) -> None:
-        """Turn the page."""
+    def page(self, screens: float) -> None:
+        """Turn so many pages."""
         at = self._at()
-        to = clamp(at + way * self.shape[1], 0, len(self._shelves) - 1)
+        to = at + page_rows(screens, self.shape[1] + 1)
+        to = clamp(to, 0, len(self._shelves) - 1)
         if self._shelves and to != at:
             column = self._shelves[at].keys.index(self.chosen or "") % self.shape[0]
             line = self._shelves[to].lines[0]

@@ -102,8 +102,10 @@ class MetricsScreen(ChartActions):
         l         grid('move', 1)     metrics.right      Next chart
         j,down    grid('shelf', 1)    metrics.down       Row below
         k,up      grid('shelf', -1)   metrics.up         Row above
-        pagedown  grid('page', 1)     metrics.page_down  Next page
-        pageup    grid('page', -1)    metrics.page_up    Previous page
+        ctrl+d    grid('page', 0.5)   metrics.half_down  Half a page down
+        ctrl+u    grid('page', -0.5)  metrics.half_up    Half a page up
+        pagedown,ctrl+f  grid('page', 1)   metrics.page_down  Next page
+        pageup,ctrl+b    grid('page', -1)  metrics.page_up    Previous page
         g         grid('end', -1)     metrics.first      First
         G         grid('end', 1)      metrics.last       Last
         [         app.switch_run(-1)  run.previous       Previous run
@@ -186,7 +188,14 @@ class MetricsScreen(ChartActions):
             return
         revision = run.revision if run is not None else 0
         state = (run, revision, view.cursor, view.verdict, view.loading)
-        drawn = (*state, *self._metrics.state, self.charts.look, self._file.state)
+        noted = view.notebook.revision
+        drawn = (
+            *state,
+            noted,
+            *self._metrics.state,
+            self.charts.look,
+            self._file.state,
+        )
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -291,7 +300,7 @@ class MetricsScreen(ChartActions):
         else:
             self.dismiss()
 
-    def action_grid(self, way: str, by: int) -> None:
+    def action_grid(self, way: str, by: float) -> None:
         """Choose another chart: `move`, `shelf`, `page` or `end`; the table has its own keys."""
         if not self._is_table:
             getattr(self._grid, way)(by)

@@ -82,6 +82,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         Y    copy_response               samples.copy_response  Copy the response
         x    export(False)               samples.export         Write the sample to a file
         X    export(True)                samples.export_all     Write all listed samples to a file
+        space  app.simulate_key('pagedown')  list.space
         q,o  leave                       samples.leave          Back to the dashboard
         """,
     )

@@ -16,12 +16,12 @@ from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import reading, rows_of
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
-from verl_tui.rendering.text.printable import short_names
+from verl_tui.rendering.text.printable import short_run_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions
-from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.chart import Chart, MoveCursor
 from verl_tui.tui.widgets.chart_keys import (
     KEYS,
     TABLE,
@@ -71,7 +71,8 @@ class ZoomScreen(ChartActions):
     )
     BINDINGS = actions(
         """
-        escape,enter,z,q  dismiss             zoom.back       Back
+        escape            back                zoom.back       Back
+        enter,z,q         dismiss             zoom.close      Close
         [                 app.switch_run(-1)  run.previous    Same metric, previous run
         ]                 app.switch_run(1)   run.next        Same metric, next run
         j,down            step(1)             chart.next      Next metric
@@ -192,7 +193,7 @@ class ZoomScreen(ChartActions):
         # it may be gone
         names = tuple(dict.fromkeys((*view.monitor.runs, view.run.name)))
         room = max(_LEAST_NAME, self.size.width // 3)
-        return short_names(names, room)[view.run.name]
+        return short_run_names(names, room)[view.run.name]
 
     def _histogram_rows(self, step: int | None) -> list[str]:
         """Return how the values are distributed at a step, at the newest where there is no cursor;
@@ -266,6 +267,15 @@ class ZoomScreen(ChartActions):
         """Go back to the usual look: one metric, all steps."""
         self.charts.take_look(ChartLook())
         self._draw_other(self._plan, None)
+
+    def action_back(self) -> None:
+        """Remove the cursor, else the second axis, else close."""
+        if self._chart.cursor is not None:
+            self.post_message(MoveCursor(None))
+        elif self._right is not None:
+            self._draw_other(self._plan, None)
+        else:
+            self.dismiss()
 
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""

@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
-from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
+from verl_tui.rendering.text.hues import FAMILIES, HUES
 from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.role_styled import RoleStyled
@@ -61,19 +61,16 @@ _LOOKS = columns("""
     cursor        bold $foreground
     line          $text-primary
     right         $text-success
-    raw           $primary 60%
-    envelope      $primary 60% on $primary 15%
-    quartiles     $primary 80% on $primary 30%
+    envelope      $primary 60% on $block-cursor-blurred-background
+    quartiles     $primary 80% on $foreground 20%
     band          $success
     healthy       on $foreground 8%
     target        $text-accent
     warning       bold $text-warning
     info          bold $text-primary
-    critical-raw  $text-error 70%
-    warning-raw   $text-warning 70%
-    info-raw      $text-primary 70%
     restart       $text-secondary
-    checkpoint    $text-muted
+    checkpoint    $text-disabled
+    note          bold $text-accent
 """)
 
 
@@ -85,14 +82,10 @@ class Chart(RoleStyled, can_focus=True):
 
     LOOKS: ClassVar[Looks] = {
         **dict(_LOOKS),
-        **with_faint(HUES | FAMILIES),
+        **HUES,
+        **FAMILIES,
     }
-    BINDINGS = actions(
-        READING,
-        """
-        escape  leave  -  Remove the cursor
-        """,
-    )
+    BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
     """
@@ -240,14 +233,6 @@ class Chart(RoleStyled, can_focus=True):
         if shown is not None:
             self._move(shown[0] if direction < 0 else shown[1])
 
-    def action_leave(self) -> None:
-        """Take the cursor away."""
-        self._move(None)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the keys to others where they would do nothing here."""
-        return self.cursor is not None if action == "leave" else True
-
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points."""
         offset = event.get_content_offset(self)
@@ -267,11 +252,8 @@ class Chart(RoleStyled, can_focus=True):
 
     def _move(self, step: int | None) -> None:
         if step != self.cursor:
-            came_or_went = (step is None) != (self.cursor is None)
             self.cursor = step
             self._redraw()
-            if came_or_went:  # it makes the footer anew, and the layout with it
-                self.refresh_bindings()
             self.post_message(self.CursorMoved(self, step))
 
     def _redraw(self) -> None:

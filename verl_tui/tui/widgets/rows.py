@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
 
-from verl_tui.means import clamp
+from verl_tui.means import clamp, page_rows
 from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import cut
 from verl_tui.tui.keys import HelpSection, actions
@@ -61,14 +61,20 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         overflow-y: auto;
     }
     """
-    HELP_SECTION = HelpSection("lists, with the focus", rank=1000)
+    HELP_SECTION = HelpSection(
+        "lists, with the focus",
+        rank=1000,
+        notes=("space, too, is a page down where it has no other meaning",),
+    )
     BINDINGS = actions("""
         j,down    move(1)   list.down       down
         k,up      move(-1)  list.up         up
-        pagedown  page(1)   list.page_down  page down
-        pageup    page(-1)  list.page_up    page up
-        g,home    end(-1)   list.first      first
-        G,end     end(1)    list.last       last
+        pagedown,ctrl+f  page(1)     list.page_down  page down
+        pageup,ctrl+b    page(-1)    list.page_up    page up
+        ctrl+d           page(0.5)   list.half_down  half a page down
+        ctrl+u           page(-0.5)  list.half_up    half a page up
+        g,home           end(-1)     list.first      first
+        G,end            end(1)      list.last       last
     """)
 
     @dataclass
@@ -127,9 +133,16 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         row = self.rows[at] if 0 <= at < len(self.rows) else ()
         strip = self.inked(row).crop(0, width).extend_cell_length(width)
         if self._starts and at == self.chosen:
-            # Only the ground changes: a row's colours must stay readable under the cursor.
+            # Only the ground changes: a row's colours must stay readable under the cursor, as no
+            # colour of sixteen is sure to be on what is reversed.
             mark = self.role_style("row" if self.has_focus else "row-blurred")
-            ground = Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
+            ground = Style(
+                color=mark.color if mark.reverse else None,
+                bgcolor=mark.bgcolor,
+                bold=mark.bold,
+                underline=mark.underline,
+                reverse=mark.reverse,
+            )
             strip = Strip(_grounded(strip, ground), width)
         return strip.apply_style(self.role_style(""))
 
@@ -196,9 +209,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
 
-    def action_page(self, by: int) -> None:
-        """Choose the entry a screenful away; scroll where there is none."""
-        by *= max(1, self.size.height - 1)
+    def action_page(self, screens: float) -> None:
+        """Choose the entry so many screens away; scroll where there is none."""
+        by = page_rows(screens, self.size.height)
         if self._starts:
             row = (self.chosen or 0) + by
             self._choose(clamp(row, self._starts[0], self._stop - 1))

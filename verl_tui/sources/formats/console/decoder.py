@@ -21,7 +21,7 @@ from verl_tui.sources.formats.console.bars import (
 from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.events import EngineReader, stated
+from verl_tui.sources.formats.console.events import stated
 from verl_tui.sources.formats.console.kept import KeptLines
 from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
 from verl_tui.sources.formats.console.samples import PrintedTables, SampleReader
@@ -44,8 +44,9 @@ _MOST_BEHIND = 16
 """Metrics on one line that are read: two processes may print at once, a broken file anything."""
 _EACH = 10.0
 """Seconds between two times of a collector that are passed on: lines come by the thousand."""
-_LAST = {EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL}
-_ENDS = {*_LAST, EventKind.TRACEBACK}
+_ENDS = {
+    EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL, EventKind.TRACEBACK,
+}  # fmt: skip
 
 
 class ConsoleDecoder(Decoder):
@@ -55,7 +56,6 @@ class ConsoleDecoder(Decoder):
         self._kept = KeptLines()
         self._step_lines = StepLineReader()
         self._errors = ErrorReader()
-        self._engines = EngineReader()
         self._settings = SettingsReader()
         self._sample = SampleReader()
         self._table = PrintedTables()
@@ -117,11 +117,6 @@ class ConsoleDecoder(Decoder):
     def program(self) -> str | None:
         """The console's name after the trainer that writes it, None while nothing shows it."""
         return self._dicts.program.name
-
-    @property
-    def engines(self) -> tuple[str, ...]:
-        """Metrics addresses of the engines that the console names."""
-        return self._engines.addresses
 
     def restart(self) -> Sequence[MetricRow | Record]:
         """Forget everything."""
@@ -401,7 +396,6 @@ class ConsoleDecoder(Decoder):
         begun = said.get("begun") if self._step is None else None
         if total or batches or begun is not None:
             self._out.append(Progress(begun, total or None, per_epoch=batches))
-        self._engines.read(self._prefix, part)
         self._read_events(part)
 
     def _read_events(self, part: bytes) -> None:
@@ -411,8 +405,6 @@ class ConsoleDecoder(Decoder):
             elif event.kind in _ENDS:
                 # Waiting dicts were printed before the end.
                 self._add(self._dicts.settled())
-            if event.kind in _LAST:
-                self._engines.forget()
             self._out.append(event)
 
     def _add(self, records: Iterable[MetricRow | Record]) -> None:

@@ -28,7 +28,6 @@ _WORDS = (
     *events.WORDS,
     *settings.WORDS,
     *events.STATED,
-    *events.ENGINES,
     *bars.WORDS,
     *samples.WORDS,
 )

@@ -144,67 +144,59 @@ def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
 
 
 class PageFigures:
-    """Takes pages of a run's workers in their order, and remembers what counters were at.
+    """Takes the pages of a process in their order, and remembers what counters were at.
 
     Args:
-        saved: Whether pages are saved ones, where a counter is shown by its total as long as there
-            is no rate.
+        instance: Host and port of the process; none of saved pages, where a counter is shown by its
+            total as long as there is no rate.
     """
 
-    def __init__(self, *, saved: bool = False) -> None:
-        self._saved = saved
-        self._seen: dict[str, tuple[float, dict[object, float]]] = {}
-        """When the newest page of each worker was asked for, and its counts."""
-        self._amounts: dict[str, list[tuple[str, Any, float]]] = {}
-        """What is added up of these: keys, which part of their figures, and how much."""
+    def __init__(self, instance: str = "") -> None:
+        self._process = {"instance": instance} if instance else {}
+        self._then: float | None = None
+        """When the newest page was asked for."""
+        self._known: dict[object, float] = {}
+        """Its counts."""
         self.note: str | None = None
         """What should be known of the figures."""
 
-    def take(
-        self, pages: Mapping[str, tuple[Sequence[PageSample], float]], at: float
-    ) -> list[PrometheusSeries]:
-        """Return the series at one moment. A page that was taken before counts as it did then.
-
-        Args:
-            pages: The newest page of each worker by its address, with when it was asked for, in
-                seconds since the epoch.
-            at: The moment.
+    def take(self, samples: Sequence[PageSample], at: float) -> list[PrometheusSeries]:
+        """Return the series of a page at the moment at which it was asked for, in seconds since the
+        epoch.
         """
         lines: list[PrometheusSeries] = []
+        counts: list[PageSample] = []
+        for one in samples:
+            labels = {**self._process, **one.labels}
+            if one.kind in _COUNTED and one.name not in STEPS:
+                counts.append(one._replace(labels=labels))
+            else:
+                lines.append(PrometheusSeries(one.name, labels, {at: one.value}))
         sums: dict[str, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
-        for worker, (samples, time) in pages.items():
-            of_worker = {"instance": instance_of(worker)} if worker else {}
-            counts: list[PageSample] = []
-            for one in samples:
-                labels = {**of_worker, **one.labels}
-                if one.kind in _COUNTED and one.name not in STEPS:
-                    counts.append(one._replace(labels=labels))
-                else:
-                    lines.append(PrometheusSeries(one.name, labels, {at: one.value}))
-            if self._seen.get(worker, (None,))[0] != time:
-                self._count(worker, counts, time)
-            for key, part, amount in self._amounts[worker]:
-                sums[key][part] += amount
+        for key, part, amount in self._count(counts, at):
+            sums[key][part] += amount
         for key, parts in sums.items():
             for called, figure in _figures(key, parts):
                 lines.append(PrometheusSeries("", {KEY: called}, {at: figure}))
         return lines
 
-    def _count(self, worker: str, counts: Sequence[PageSample], time: float) -> None:
-        """Take what is added up of a worker's counts since the page before."""
-        then, known = self._seen.get(worker, (time, {}))
-        seconds = time - then if time - then > _SHORTEST else 0.0
-        now: dict[object, float] = {}
-        amounts = self._amounts[worker] = []
+    def _count(
+        self, counts: Sequence[PageSample], at: float
+    ) -> Iterator[tuple[str, Any, float]]:
+        """Yield what is added up of the counts since the page before: keys, which part of their
+        figures, and how much.
+        """
+        took = at - (at if self._then is None else self._then)
+        known, self._known = self._known, {}
+        self._then = at
         for one in counts:
             series = one.name, *one.labels.items()
-            now[series] = one.value
+            self._known[series] = one.value
             before = known.get(series, 0.0)
             # a process that began anew counts from 0
             grown = one.value - (before if before <= one.value else 0.0)
-            amounts += self._parts(one, grown, seconds)
-        self._seen[worker] = time, now
-        alone = self._saved and now and not known
+            yield from self._parts(one, grown, took if took > _SHORTEST else 0.0)
+        alone = not self._process and self._known and not known
         why = "counters and quantiles are of all the time since the process began"
         self.note = why if alone else None
 
@@ -219,7 +211,7 @@ class PageFigures:
             part = name.rpartition("_")[2]
             le = written_number(labels.get("le", "")) if part == "bucket" else None
             yield of_subject(slashed(metric), labels), part if le is None else le, grown
-        elif name in _TOTALS or (self._saved and not seconds):
+        elif name in _TOTALS or not (self._process or seconds):
             yield of_subject(slashed(name), labels), "total", value
         elif seconds:
             rate = of_subject(f"{slashed(metric)}_per_second", labels)
@@ -240,9 +232,9 @@ def _figures(key: str, parts: Mapping[Any, float]) -> Iterator[tuple[str, float]
             yield f"{key}/{part}", value
 
 
-def instance_of(worker: str) -> str:
-    """Return host and port of a worker, whose name is its address."""
-    return worker.partition("://")[2].partition("/")[0] or worker
+def instance_of(address: str) -> str:
+    """Return the host and port in an address."""
+    return address.partition("://")[2].partition("/")[0]
 
 
 def quantile(buckets: Mapping[float, float], share: float) -> float | None:
@@ -280,7 +272,7 @@ class PageReader(WholeReader):
         super().__init__()
         self._path = path
         self._at = -math.inf
-        self._figures = PageFigures(saved=True)
+        self._figures = PageFigures()
         self._rows = StepRows()
         self._batcher = RowBatcher()
 
@@ -312,7 +304,7 @@ class PageReader(WholeReader):
         # a page that takes another's place comes after it, whatever its time
         self._at = max(written, math.nextafter(self._at, math.inf))
         (own,) = page.runs.values()
-        lines = self._figures.take({"": (own, self._at)}, self._at)
+        lines = self._figures.take(own, self._at)
         self._batcher.add(self._rows.take(lines))
         flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
         return (*flaws, *self._batcher.take())

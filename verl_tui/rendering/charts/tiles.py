@@ -1,0 +1,238 @@
+"""Where charts stand on pages: in columns of one size, or around a large one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.arrange import Room
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
+"""Cells below which a chart shows less than a line of text with a sparkline."""
+_GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
+"""Cells from which on more room goes into more charts rather than larger ones."""
+PLOT_HEIGHT = 3
+"""Rows from which on a chart has a plot: below that, each further row changes its form."""
+_FEW = 3
+"""Charts that may stand one below the other over the whole width."""
+_MOST_LINES = 10
+"""Rows of sparklines below a large chart at most: nobody reads more."""
+_ENOUGH = 8
+"""Number of charts that show a run's health; only to fit these are charts made smaller than is
+good.
+"""
+
+
+def _grid(width: int, height: int) -> tuple[int, int]:
+    """Return how many columns and rows of charts fit; as many rows as lines where these are rows of
+    text.
+    """
+    # columns of single lines
+    if width < 2 * _LEAST_WIDTH - 4 or height < _LEAST_HEIGHT:
+        return max(1, (width + 1) // (_GOOD_WIDTH + 1)), max(1, height)
+    columns = max(width // _GOOD_WIDTH, min(2, (width + 1) // (_LEAST_WIDTH + 1)), 1)
+    rows = height // _GOOD_HEIGHT
+    if columns * rows < _ENOUGH:
+        rows = height // _LEAST_HEIGHT
+    return columns, max(1, rows)
+
+
+def _columns(count: int, width: int, height: int) -> int:
+    """Return in how many columns charts of one size stand: if one page holds all, in those that
+    leave least gaps, and no chart is taller than wide, as columns of cells are about half as wide
+    as a row of them is tall.
+    """
+    most, rows = _grid(width, height)
+    ways = []
+    for columns in range(1 if count <= _FEW else min(2, most), most + 1):
+        used = max(1, -(-count // columns))
+        narrow = width * used < 2 * height * columns
+        ways += [(columns * used - count, narrow, used, columns)] * (used <= rows)
+    return min(ways, default=(most,))[-1]
+
+
+def lines_of(count: int, width: int) -> int:
+    """Return the lines that so many metrics take, in a row each."""
+    return -(-count // _grid(width, _LEAST_HEIGHT)[0])
+
+
+# -- strips ----------------------------------------------------------------------------------------
+
+
+class _Strip(NamedTuple):
+    """Tiles side by side over the whole width."""
+
+    tiles: int
+    columns: int = 1
+    rows: int = 0
+    """Rows of charts; none in a line of text."""
+    least: int = 1
+    """Lines that it needs."""
+    wide: int = 0
+    """Share of the width that a large chart takes, beside columns of two each; 0 without one."""
+
+    def placed(self, width: int, tops: Sequence[int]) -> Iterator[Room]:
+        """Yield the places of the tiles, given where each row begins and the last one ends."""
+        if not self.wide:
+            yield from _row(self.tiles, self.columns, 0, width, tops)
+            return
+        beside = self.tiles - 1
+        across = -(-beside // self.rows)
+        left = (width + 1) * self.wide // (self.wide + 2 * across)
+        left = min(left, width + 1 - across * (_LEAST_WIDTH + 1))
+        yield Room(0, tops[0], left - 1, tops[-1] - tops[0])
+        for at in range(min(self.rows, beside)):
+            count = len(range(at, beside, self.rows))
+            yield from _row(count, count, left, width, tops[at : at + 2])
+
+
+def _row(
+    count: int, columns: int, x: int, end: int, tops: Sequence[int]
+) -> Iterator[Room]:
+    """Yield so many tiles from one cell to before another, in columns with a cell between them."""
+    edges = [x + at * (end - x + 1) // columns for at in range(count + 1)]
+    for left, right in pairwise(edges):
+        yield Room(left, tops[0], right - left - 1, tops[1] - tops[0])
+
+
+def _strips(
+    varying: int, columns: int, least: int, constant: int, across: int
+) -> Iterator[_Strip]:
+    """Yield strips of so many charts, in columns of so many lines at least, then of so many others,
+    in a line each.
+    """
+    for at in range(0, varying, columns):
+        yield _Strip(min(columns, varying - at), columns, 1, least)
+    for at in range(0, constant, across):
+        yield _Strip(min(across, constant - at), across)
+
+
+def _shape(count: int, width: int, height: int) -> tuple[int, int, int, int, int]:
+    """Return how a page is shared by a large chart and others of so many: its share of the width,
+    its rows, the columns beside it, the rows of all charts, and the lines that it keeps where the
+    others are lines of text.
+    """
+    most, rows = _grid(width, height)
+    if rows == height:  # of text
+        return 3, 1, 0, 0, height // 3
+    if most == 2 and rows <= _FEW:
+        tops = min(rows, count - 1) if count == _FEW else 1
+        return 3, tops, 1, 0, -(-height * 2 // 3)
+    half = max(2, (most + 1) // 2)
+    return 2 * half, min(2, rows), max(0, most - half), rows, height * 2 // 3
+
+
+def _led(count: int, width: int, height: int) -> list[_Strip]:
+    """Return the strips of a page that a large chart and others of so many share; none where there
+    is no room for it.
+    """
+    most, lines = _grid(width, height)
+    if not count or lines == height < 2 * _LEAST_HEIGHT:  # rows of text
+        return []
+    wide, tops, across, rows, tall = _shape(count, width, height)
+    beside = min(count - 1, tops * across)
+    tops = min(tops, beside or tops)
+    below = min(count - 1 - beside, most * max(0, rows - tops))
+    if below == 1 and beside:  # it would be as large as the first
+        tops, beside, below = tops + 1, beside + 1, 0
+    left = 0 if below else count - 1 - beside
+    lines = min(-(-left // most), height - max(tall, _LEAST_HEIGHT * tops), _MOST_LINES)
+    under = -(-below // most)
+    counts = (len(range(at, below, under)) for at in range(under))
+    return [
+        _Strip(1 + beside, 1, tops, tops * _LEAST_HEIGHT, wide),
+        *(_Strip(one, one, 1, _LEAST_HEIGHT) for one in counts),
+        *_strips(0, 1, 1, min(left, lines * most), most),
+    ]
+
+
+# -- pages -----------------------------------------------------------------------------------------
+
+
+class PageOfTiles(NamedTuple):
+    """What stands on a page."""
+
+    tiles: tuple[Room, ...]
+    """The places of its charts, in their order."""
+    heading: Room | None = None
+    """The place of the second section's heading, None where it has none on this page."""
+
+
+@lru_cache(maxsize=8)  # asked for at each drawing
+def pages_of(
+    training: tuple[int, int],
+    machines: tuple[int, int],
+    width: int,
+    height: int,
+    *,
+    large: bool = False,
+) -> tuple[PageOfTiles, ...]:
+    """Return the pages of two sections, of each so many charts, and below them others in a line
+    each. The second begins a page, with its heading, unless all of it fits below the first.
+
+    Args:
+        training: How many of the first section.
+        machines: How many of the second.
+        width: Cells of a page.
+        height: Rows of it.
+        large: Whether the first chart is large.
+    """
+    most, rows = _grid(width, height)
+    least = 1 if rows == height else _LEAST_HEIGHT
+    led = _led(training[0] * large, width, height)
+    left = training[0] - sum(strip.tiles for strip in led)
+    columns = most if led else _columns(left, width, height)
+    across = min(most, max(1, training[1], machines[1]))
+    first = [*led, *_strips(left, columns, least, training[1], across)]
+    second = [*_strips(machines[0], most, least, machines[1], across)]
+    head = [_Strip(0)] * (height > max(2, least))
+    pages = _filled(first, height, rows)
+    last = [*chain(*pages[-1:], head, second)]
+    if second and sum(strip.least for strip in last) <= height:
+        pages[-1:] = [last]
+    else:
+        more = _filled(second, height - len(head), rows)
+        pages += [[*head, *page] for page in more]
+    return tuple(_tiled(page, width, height) for page in pages or [[]])
+
+
+def _filled(strips: Iterable[_Strip], height: int, rows: int) -> list[list[_Strip]]:
+    """Return pages of strips: as many as fit, and no more than so many rows of charts; none below
+    lines of text.
+    """
+    pages: list[list[_Strip]] = []
+    used = plots = height
+    for strip in strips:
+        if used + strip.least > height or (strip.rows and plots >= rows):
+            pages.append([])
+            used = plots = 0
+        pages[-1].append(strip)
+        used += strip.least
+        plots = plots + strip.rows if strip.rows else rows
+    return pages
+
+
+def _tiled(page: Sequence[_Strip], width: int, height: int) -> PageOfTiles:
+    """Return where the tiles of a page's strips stand; charts share the rows that lines of text
+    leave.
+    """
+    lines = sum(not strip.rows for strip in page)
+    each, over = divmod(height - lines, max(1, sum(strip.rows for strip in page)))
+    # one form for all, rather than a few charts that look unlike the others
+    over *= each >= PLOT_HEIGHT
+    tiles: list[Room] = []
+    heading, tops = None, [0]
+    for strip in page:
+        tops = tops[-1:]
+        for _ in range(strip.rows):
+            tops.append(tops[-1] + each + (over > 0))  # the first have more
+            over -= 1
+        tops += [tops[0] + 1] * (not strip.rows)
+        if not strip.tiles:
+            heading = Room(0, tops[0], width, 1)
+        tiles += strip.placed(width, tops)
+    return PageOfTiles(tuple(tiles), heading)

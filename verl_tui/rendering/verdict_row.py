@@ -1,0 +1,268 @@
+"""The verdict on the shown run in a row: how it is, the cause in words, since when, what to do. Of
+what has no room evidence goes first, then advice; what a row begins with stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+
+from verl_tui.health.finding import Severity, coverage_of
+from verl_tui.health.next_step import (
+    ENDS,
+    NOTHING,
+    in_short,
+    next_step,
+    next_step_in_short,
+)
+from verl_tui.health.root_cause import waiting
+from verl_tui.health.rule_context import minutes
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
+from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
+from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.wrap import fit
+from verl_tui.runs.views.checkpoints import best
+from verl_tui.runs.views.signs_of_life import phase
+from verl_tui.runs.views.state import State, evaluated, is_evaluation, unread_form
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.health.finding import Finding
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+
+MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
+_STANDINGS = {"critical": "✖", "warning": "▲", "good": "●", "dim": "○"}
+"""Roles of a run, the worst first, and their marks."""
+_WAITS = "◌"
+_WAITING = "waits for"
+_QUIET = ("good", "dim")
+_WAYS = {1: "rising", 0: "steady", -1: "falling"}
+_TALLIED = 100
+"""Columns from which on the count of runs has its room; below it has what is left."""
+_LEAST = 20
+"""Cells from which on advice is cut rather than left out."""
+
+
+class Headline(NamedTuple):
+    """What there is to say of a run, and its role."""
+
+    role: str
+    mark: str
+    cause: str
+    since: str = ""
+    more: Sequence[str] = ()
+    """What may follow: evidence and advice, in ever fewer words."""
+    others: int = 0
+    """Further findings."""
+    doing: str = ""
+    """What the run was doing, which follows the cause where there is room."""
+
+    @property
+    def head(self) -> str:
+        """What always stands there."""
+        return f"{self.mark} {self.cause}{self.since}".lstrip()
+
+    def in_row(self, width: int) -> str:
+        """Return as much of it as fits: where there is too little room more is left out, or cut
+        where much of it is seen, and of the head the cause is cut rather than since when.
+        """
+        full = self._replace(cause=f"{self.cause}{self.doing}").head
+        for head in dict.fromkeys((full, self.head)):
+            for words in self.more:
+                if cell_len(head) + cell_len(words) <= width:
+                    return head + words
+        left = width - cell_len(self.head)
+        rest = fit("".join(self.more[-1:]), left) if left > _LEAST else ""
+        cause = fit(self.cause, cell_len(self.cause) + min(0, left))
+        return self._replace(cause=cause).head + rest
+
+
+def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
+    """Return the verdict in one row, or in two where rows are short."""
+    one = headline(view)
+    right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
+    if height == 1 and width >= _TALLIED:
+        asks = one.role in _QUIET and view.verdict.not_judged
+        why = f"  {view.keys['health.not_judged']}: why"
+        right += [*[(why, "dim")] * bool(asks), *tally(view)]
+    room = width - cells_of(right)
+    left = (one if height == 1 else one._replace(more=())).in_row(room)
+    gap = " " * (room - cell_len(left))
+    rows = [[(left, one.role), *([(gap, ""), *right] if right else [])]]
+    if height > 1:
+        below = one._replace(mark="", cause="", since="", doing="").in_row(width)
+        rows.append([(below.lstrip(": "), one.role)])
+    return rows
+
+
+def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequence[str]:
+    """Return the ways to follow a head, the fullest first; evidence stays rather than advice, or
+    the other way round.
+    """
+    after = [f" → {one}" for one in reversed(advice)]
+    ways = [f"{proof}{one}" for proof in proofs for one in (*after, *[""] * firm)]
+    ways = [*(ways or proofs), *after * (not firm)]
+    return [printable(f"x{one}")[1:] for one in ways]
+
+
+# -- what is said ----------------------------------------------------------------------------------
+
+
+def headline(view: View) -> Headline:
+    """Return what there is to say of the shown run."""
+    run = view.run
+    if run is None:
+        words = looking(view) if view.loading else "no run yet"
+        said = [f": {printable(one)}" for one in view.monitor.sentences[:1]]
+        return Headline("dim", _WAITS, words, "", said)
+    found = open_findings(view, run)
+    if view.loading and not (run.preview and found):
+        shown = "; a preview is shown" * run.preview
+        return Headline("dim", _WAITS, f"reading {view.monitor.loaded():.0%}{shown}")
+    if found and (found[0].severity > Severity.INFO or found[0].id in ENDS):
+        return _found(run, found)
+    return _quiet(view, run, found)
+
+
+def open_findings(view: View, run: Run) -> Sequence[Finding]:
+    """Return the findings about a run that stand for themselves and are not acknowledged, the worst
+    first.
+    """
+    verdict = view.monitor.verdicts.get(run.name)
+    known = verdict.primary if verdict is not None else ()
+    unseen = view.acknowledgements.open(run.name, known)
+    return sorted(unseen, key=lambda finding: -finding.severity)
+
+
+def standing(view: View, run: Run) -> str:
+    """Return the role of a run, the same wherever it is shown: that of its worst finding; good only
+    where reward, KL, entropy and response length were judged, and it goes on or has ended in order.
+    Acknowledged findings are neither.
+    """
+    found, verdict = open_findings(view, run), view.monitor.verdicts.get(run.name)
+    if found and found[0].severity > Severity.INFO:
+        return found[0].severity.word
+    broken = shown_state(view, run) in (State.CRASHED, State.STALLED, Unread.READING)
+    if verdict is None or broken or run.preview or run.step is None or verdict.severity:
+        return "dim"
+    return "good" if coverage_of(run, verdict).complete else "dim"
+
+
+def tally(view: View) -> Pieces:
+    """Count the runs by their standing; nothing of one alone."""
+    runs = view.monitor.runs.values()
+    if len(runs) < 2:
+        return []
+    counts = Counter(standing(view, run) for run in runs)
+    parts = [(f" {counts[role]} {mark}", role) for role, mark in _STANDINGS.items()]
+    return [(f"  {len(runs)} runs:", "dim"), *(one for one in parts if counts[one[1]])]
+
+
+def problems(view: View) -> list[tuple[Run, Finding]]:
+    """Return the warnings and criticals of all runs that are not acknowledged, the worst runs
+    first.
+    """
+    known = ((run, open_findings(view, run)) for run in view.listed)
+    found = [(run, one) for run, findings in known for one in findings]
+    worst = {run.name: one.severity for run, one in reversed(found)}
+    found.sort(key=lambda stop: -worst[stop[0].name])
+    return [stop for stop in found if stop[1].severity > Severity.INFO]
+
+
+def _found(run: Run, found: Sequence[Finding]) -> Headline:
+    worst, advice = found[0], next_step_in_short(run, found[0])
+    over = worst.id in ENDS
+    cause, doing = worst.headline, ""
+    if over and " while " in cause:
+        cause, _, doing = cause.rpartition(" while ")
+        doing = f" while {doing}"
+    numbers = "" if over else worst.message.partition(": ")[2]
+    clauses = (numbers, numbers.partition("; ")[0])
+    proofs = [f": {one}" for one in dict.fromkeys(clauses) if one]
+    at = "" if worst.since_step is None else exact_step(worst.since_step)
+    return Headline(
+        "dim" if worst.severity is Severity.INFO else worst.severity.word,
+        MARKS[worst.severity],
+        cause,
+        at and f" {'at' if over else 'since'} {at}",
+        _more(proofs, advice, firm=False),
+        len(found) - 1,
+        doing,
+    )
+
+
+def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
+    """Return what is said of a run without a warning."""
+    current, verdict, guide = shown_state(view, run), view.verdict, view.monitor.guide
+    advice = _without_finding(run, current)
+    every = {rule.id for rule in guide.rules} - guide.silenced
+    judged = len(every - {rule.id for rule in verdict.not_judged})
+    why = _why_unjudged(view, run, current, judged)
+    if why:
+        mark = _WAITS if why.startswith(_WAITING) else "○"
+        return Headline("dim", mark, why, "", _more([], advice, firm=False))
+    known = len(verdict.primary) - len(noted)
+    notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
+    notes += f"; {known} acknowledged" * bool(known)
+    if standing(view, run) == "good":
+        way, at = _way(run), f" at step {exact_step(run.step or 0)}"
+        said = f": {way}{counted(judged, 'rule')} found nothing"
+        proofs = [said + notes, said, f": {way}"[:-2]]
+        return Headline("good", "●", "healthy", at, _more(proofs, advice, firm=True))
+    lacks = coverage_of(run, verdict).words.replace("; ", " (", 1)
+    lacks += ")" * bool(lacks)
+    said = f": {judged} of {counted(len(every), 'rule')} could judge{lacks}"
+    more = _more([said + notes, said, lacks], advice, firm=True)
+    return Headline("dim", "○", "nothing new" if known else "no verdict", "", more)
+
+
+def _without_finding(run: Run, current: State | Unread) -> Sequence[str]:
+    """Return what to do about a run without a finding, from its first clause to all of it."""
+    top = best(run) if current is State.FINISHED else None
+    advice = next_step(run, None, current, top)
+    return [] if advice == NOTHING or current is State.WAITING else in_short(advice)
+
+
+def _why_unjudged(view: View, run: Run, current: State | Unread, judged: int) -> str:
+    """Return why nothing was judged; empty where something was."""
+    if current is State.NO_TRAINING:
+        return "no training found in it"
+    if is_evaluation(run):
+        return evaluated(run)
+    if unread_form(run):
+        return "its steps cannot be read"
+    if run.step is None:
+        return _no_step(run, current)
+    if run.name not in view.monitor.verdicts:
+        return "no verdict yet"
+    if not run.indicators:
+        return "no verdict: no indicator of this log is known"
+    return "" if judged else "no verdict: no rule could judge it yet"
+
+
+def _no_step(run: Run, current: State | Unread) -> str:
+    """Return what a run without a step waits for, and for how long, as far as that is known."""
+    if current in (State.FINISHED, State.CRASHED, State.ENDED):
+        return "no step was logged"
+    wait, doing = waiting(run), phase(run)
+    if wait is None:
+        return f"{_WAITING} the first step{f'; {doing}' if doing else ''}"
+    return wait.title + (f" for {minutes(wait.seconds)}" if wait.seconds else "")
+
+
+def _way(run: Run) -> str:
+    """Say where the reward goes, as the arrow beside it does."""
+    series = run.present(run.indicators.get("reward"))
+    if series is None:
+        return ""
+    drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    way = trend(series.values[-TREND_POINTS:], drawn)
+    return "" if way is None else f"reward {_WAYS[way]}, "
