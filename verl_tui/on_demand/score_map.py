@@ -19,7 +19,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from verl_tui.records import SampleFacts
     from verl_tui.runs.samples import Place, Samples
 
     Rows = DumpFile | KeptRows
@@ -122,7 +121,7 @@ class ScoreMap(Job):
             if step is None:
                 yield False
                 continue
-            place, known, opened = step
+            place, stamp, opened = step
             rated: dict[str, tuple[int, list[float | None]]] = {}
             self.failed.discard(place)
             try:
@@ -131,7 +130,10 @@ class ScoreMap(Job):
                 while start < rows.count_so_far:
                     stop = rows.span(start, SLICE)
                     for fact in rows.facts(start, stop):
-                        self._add(rated, fact, rows)
+                        if fact.prompt is not None:
+                            self._name(fact.prompt, rows, fact.index)
+                            known = rated.setdefault(fact.prompt, (fact.index, []))
+                            known[1].append(fact.score)
                     start = stop
                     yield False
             except OSError:
@@ -140,33 +142,23 @@ class ScoreMap(Job):
                 name: Cell(first, len(scores), self._mean(scores))
                 for name, (first, scores) in rated.items()
             }
-            self._read[place] = known
+            self._read[place] = stamp
             self.revision += 1
             yield True
 
-    def _add(
-        self,
-        rated: dict[str, tuple[int, list[float | None]]],
-        fact: SampleFacts,
-        rows: Rows,
-    ) -> None:
-        """Note the score of a response under its prompt."""
-        if fact.prompt is None:
+    def _name(self, name: str, rows: Rows, index: int) -> None:
+        """Name a new prompt, and the one before it, by how they differ: many begin alike."""
+        if name in self.words:
             return
-        if fact.prompt not in self.words:
-            row = rows.row(fact.index)
-            self._name(fact.prompt, row.prompt if isinstance(row, Sample) else "")
-        rated.setdefault(fact.prompt, (fact.index, []))[1].append(fact.score)
-
-    def _name(self, name: str, text: str) -> None:
-        """Name a prompt, and the one before it, by how they differ: many begin alike."""
-        both = self._other, (name, text[:_LOOKED_AT])
+        row = rows.row(index)
+        text = row.prompt[:_LOOKED_AT] if isinstance(row, Sample) else ""
+        both = self._other, (name, text)
         alike = len(commonprefix([text for _, text in both]))  # noqa: RUF071 - no paths
         for one, words in both:
             near = words.rfind(" ", 0, max(0, alike - _LED))
             begin = max(near, words.rfind("\n", 0, alike)) + 1
             self.words[one] = one_line(words[begin:], _WORDS)
-        self._other = both[1]
+        self._other = name, text
 
     def _mean(self, scores: list[float | None]) -> float:
         known = [one for one in scores if one is not None and isfinite(one)]

@@ -11,11 +11,11 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
-from verl_tui.rendering.samples.speakers import special
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import joined
 from verl_tui.rendering.text.printable import middle, paragraph
 from verl_tui.rendering.text.table import sized
+from verl_tui.rendering.text.wrap import fit_left
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -33,29 +33,19 @@ _NAMED, _LABELLED = 13, 60
 """Cells of a kind's name, and width from which on it is there."""
 
 
-class _Kind(NamedTuple):
-    """What became of a prompt."""
-
-    name: str
-    of_other: str
-    """Its name where scores are not only right or wrong."""
-    role: str
-    means: str
-    """Pattern of its steps: R and W where all is right or wrong, r and w from half on and below."""
-    rank: int
-    """Place among the rows: first what flips."""
-
-
-_KINDS = (
-    _Kind("always right", "always high", "good", "R+", 6),
-    _Kind("always wrong", "always low", "critical", "W+", 5),
-    _Kind("learned", "rose", "good", "[Ww]+[Rr]+", 3),
-    _Kind("forgotten", "fell", "warning", "[Rr]+[Ww]+", 1),
-    _Kind("partly right", "", "dim", "[Rr]+|[Ww]+", 4),
-    _Kind("all alike", "all alike", "dim", "=+", 7),
-    _Kind("no score", "no score", "dim", "", 8),
-    _Kind("unstable", "unstable", "warning", ".+", 2),
-)
+_KINDS = {
+    "always right": ("always high", "good", "R+"),
+    "always wrong": ("always low", "critical", "W+"),
+    "learned": ("rose", "good", "[Ww]+[Rr]+"),
+    "forgotten": ("fell", "warning", "[Rr]+[Ww]+"),
+    "partly right": ("", "dim", "[Rr]+|[Ww]+"),
+    "all alike": ("all alike", "dim", "=+"),
+    "no score": ("no score", "dim", ""),
+    "unstable": ("unstable", "warning", ".+"),
+}
+"""What became of prompts -> its name where scores are not only right or wrong, its role, and a
+pattern of the steps: R and W where all is right or wrong, r and w from half on and below it.
+"""
 
 
 class PromptRow(NamedTuple):
@@ -63,7 +53,8 @@ class PromptRow(NamedTuple):
 
     name: str
     words: str
-    kind: _Kind
+    kind: str
+    """What became of it: one of `_KINDS`."""
     cells: Mapping[int, Cell]
     """Step -> the responses there."""
 
@@ -86,28 +77,25 @@ class PromptTable:
         """Steps that have been read, ascending."""
         self.different = len(pasts)
         """Number of prompts, also of those that were drawn once."""
-        scores = {*found.scores}
-        self.binary = bool(scores) and (scores <= {0, 1} or scores <= {-1, 1})
-        """True if a score is only right or wrong."""
-        self.low, self.high = min(scores, default=nan), max(scores, default=nan)
-        if self.binary:
-            self.low, self.high = min(self.low, 0.0), 1.0
+        self.binary, self.low, self.high = _range({*found.scores})
+        """Whether a score is only right or wrong, and what scores are at least and at most."""
         self.middle = (self.low + self.high) / 2
         """From here on a mean is right, or high: half of what scores span (heuristic)."""
         several = [past for past in pasts.items() if len(past[1]) > 1]
         words = [found.words.get(name, "") for name, _ in several]
         tail = commonprefix([one[::-1] for one in words[1:] and words])  # noqa: RUF071
-        end = "".join(tail[::-1].partition(" ")[1:])  # "assistant" of templates
+        end = "".join(re.findall(r"[\s<].*", tail[::-1]))  # the end of a template
         rows = (
             PromptRow(name, text.removesuffix(end), self._kind(past), past)
             for (name, past), text in zip(several, words, strict=True)
         )
-        self.rows = sorted(rows, key=lambda one: (one.kind.rank, one.words))
+        kinds = [*_KINDS]
+        self.rows = sorted(rows, key=lambda one: (kinds.index(one.kind), one.words))
         """Prompts that were drawn at several steps."""
 
-    def _kind(self, cells: Mapping[int, Cell]) -> _Kind:
+    def _kind(self, cells: Mapping[int, Cell]) -> str:
         means = "".join(self._letter(cells[step].mean) for step in sorted(cells))
-        return next(kind for kind in _KINDS if re.fullmatch(kind.means, means))
+        return next(k for k, of in _KINDS.items() if re.fullmatch(of[-1], means))
 
     def _letter(self, value: float) -> str:
         if not isfinite(value) or self.low == self.high:
@@ -116,9 +104,9 @@ class PromptTable:
         partly = self.binary and self.low < value < self.high
         return letter if partly else letter.upper()
 
-    def kind_words(self, kind: _Kind) -> str:
+    def kind_words(self, kind: str) -> str:
         """Return the name of a kind of prompts."""
-        return kind.name if self.binary else kind.of_other
+        return kind if self.binary else _KINDS[kind][0]
 
     @property
     def counts(self) -> str:
@@ -147,14 +135,13 @@ class PromptTable:
         said = f"mean {compact(cell.mean)}" if isfinite(cell.mean) else "no score"
         said = f" {said} of {counted(cell.responses, 'response')}"
         row = [(f"step {exact_step(step)} ", "strong"), self.mark(cell), (said, "")]
-        return [row, *paragraph(_plain(past.words), "prompt", width)]
+        return [row, *paragraph(past.words, "prompt", width)]
 
 
-def _plain(words: str) -> str:
-    """Return words without special tokens."""
-    for start, end, _ in reversed(special(words)):
-        words = f"{words[:start]} {words[end:]}"
-    return " ".join(words.split())
+def _range(scores: set[float]) -> tuple[bool, float, float]:
+    if scores and (scores <= {0, 1} or scores <= {-1, 1}):
+        return True, min(0.0, *scores), 1.0
+    return False, min(scores, default=nan), max(scores, default=nan)
 
 
 class PromptColumns:
@@ -164,8 +151,7 @@ class PromptColumns:
         """Share the room, of more steps than fit several to a column; `step` has the cursor."""
         self._table, self._step = table, step
         room = max(1, int(width * _SHARE))
-        self.size = size = -(-len(table.steps) // room)
-        """Steps of a column."""
+        self._size = size = -(-len(table.steps) // room)
         starts = range(0, len(table.steps), size)
         self._columns = [table.steps[at : at + size] for at in starts]
         self._cells = min(_WIDE, room // len(starts))
@@ -173,23 +159,19 @@ class PromptColumns:
         self._words = max(0, width - len(starts) * self._cells - self._kind - 1)
 
     def heading(self) -> Pieces:
-        """Return the chosen step, the last and the first over their columns."""
-        axis = " " * len(self._columns) * self._cells
-        steps = self._table.steps
-        for step in (self._step, steps[-1], steps[0]):
-            label = "▾" * (step == self._step) + exact_step(step)
-            start = steps.index(step) // self.size * self._cells
-            start = clamp(start, 0, max(0, len(axis) - len(label)))
-            end = start + len(label)
-            if not axis[max(0, start - 1) : end + 1].strip():
-                axis = axis[:start] + label + axis[end:]
+        """Return the titles, and the first and the last step over their columns."""
+        cells = len(self._columns) * self._cells
+        first, last = (exact_step(self._table.steps[at]) for at in (0, -1))
+        axis = f"{first}{last:>{max(0, cells - len(first))}}"
+        if len(first) + len(last) >= cells:
+            axis = fit_left(last, cells)
         return [(f"{'':{self._kind}}{'prompt':{self._words + 1}}{axis}", "dim")]
 
     def row(self, past: PromptRow, *, chosen: bool) -> Pieces:
         """Return a prompt's row, with the cursor in the chosen one."""
-        kind = (self._table.kind_words(past.kind), past.kind.role)
+        kind = (self._table.kind_words(past.kind), _KINDS[past.kind][1])
         row = sized([kind] * bool(self._kind), self._kind)
-        words = (middle(_plain(past.words), self._words), "prompt")
+        words = (middle(past.words, self._words), "prompt")
         row += [*sized([words], self._words), (" ", "")]
         for steps in self._columns:
             drawn = [past.cells[step] for step in steps if step in past.cells]
@@ -199,18 +181,16 @@ class PromptColumns:
         return joined(row)
 
 
-def map_words(found: ScoreMap, table: PromptTable, size: int) -> str:
+def map_words(found: ScoreMap, table: PromptTable) -> str:
     """Return what is said below the rows: how much has been read, and what signs stand for."""
-    said = list(filter(None, [_read_words(found)]))
-    said += [f"{size} steps a column"] * (size > 1)
-    if table.low < table.high:
-        word = "right" if table.binary else "high"
-        said.append(f"{word} from {compact(table.middle)}, half of what scores span")
-    once = table.different - len(table.rows)
-    return " · ".join(said + [f"{once:,} drawn once"] * (once > 0))
+    read = read_words(found)
+    word = "right" if table.binary else "high"
+    half = f"{word} from {compact(table.middle)}, half of what scores span"
+    once = f"{table.different - len(table.rows):,} drawn once"
+    return " · ".join([*[read] * bool(read), *[half] * (table.low < table.high), once])
 
 
-def _read_words(found: ScoreMap) -> str:
+def read_words(found: ScoreMap) -> str:
     """Say how many steps have been read, if these are not all."""
     count, failed = len(found.steps), len(found.failed)
     words = f"the newest {count:,} steps of {found.there:,}" * (count < found.there)
@@ -223,8 +203,7 @@ def _read_words(found: ScoreMap) -> str:
 
 def why_no_map(found: ScoreMap, table: PromptTable, kind: str) -> str:
     """Say why no prompt of training, or of validation, has a row."""
-    read = _read_words(found)
-    prompts = counted(table.different, f"{kind} prompt")
+    read = read_words(found)
     if found.waits():
         return f"{read} …"
     if len(table.steps) < 2:
@@ -233,4 +212,5 @@ def why_no_map(found: ScoreMap, table: PromptTable, kind: str) -> str:
         )
     if not table.different:
         return f"The log has no prompts of its {kind} samples."
+    prompts = counted(table.different, f"{kind} prompt")
     return f"None of {prompts} comes again in {read or f'{found.there:,} steps'}."

@@ -222,21 +222,22 @@ def beside_rows(
     both: tuple[Marked, Marked], found: Sequence[Sample | None], width: int
 ) -> list[Pieces]:
     """Return two samples beside each other, words that differ marked: where they are from, their
-    scores and lengths, and their prompts once if these are the same.
+    scores and lengths, and their prompts.
     """
     read = [one for one in found if one is not None]
     if len(read) < 2:
         return [[("reading … ", "warning")]]
-    prompts = [(one_line(one.prompt, 500), "prompt") for one in read]
-    alike = read[0].prompt == read[1].prompt
-    titles = []
-    for one, sample, prompt in zip(both, read, prompts, strict=True):
-        run = [[(one_line(one.run), "accent")]] * (both[0].run != both[1].run)
-        said = [[(marked_words(one), "strong")], [(_figures(sample), "")]]
-        titles.append([*run, *said, *[[prompt]] * (not alike)])
+    titles = [
+        [
+            [(one_line(one.run), "accent")],
+            [(marked_words(one), "strong")],
+            [(_figures(sample), "")],
+            [(one_line(sample.prompt, 500), "prompt")],
+        ]
+        for one, sample in zip(both, read, strict=True)
+    ]
     texts = read[0].response[:COMPARED], read[1].response[:COMPARED]
-    same = [cut([("same prompt  ", "dim"), prompts[0]], width, ELLIPSIS)]
-    return [*same * alike, *change_rows(titles, texts, width)]
+    return change_rows(titles, texts, width)
 
 
 def _figures(sample: Sample) -> str:

@@ -265,7 +265,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         from verl_tui.on_demand.score_map import ScoreMap
 
         samples = view.run.samples if view.run is not None else Samples()
-        found = self._scores.of((id(samples), validation), ScoreMap)
+        found = self._scores.of((samples, validation), ScoreMap)
         if found.show(samples, validation=validation):
             view.browser.run_later(found)
         return found

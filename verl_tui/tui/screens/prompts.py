@@ -91,7 +91,7 @@ class PromptsScreen(RowsScreen[None]):
         # sorting costs: while steps come it is done at each growth by an eighth
         news = int(6 * log2(1 + len(found.steps))) if reading else found.revision
         table = self._table = self._made.of(
-            (id(found), reading, news), lambda: made.PromptTable(found)
+            (found, reading, news), lambda: made.PromptTable(found)
         )
         if not table.rows:
             kind = "validation" if self._validation else "training"
@@ -107,7 +107,7 @@ class PromptsScreen(RowsScreen[None]):
             LazyRows(len(rows), lambda row: columns.row(rows[row], chosen=row == at)),
             range(len(rows)),
             names,
-            made.map_words(found, table, columns.size),
+            made.map_words(found, table),
             [columns.heading()],
             lambda _, width, most: table.detail(rows[at], step, width)[:most],
         )
