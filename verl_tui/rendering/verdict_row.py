@@ -18,7 +18,6 @@ from verl_tui.health.next_step import (
     next_step_in_short,
 )
 from verl_tui.health.root_cause import waiting
-from verl_tui.health.rule_context import minutes
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
 from verl_tui.rendering.text.numbers import exact_step
@@ -42,7 +41,6 @@ MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"
 _STANDINGS = {"critical": "✖", "warning": "▲", "good": "●", "dim": "○"}
 """Roles of a run, the worst first, and their marks."""
 _WAITS = "◌"
-_WAITING = "waits for"
 _QUIET = ("good", "dim")
 _WAYS = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
@@ -207,7 +205,7 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     judged = len(every - {rule.id for rule in verdict.not_judged})
     why = _why_unjudged(view, run, current, judged)
     if why:
-        mark = _WAITS if why.startswith(_WAITING) else "○"
+        mark = _WAITS if current is State.WAITING else "○"
         return Headline("dim", mark, why, "", _more([], advice, firm=False))
     known = len(verdict.primary) - len(noted)
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
@@ -254,8 +252,8 @@ def _no_step(run: Run, current: State | Unread) -> str:
         return "no step was logged"
     wait, doing = waiting(run), phase(run)
     if wait is None:
-        return f"{_WAITING} the first step{f'; {doing}' if doing else ''}"
-    return wait.title + (f" for {minutes(wait.seconds)}" if wait.seconds else "")
+        return "waits for the first step" + (f"; {doing}" if doing else "")
+    return wait.headline
 
 
 def _way(run: Run) -> str:
