@@ -37,9 +37,12 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
-MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_STANDINGS = {"critical": "✖", "warning": "▲", "good": "●", "dim": "○"}
-"""Roles of a run, the worst first, and their marks."""
+MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}
+"""By roles and severities: they differ by shape as well as by colour."""
+STANDINGS = dict(
+    critical="critical", warning="warning", good="healthy", dim="no verdict"
+)
+"""Roles of a run, the worst first, and what they mean."""
 _WAITS = "◌"
 _QUIET = ("good", "dim")
 _WAYS = {1: "rising", 0: "steady", -1: "falling"}
@@ -160,7 +163,7 @@ def tally(view: View) -> Pieces:
     if len(runs) < 2:
         return []
     counts = Counter(standing(view, run) for run in runs)
-    parts = [(f" {counts[role]} {mark}", role) for role, mark in _STANDINGS.items()]
+    parts = [(f" {counts[role]} {MARKS[role]}", role) for role in STANDINGS]
     return [(f"  {len(runs)} runs:", "dim"), *(one for one in parts if counts[one[1]])]
 
 
@@ -188,7 +191,7 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
     at = "" if worst.since_step is None else exact_step(worst.since_step)
     return Headline(
         "dim" if worst.severity is Severity.INFO else worst.severity.word,
-        MARKS[worst.severity],
+        MARKS[worst.severity.word],
         cause,
         at and f" {'at' if over else 'since'} {at}",
         _more(proofs, advice, firm=False),
