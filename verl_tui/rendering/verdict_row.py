@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 
 MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}
 """By roles and severities: they differ by shape as well as by colour."""
-STANDINGS = dict(
-    critical="critical", warning="warning", good="healthy", dim="no verdict"
-)
-"""Roles of a run, the worst first, and what they mean."""
+STANDINGS = ("critical", "warning", "good", "dim")
+"""Roles of a run, the worst first."""
 _WAITS = "◌"
 _QUIET = ("good", "dim")
 _WAYS = {1: "rising", 0: "steady", -1: "falling"}
