@@ -23,7 +23,7 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
-from verl_tui.rendering.text.printable import middle, short_names
+from verl_tui.rendering.text.printable import middle, short_run_names
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
@@ -103,7 +103,9 @@ def _ways(role: str, *ways: tuple[int, str]) -> RowPart:
 def _identity(view: View, run: Run) -> Iterator[RowPart]:
     """Yield name, number, state and progress of the run."""
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
-    short = ((worth, short_names(names, cells)[run.name]) for cells, worth in _NAMES)
+    short = (
+        (worth, short_run_names(names, cells)[run.name]) for cells, worth in _NAMES
+    )
     yield _ways("strong", *short)
     runs = view.listed
     if len(view.monitor.runs) > 1 and run in runs:
