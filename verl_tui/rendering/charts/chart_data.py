@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MARKS = {
     "breach": ("▲", "a finding began at this step"),
     "restart": ("↻", "the run was restarted here"),
+    "note": ("✎", "a note of yours"),
     "checkpoint": ("■", "checkpoint"),
 }
 """By the role of a mark on the x axis: its sign and meaning; the first of a column is shown. Its
@@ -40,9 +41,8 @@ _OTHER_SIGNS = {
     "⠂⠂⠂⠂⠂⠂⠂": "ends of the healthy range, else shaded",
     "⠒⠒⠒⠐⠒⠒⠂": "a target of the configuration",
     "⠅": "the step of a restart",
-    "⡠⠒⠢": "values as they are, faint behind the smoothed ones",
     "~0.9": "smoothed, as noise asks for: weight of the past",
-    "░░░": "from the least to the greatest value of a step, else shaded",
+    "░░░": "values around their average, or the least to the greatest of a step; else shaded",
     "▒▒▒": "middle half of a distribution, faint: 5 to 95%, else shaded",
     "a b": "on a line: the run that has this letter in the run list",
 }

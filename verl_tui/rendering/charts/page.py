@@ -54,7 +54,8 @@ def page_content(
         return run, filter_, nothing_yet(view)
     selected = [(other.name, other.revision) for other in view.selected]
     listed = (filter_, revealed, tuple(view.monitor.config.charts), view.pins)
-    state = (view.cursor, view.verdict, view.loading, view.selection.revision)
+    changed = view.selection.revision, view.notebook.revision
+    state = (view.cursor, view.verdict, view.loading, changed)
     return run, run.revision, look, listed, state, selected
 
 

@@ -227,6 +227,7 @@ def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
 def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[Mark]:
     """Yield what happened along the x axis; of findings that began at a step the worst."""
     marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
+    marks += [Mark(step, "note") for step in view.notebook.of(run)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
     found = [
         (one.since_step, one.severity)

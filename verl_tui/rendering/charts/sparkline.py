@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
-from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import joined
 from verl_tui.rendering.text.wrap import fit
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_LEVELS = _BLOCKS[:-1]
+"""Of a sparkline: full blocks of rows below each other would be one area."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TINY = 1e-300
 """Differences below this count as none: their reciprocals overflow."""
@@ -51,7 +52,7 @@ def sparkline(
         role: What colours it.
         broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
-        marks: What happened, in place of the blocks.
+        marks: What happened, which colours the blocks.
         from_zero: Whether the blocks begin at 0, as those of what adds up.
     """
     steps = points.steps
@@ -70,7 +71,7 @@ def sparkline(
     ]
     for mark in marks:
         if 0 <= (column := mark.step // per - start) < count:
-            cells[column] = (MARKS[mark.role][0], mark.style)
+            cells[column] = (cells[column][0], mark.style)
     return joined(cells)
 
 
@@ -111,9 +112,9 @@ def _glyph(middle: float | None, least: float, most: float) -> str:
         return " "
     extent = most / 2 - least / 2
     if extent <= max(abs(least / 2) * SINGLE, _TINY):
-        return _BLOCKS[len(_BLOCKS) // 2 - 1]
-    at = int((middle / 2 - least / 2) / extent * len(_BLOCKS))
-    return _BLOCKS[min(len(_BLOCKS) - 1, at)]
+        return _LEVELS[len(_LEVELS) // 2]
+    at = int((middle / 2 - least / 2) / extent * len(_LEVELS))
+    return _LEVELS[min(len(_LEVELS) - 1, at)]
 
 
 def gauge(fraction: float, width: int) -> str:
