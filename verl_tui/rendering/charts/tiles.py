@@ -41,20 +41,6 @@ def _grid(width: int, height: int) -> tuple[int, int]:
     return columns, max(1, rows)
 
 
-def _columns(count: int, width: int, height: int) -> int:
-    """Return in how many columns charts of one size stand: if one page holds all, in those that
-    leave least gaps, and no chart is taller than wide, as columns of cells are about half as wide
-    as a row of them is tall.
-    """
-    most, rows = _grid(width, height)
-    ways = []
-    for columns in range(1 if count <= _FEW else min(2, most), most + 1):
-        used = max(1, -(-count // columns))
-        narrow = width * used < 2 * height * columns
-        ways += [(columns * used - count, narrow, used, columns)] * (used <= rows)
-    return min(ways, default=(most,))[-1]
-
-
 def lines_of(count: int, width: int) -> int:
     """Return the lines that so many metrics take, in a row each."""
     return -(-count // _grid(width, _LEAST_HEIGHT)[0])
@@ -185,7 +171,9 @@ def pages_of(
     least = 1 if rows == height else _LEAST_HEIGHT
     led = _led(training[0] * large, width, height)
     left = training[0] - sum(strip.tiles for strip in led)
-    columns = most if led else _columns(left, width, height)
+    # as many rows as needed share the charts of a single page
+    used = -(-left // most)
+    columns = -(-left // used) if not led and 0 < used <= rows else most
     across = min(most, max(1, training[1], machines[1]))
     first = [*led, *_strips(left, columns, least, training[1], across)]
     second = [*_strips(machines[0], most, least, machines[1], across)]
