@@ -41,6 +41,12 @@ def _grid(width: int, height: int) -> tuple[int, int]:
     return columns, max(1, rows)
 
 
+def _columns(count: int, most: int, rows: int) -> int:
+    """Return in how many columns charts of one size stand; those of a single page fill its rows."""
+    used = max(1, -(-count // most))
+    return max(1, -(-count // used)) if used <= rows else most
+
+
 def lines_of(count: int, width: int) -> int:
     """Return the lines that so many metrics take, in a row each."""
     return -(-count // _grid(width, _LEAST_HEIGHT)[0])
@@ -171,9 +177,7 @@ def pages_of(
     least = 1 if rows == height else _LEAST_HEIGHT
     led = _led(training[0] * large, width, height)
     left = training[0] - sum(strip.tiles for strip in led)
-    # as many rows as needed share the charts of a single page
-    used = -(-left // most)
-    columns = -(-left // used) if not led and 0 < used <= rows else most
+    columns = most if led else _columns(left, most, rows)
     across = min(most, max(1, training[1], machines[1]))
     first = [*led, *_strips(left, columns, least, training[1], across)]
     second = [*_strips(machines[0], most, least, machines[1], across)]
