@@ -24,7 +24,7 @@ from verl_tui.rendering.gpus.device_rows import (
     worth,
 )
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
+from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.devices import (
     WORKS,
@@ -322,17 +322,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def side_by_side(parts: Iterable[str], width: int) -> list[str]:
-    """Return parts side by side in lines; only parts longer than a line are broken."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and cell_len(lines[-1]) + 2 + cell_len(part) <= width:
-            lines[-1] += f"  {part}"
-        else:
-            lines += wrapped(part, width)
-    return lines
-
-
 # -- the matrix ------------------------------------------------------------------------------------
 
 _MARKS = {
@@ -368,7 +357,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
         words, rows = "tens of % busy", _matrix_rows(nodes, marks, width, _DIGIT)
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
-    rows += [[(line, "dim")] for line in side_by_side([words, *legend], width)]
+    rows += paragraph(", ".join([words, *legend]), "dim", width)
     return [cut(row, width, ELLIPSIS) for row in rows]
 
 
