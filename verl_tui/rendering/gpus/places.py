@@ -212,7 +212,7 @@ def _this_host(view: View, width: int) -> DevicePlace:
     if view.run is None or state(view.run, view.now) not in _ACTIVE:
         devices = [one._replace(worked=False) for one in devices]  # nothing needs them
     problem = reading.problem or ("" if devices else "no GPU found here")
-    return DevicePlace("", devices, paragraph(problem, "dim", width))
+    return DevicePlace("", devices, paragraph(problem, "dim", max(1, width)))
 
 
 def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
