@@ -25,7 +25,14 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, short_names
+from verl_tui.rendering.text.printable import (
+    cut,
+    middle,
+    paragraph,
+    printable,
+    short_run_names,
+    told_apart,
+)
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.rendering.verdict_row import open_findings, standing
@@ -60,6 +67,8 @@ _OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
+_HEADING = 40
+"""Cells of the heading of a group of runs, where there is room to spare."""
 _WIDEST = 24
 """Most cells of a text in a column that the user has chosen."""
 _MORE = 6
@@ -142,8 +151,8 @@ def lay_out(
         return table.row(_Listed(view, runs, at))
 
     for words, members in groups.items():
-        heading = partial(_of_group, view, words, members)
-        rows += [partial(table.cells, heading)] * bool(words)
+        if words:
+            rows.append(partial(_group_row, view, table, words, members))
         for _ in members:
             rows.append(partial(row, len(starts)))
             starts.append(len(rows) - 1)
@@ -179,13 +188,15 @@ def _usual(
     steps = max(4, *(len(_steps(run)) for run in runs))
     # number, badge, count of findings and letter, with the spaces after them
     before = 5 + 2 * bool(view.selected)
-    longest = max(cell_len(run.name) for run in runs)
+    names = told_apart(tuple(run.name for run in runs))
+    longest = max(map(cell_len, names.values()))
+    room = max(longest, _HEADING * bool(view.listing.kept.run_groups))
     name = max(3, min(longest, _NAME, width - before - 1 - GAP))
     # its sign takes one cell where names need the room
     worded = width - before - name >= states + steps + 2 * GAP
     eta = 7 if titled else _LABELLED
     return (
-        TextColumn("", partial(_head, before), before + name, 99, before + longest),
+        TextColumn("", partial(_head, before), before + name, 99, before + room),
         TextColumn("state", lambda one, n: [_state(one, n)], states if worded else 1, 11),
         TextColumn("step", lambda one, _: [(_steps(one.run), "name")], steps, 10, right=True),
         TextColumn("done", _done, 4, 2, right=True),
@@ -207,11 +218,11 @@ def _chosen(
 
     def text(run: Run) -> str:
         value = value_of(title, run, view.moment)
-        return compact(value) if isinstance(value, float) else value or "–"
+        return compact(value) if isinstance(value, float) else value or ""
 
     widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
     return TextColumn(
-        title,
+        printable(title),
         lambda one, cells: [(middle(text(one.run), cells), "name")],
         max(widest, cell_len(title)),
         stays,
@@ -219,19 +230,22 @@ def _chosen(
     )
 
 
-def _of_group(
-    view: View, words: str, runs: Sequence[Run], column: TextColumn[_Listed], cells: int
+def _group_row(
+    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run]
 ) -> Pieces:
-    """Write the heading of runs that stand together: what they share, how many they are, and the
+    """Return the heading of runs that stand together: what they share, how many they are, and the
     means of what they have reached.
     """
     from verl_tui.comparison.run_columns import together
 
-    if not column.title:
-        count = f" · {counted(len(runs), 'run')}, means"
-        return [(middle(words, cells - len(count)), "heading"), (count, "dim")]
-    value = together(column.title, runs, view.moment)
-    return [] if value is None else [(compact(value), "heading")]
+    def mean(column: TextColumn[_Listed], _: int) -> Pieces:
+        value = together(column.title, runs, view.moment)
+        return [] if value is None else [(compact(value), "")]
+
+    means = text_of(table.cells(mean))
+    room = len(means) - len(means.lstrip())
+    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(means))
+    return [(middle(head, room - GAP).ljust(room) + means.lstrip(), "heading")]
 
 
 def _empty(view: View, runs: Sequence[Run]) -> set[str]:
@@ -333,7 +347,7 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     role, count = _badge(one)
     steps = _steps(one.run)
     mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
-    name = one.name(min(_NAME, cell_len(one.run.name)))
+    name = one.name(_NAME)
     going = one.state is State.RUNNING and steps
     last = (f"step {steps}", "dim") if going else _state(one, 0)
     badge = f"{_BADGES[role][0]}{count.strip()} "
@@ -356,7 +370,7 @@ class _Listed:
 
     def name(self, cells: int) -> str:
         """Return its name in at most so many cells, unlike the others'."""
-        return short_names(self._names, cells)[self.run.name]
+        return short_run_names(self._names, cells)[self.run.name]
 
 
 def _badge(one: _Listed) -> tuple[str, str]:

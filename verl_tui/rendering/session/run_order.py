@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import Moment, Severity
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
+from verl_tui.rendering.text.printable import told_apart
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
@@ -86,13 +87,11 @@ class RunListing:
         """
         found, note = named_like(runs, self.filter), ""
         if not found:
-            from verl_tui.comparison.run_filter import CONDITION, parse_filter
+            from verl_tui.comparison.run_filter import CONDITION, meeting
 
             try:
                 if CONDITION.search(self.filter):
-                    wanted = parse_filter(self.filter, runs, at)
-                    found = [run for run in runs if wanted.holds(run, at)]
-                    note = wanted.lacking(runs, at)
+                    return meeting(self.filter, runs, at)
             except ValueError as error:
                 note = str(error)
         return found, note
@@ -236,6 +235,7 @@ def without_shared_start(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them start with."""
     if len(set(names)) < 2:
         return list(names)
+    names = [*map(told_apart(tuple(names)).__getitem__, names)]
     start = commonprefix(names)  # noqa: RUF071 - of letters is what is wanted
     start = _PART.sub("", start)
     if start.rfind("(") > start.rfind(")"):

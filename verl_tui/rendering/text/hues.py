@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.metrics import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-BEHIND = "-raw"
-"""Ending of the role of a metric's values behind their average."""
 
 
 class Hue(NamedTuple):
@@ -26,16 +19,6 @@ class Hue(NamedTuple):
         if ansi:
             return self.ansi
         return self.dark if dark else self.light
-
-    @property
-    def faint(self) -> Hue:
-        """The colour of values behind their average; the sixteen have no shades."""
-        return Hue(f"{self.dark} 50%", f"{self.light} 50%", self.ansi)
-
-
-def with_faint(hues: Mapping[str, Hue]) -> dict[str, Hue]:
-    """Return colours by role, and those of the values behind their averages."""
-    return {**hues, **{role + BEHIND: hue.faint for role, hue in hues.items()}}
 
 
 FAMILIES = {
