@@ -50,13 +50,18 @@ def test_without_devices_the_reason_is_given() -> None:
 
 def test_a_reason_shares_the_heading_where_it_fits() -> None:
     view = make_view(run_on(""), gpus=GpuReading(NOW, problem="no driver here"))
-    assert headings(view) == [("newest logged by the run; no driver here", 2)]
-    assert len(device_places(view, 30)) == 2
+    assert headings(view) == [
+        ("newest logged by the run (charts: means of steps); no driver here", 2)
+    ]
+    assert len(device_places(view, 60)) == 2
 
 
 def test_a_run_on_another_host_comes_first() -> None:
     view = make_view(run_on("node2"), gpus=read_on("node1"))
-    assert headings(view) == [("newest logged on node2", 2), ("this host, node1", 4)]
+    assert headings(view) == [
+        ("newest logged on node2 (charts: means of steps)", 2),
+        ("this host, node1", 4),
+    ]
 
 
 def test_a_row_has_what_stands_out_of_the_first_place() -> None:

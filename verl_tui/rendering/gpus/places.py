@@ -236,6 +236,7 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if local_host and state(run, view.now) in _ACTIVE:
         devices = _elsewhere(devices, run_host, local_host)
     heading = _heading(logs_cluster(run), run_host if devices else "")
+    heading += " (charts: means of steps)" * bool(devices)
     return DevicePlace(heading, devices, below), run_host
 
 
