@@ -34,7 +34,7 @@ ColumnValue: TypeAlias = "float | str | None"
 """None where a run has no value."""
 _OWN: Mapping[str, Callable[[Run, Moment], ColumnValue]] = {
     "name": lambda run, _: run.name,
-    "state": lambda run, at: state(run, at.now).value,
+    "state": lambda run, at: state(run, at.now).label,
     "step": lambda run, _: None if run.step is None else float(run.step),
     "findings": lambda run, at: (
         float(len(weighty(at.verdicts[run.name].primary)))

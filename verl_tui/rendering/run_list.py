@@ -67,7 +67,7 @@ _OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
-_HEADING = 40
+_HEADING = 26
 """Cells of the heading of a group of runs, where there is room to spare."""
 _WIDEST = 24
 """Most cells of a text in a column that the user has chosen."""
