@@ -1,7 +1,6 @@
 """Findings as rows of a panel: all of them worst first, and below them on request the rules that
-were not judged; their messages are cut, or they are badges, where so
-little room is left that they do not fit. Also all findings ever raised, each with the steps at
-which it was raised and cleared.
+were not judged; messages are cut where that makes all fit. Also all findings ever raised, each with
+the steps at which it was raised and cleared.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -33,12 +31,6 @@ if TYPE_CHECKING:
 
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
-_BADGE_ROWS = 4
-"""Up to this height findings without room are badges, as long as nothing is unfolded: in more rows
-a list can be scrolled.
-"""
-_BADGES_ONLY = 2
-"""Up to this height they are badges even then."""
 
 
 class _Block(NamedTuple):
@@ -54,7 +46,7 @@ class HealthLayout(NamedTuple):
 
     rows: list[Pieces]
     starts: Sequence[int] = ()
-    """Row that each finding begins at; none of badges."""
+    """Row that each finding begins at."""
     not_judged: int | None = None
     """Row that the rules not judged begin at, None where they are not listed."""
 
@@ -122,10 +114,10 @@ class FindingList:
 
     @property
     def _is_brief(self) -> bool:
-        """Whether there is one finding at most, which nothing follows from or is unfolded of, and
-        nothing more is asked for.
+        """Whether there is one finding at most that stands for itself, and nothing more is asked
+        for.
         """
-        known = self.view.verdict.findings if self.view is not None else ()
+        known = self.view.verdict.primary if self.view is not None else ()
         return len(known) < 2 and not self._is_detailed
 
     def needed(self, view: View, width: int) -> int:
@@ -144,26 +136,15 @@ class FindingList:
             width: Cells of a row.
             height: Rows of the panel.
         """
-        findings = self.findings
-        detailed = self._is_detailed
-        for layout in self._ways(view, width, height if not detailed else 0):
+        for layout in self._ways(view, width, 0 if self._is_detailed else height):
             if len(layout.rows) <= height:
                 return layout
-        if findings and height <= (_BADGES_ONLY if detailed else _BADGE_ROWS):
-            return HealthLayout(self._badge_rows(view, width)[:height])
         return self._whole(view, width - 1)
 
     @property
     def _is_detailed(self) -> bool:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
-
-    def _badge_rows(self, view: View, width: int) -> list[Pieces]:
-        """Return the findings as badges, the chosen one first, and their messages."""
-        first = sorted(self.findings, key=lambda one: _name(one) != self.chosen_name)
-        messages = (_message(view, one, width) for one in first)
-        rows = chain.from_iterable(_beginning(one, 1, width) for one in messages)
-        return [_badges(view, first, width), *rows]
 
     def _ways(self, view: View, width: int, longest: int) -> Iterator[HealthLayout]:
         """Yield all findings in ever fewer rows: without the rules that were not judged, then with
@@ -270,19 +251,6 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
     yield from _indented("→ ", advice, "text", width, mark_role="advice")
     source = f"source: {finding.source}" if finding.source else ""
     yield from _indented("  ", source, "dim", width)
-
-
-def _badges(view: View, findings: Sequence[Finding], width: int) -> Pieces:
-    """Write the names of findings in one row, and the number of those without room."""
-    row: Pieces = []
-    for at, finding in enumerate(findings):
-        left = len(findings) - at
-        more = f" +{left}"
-        room = width - cells_of(row) - bool(row) - len(more) * (left > 1)
-        if row and room < cell_len(finding.id) + 2:
-            return [*row, (more, "dim")]
-        row += [(" " * bool(row), ""), *_badge(view, finding, room)]
-    return row
 
 
 def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:

@@ -80,7 +80,7 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
     assert run is not None
     parts = [*_identity(view, run)]
     parts += [_finding(view)] if alone else []
-    parts += [*_reading(view), *_forecast(view, run), *_figures(run, alone=alone)]
+    parts += [_paused(view), *_forecast(view, run), *_figures(run, alone=alone)]
     parts += [_host(view)] if alone else []
     parts += [*_sources(view, run), *_newest(view, run)]
     ways = [(-worth, n, words) for n, part in enumerate(parts) for worth, words in part]
@@ -170,15 +170,10 @@ def _host(view: View) -> RowPart:
     return _ways("", (32, f"{count} {share}"), (50, f"GPU {share}"))
 
 
-def _reading(view: View) -> Iterator[RowPart]:
-    """Yield why the screen is not up to date."""
-    if view.paused:
-        words = f"PAUSED, {view.keys['pause']} goes on"
-        yield _ways("warning", (16, words), (88, "PAUSED"))
-    if view.loading:
-        words = f"reading {view.monitor.loaded():.0%}"
-        before = "preview, " if view.run is not None and view.run.preview else ""
-        yield _ways("dim", (60, before + words), (86, words))
+def _paused(view: View) -> RowPart:
+    """Say that the screen is not up to date."""
+    words = f"PAUSED, {view.keys['pause']} goes on"
+    return _ways("warning", (16, words), (88, "PAUSED")) if view.paused else []
 
 
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
@@ -206,7 +201,7 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
     if early is not None:
         words, role = f"dated {age(early)} ahead", "warning"
     if words:
-        yield _ways(role, (2, long + words), (4, words))
+        yield _ways(role, (4, long + words))
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:

@@ -214,8 +214,8 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     notes += f"; {known} acknowledged" * bool(known)
     if standing(view, run) == "good":
         way, at = _way(run), f" at step {exact_step(run.step or 0)}"
-        said = f"{way}{counted(judged, 'rule')} found nothing"
-        proofs = [f": {one}" for one in (said + notes, said, way[:-2]) if one]
+        said = f": {way}{counted(judged, 'rule')} found nothing"
+        proofs = [said + notes, said, f": {way}"[:-2]]
         return Headline("good", "●", "healthy", at, _more(proofs, advice, firm=True))
     lacks = coverage_of(run, verdict).words.replace("; ", " (", 1)
     lacks += ")" * bool(lacks)

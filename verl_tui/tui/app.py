@@ -9,6 +9,7 @@ from textual import on
 from textual.app import SystemCommand
 
 from verl_tui.on_demand.samples import SampleBrowser
+from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
@@ -107,6 +108,7 @@ class VerlApp(MonitorApp):
         self.cursor: int | None = None
         """Step at which the charts are read."""
         self._selection = Selection()
+        self._notebook = NoteBook(self.state_file.path)
         self._listing = RunListing(self.state_file)
 
     def get_default_screen(self) -> Screen[None]:
@@ -169,6 +171,7 @@ class VerlApp(MonitorApp):
             keys=self._hints,
             pins=self.state_file.state.pins,
             acknowledgements=self._attention,
+            notebook=self._notebook,
             browser=self.browser,
             selection=self._selection,
             listing=self._listing,

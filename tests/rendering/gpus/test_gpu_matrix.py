@@ -28,7 +28,7 @@ def device(
     index: int, percent: float | None = 97.0, node: str = "", **more: object
 ) -> Device:
     gpu = replace(BUSY, index=str(index), utilization=percent, **more)  # type: ignore[arg-type]
-    return Device(gpu, node, (), percent)
+    return Device(gpu, node, (), None if gpu.fault else percent)
 
 
 def texts(devices: list[Device], width: int, height: int) -> list[str]:

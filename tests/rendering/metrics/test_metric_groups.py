@@ -21,10 +21,10 @@ def test_by_the_first_part_of_the_name() -> None:
         "loss",
     )
     assert grouped_keys(keys) == (
-        MetricGroup("actor", ("actor/loss", "actor/lr")),
         MetricGroup("critic", ("critic/kl", "critic/score/max")),
-        MetricGroup("timing_s", ("timing_s/adv", "timing_s/gen")),
+        MetricGroup("actor", ("actor/loss", "actor/lr")),
         MetricGroup("other", ("loss", "perf/mfu")),
+        MetricGroup("timing_s", ("timing_s/adv", "timing_s/gen")),
     )
 
 

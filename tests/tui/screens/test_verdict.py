@@ -166,7 +166,7 @@ def agreed(view: View) -> str:
     (role,) = {one for words, one in tally(view) if words.strip()[:1].isdigit()} - {
         "dim"
     } or {"dim"}
-    listed = lay_out(view, [view.run], 60, 9, titled=False).row(0)
+    listed = lay_out(view, [view.run], 60, 9, titled=False).rows[0]()
     assert listed[1][1] == role
     del monitor.runs["other"]
     return role

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import cycle
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
-from verl_tui.metrics import counts, describe
+from verl_tui.metrics import counts, describe, device
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
     SCORE,
@@ -20,10 +22,11 @@ from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
-from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.time.step_timing import generation_latency
-from verl_tui.runs.views.checkpoints import is_better_low, reached
+from verl_tui.runs.views.checkpoints import best, is_better_low, reached
+from verl_tui.runs.views.reward_parts import named_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,7 +99,49 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
+    data = _special(data, plan, run, points)
     return _overlaid(data, plan.indicator, view, look.axis)
+
+
+def _special(
+    data: ChartData, plan: PlannedChart, run: Run, points: Callable[..., list[Points]]
+) -> ChartData:
+    """Return a chart with what only some have: curves of devices; where it is large, the best
+    value, the checkpoint near it, and the parts.
+    """
+    if plan.devices:
+        return _of_devices(data, plan, points)
+    if not plan.large:
+        return data
+    note = ", ".join(filter(None, (_best_saved(plan, run), data.note)))
+    parts = (
+        ChartData(
+            key, name, lines=(ChartLine(one, role=family_role(key)),), from_zero=True
+        )
+        for name, key in named_parts(run).items()
+        for one in points(key)
+    )
+    return data._replace(note=note, parts=tuple(parts))
+
+
+def _of_devices(
+    data: ChartData, plan: PlannedChart, points: Callable[..., list[Points]]
+) -> ChartData:
+    """Return a chart with a curve for each device, and the least and the greatest of their newest
+    values.
+    """
+    known = [(f"{device(key)}", one) for key in plan.devices for one in points(key)]
+    lines = tuple(
+        ChartLine(one, role=role, label=index, sign=index[-1])
+        for (index, one), role in zip(known, cycle(RUNS), strict=False)
+    )
+    newest = [*filter(isfinite, (one.values[-1] for _, one in known if one.values))]
+    ends = {min(newest), max(newest)} if newest else ()
+    words = [in_words(one, plan.unit) for one in sorted(ends)]
+    value = "–".join(number for number, _ in words) + "".join(
+        of for _, of in words[-1:]
+    )
+    return data._replace(lines=lines, value=value)
 
 
 def _ends(
@@ -150,6 +195,20 @@ def _target(plan: PlannedChart, view: View, run: Run) -> tuple[float | None, str
     return None, ""
 
 
+def _best_saved(plan: PlannedChart, run: Run) -> str:
+    """Return where what a run learns was best, if that is said nowhere else, and which checkpoint
+    is the nearest.
+    """
+    metric = "validation" if plan.score else plan.indicator
+    found = best(run, metric) if metric else None
+    if found is None:
+        return ""
+    saved = found.nearest
+    said = [f"best {compact(found.value)} @{found.step}"] * (not plan.score)
+    said += [] if saved is None else [f"checkpoint @{saved.step}"]
+    return ", ".join(said)
+
+
 def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
     """Return what is worth saying of the metric: since when it is constant, a summary of times, or
     of how many measurements the newest point is the mean.
@@ -168,6 +227,7 @@ def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
 def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[Mark]:
     """Yield what happened along the x axis; of findings that began at a step the worst."""
     marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
+    marks += [Mark(step, "note") for step in view.notebook.of(run)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
     found = [
         (one.since_step, one.severity)
@@ -232,7 +292,7 @@ def _overlaid(
         known = ("line", _OTHER) if place is None else (RUNS[place], LETTERS[place])
         lines.append(line._replace(role=known[0], label=name, sign=known[1]))
     lines += [line for line in data.lines if line.kind == "points"]
-    return data._replace(lines=tuple(lines), beside="")
+    return data._replace(lines=tuple(lines), beside="", parts=())
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:
@@ -264,6 +324,8 @@ def others(
     shown = view.run
     if data.main is None or data.main.kind != "line" or len(view.selected) < 2:
         return
+    if data.value:
+        return  # it has several curves as it is
     assert shown is not None
     for run in view.selected:
         series = None

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
+from verl_tui.metrics import family_rank
 from verl_tui.patterns import pattern
 from verl_tui.rendering.arrange import Room
 
@@ -17,8 +18,6 @@ OTHER = "other"
 """Group of the keys that share their prefix with no other."""
 IN_ROWS = "constants and counters"
 """Group of the metrics that have had only one value, or only count."""
-_MACHINES = "system"
-"""Prefix of the machine metrics (GPUs, CPUs, disks, networks) of W&B and the tutorials."""
 _DIGITS = pattern(r"(\d+)")
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
 """Cells of a chart, and of a shelf with its heading, that are aimed at."""
@@ -63,22 +62,19 @@ class Shelf:
 
 
 def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
-    """Group keys by prefix in natural order; lone keys come late, machine metrics last."""
-    groups: list[MetricGroup] = []
-    machines: list[MetricGroup] = []
-    loners: list[str] = []
+    """Group keys by prefix, in natural order; the groups family by family, as on the dashboard."""
     prefixes: dict[str, list[str]] = {}
     for key in sorted(keys, key=natural):
         prefixes.setdefault(key.partition("/")[0] if "/" in key else "", []).append(key)
+    groups: dict[str, list[str]] = {}
     for prefix, members in prefixes.items():
-        if len(members) == 1 or not prefix:
-            loners += members
-        else:
-            of = machines if prefix == _MACHINES else groups
-            of.append(MetricGroup(prefix, tuple(members)))
-    if loners:
-        groups.append(MetricGroup(OTHER, tuple(sorted(loners, key=natural))))
-    return (*groups, *machines)
+        lone = len(members) == 1 or not prefix
+        groups.setdefault(OTHER if lone else prefix, []).extend(members)
+    found = [
+        MetricGroup(name, tuple(sorted(members, key=natural)))
+        for name, members in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda group: min(map(family_rank, group.keys))))
 
 
 def natural(key: str) -> tuple[object, ...]:

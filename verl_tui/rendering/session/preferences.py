@@ -73,7 +73,7 @@ class StateFile:
         Args:
             path: The file; without one the state lasts as long as the app.
         """
-        self._path = path
+        self.path = path
         self.state = UserState()
         self._read()
 
@@ -85,22 +85,24 @@ class StateFile:
         """
         others = self._read()
         self.state = change(self.state)
-        if self._path is None:
+        if self.path is None:
             return ""
         # root would replace a device
-        if is_there(self._path) and not is_ordinary(self._path):
-            return f"not remembered: {self._path}: is no file"
+        if is_there(self.path) and not is_ordinary(self.path):
+            return f"not remembered: {self.path}: is no file"
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self._path, ours=True) as file:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(self.path, ours=True) as file:
                 file.write(json.dumps({**others, **asdict(self.state)}, indent=1))
         except OSError as error:
-            return f"not remembered: {self._path}: {(error.strerror or str(error)).lower()}"
+            return (
+                f"not remembered: {self.path}: {(error.strerror or str(error)).lower()}"
+            )
         return ""
 
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""
-        data = _loaded(self._path) if self._path is not None else {}
+        data = _loaded(self.path) if self.path is not None else {}
         for item in fields(UserState):
             value = _sound(data.get(item.name), getattr(UserState(), item.name))
             if value is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.finding import Moment, Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
+from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection
 from verl_tui.rendering.text.printable import size_text
 from verl_tui.rendering.text.search import Matches
@@ -57,6 +58,8 @@ class View:
     """Keys of the metrics whose charts come first."""
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
     """The acknowledged findings."""
+    notebook: NoteBook = field(default_factory=NoteBook)
+    """The user's notes on steps."""
     browser: SampleBrowser = field(default_factory=lambda: SampleBrowser(lambda: None))
     """Reads the samples on the screen."""
     selection: Selection = field(default_factory=Selection)

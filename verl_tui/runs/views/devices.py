@@ -83,7 +83,7 @@ class Device(NamedTuple):
     history: tuple[float, ...] = ()
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
-    """Mean utilisation over the last readings, None where it is unknown."""
+    """Mean utilisation over the last readings, None where it is unknown or the device is lost."""
     span: float | None = None
     """Seconds that the history covers, None where it is unknown."""
     worked: bool = True
@@ -111,7 +111,7 @@ def behind(devices: Iterable[Device]) -> list[Device]:
     """Return the devices that lag behind the mean of the others that are used, as the rule
     `gpu-uneven` has it.
     """
-    used = [one for one in devices if is_used(one) and not one.gpu.fault]
+    used = filter(is_used, devices)
     known = [(one, one.lately) for one in used if one.lately is not None]
     total, beside = sum(percent for _, percent in known), max(1, len(known) - 1)
     return [one for one, own in known if _lags(own, (total - own) / beside)]
@@ -152,7 +152,8 @@ class DeviceHistory:
         for gpu in reading.gpus:
             history, newest = self._kept.get(gpu.index, ((), ()))
             span = reading.time - self._times[-len(history)] if history else None
-            found.append(Device(gpu, "", tuple(history), _mean(newest), span))
+            lately = None if gpu.fault else _mean(newest)
+            found.append(Device(gpu, "", tuple(history), lately, span))
         return found
 
 

@@ -141,8 +141,10 @@ class ChartsPanel(Panel):
         yield self._start_log
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of metrics of one point; charts take what they are left."""
-        return rows_of_single_points(view, width)
+        """Return the rows of metrics of one point, which leave most of the room to samples; charts
+        take what they are left.
+        """
+        return min(rows_of_single_points(view, width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 
@@ -212,11 +214,12 @@ class ChartsPanel(Panel):
             return []
         self._give_focus()
         self._content = page_content(view, self.look, self.filter, self._revealed)
-        if self._tiles.display:
-            self.subtitle(self._page.caption(self.look, view, self.filter.text))
-        if not self._page.charts:
-            return [empty_chart(view, self.filter.text)]
         data = page_data(self._page, view, self.look)
+        if self._tiles.display:
+            page, text = self._page, self.filter.text
+            self.subtitle(page.caption(self.look, view, text, data))
+        if not data:
+            return [empty_chart(view, self.filter.text)]
         words = f"── {MACHINE} ".ljust(size.width, "─")
         heading = ChartData("", label=words, in_row=True)
         return [*data, *[heading] * (self._page.page.heading is not None)]

@@ -57,8 +57,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         e  finding(1)   finding.next         Next finding  WHY
         E  finding(-1)  finding.previous     Previous finding  WHY
-        !  app.finding_of_all(1)   finding.next_of_all      Next finding of all runs  WHY
-        @  app.finding_of_all(-1)  finding.previous_of_all  Previous finding of all runs  WHY
+        !  app.finding_of_all(1)   finding.next_of_all      Next warning of all runs  WHY
+        @  app.finding_of_all(-1)  finding.previous_of_all  Previous warning of all runs  WHY
         a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
         """,
         KEYS,
@@ -269,6 +269,7 @@ class Dashboard(DashboardLayout, ChartActions):
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
         health.action_not_judged()
+        self._folded()
         if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")

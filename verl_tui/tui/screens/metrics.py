@@ -188,7 +188,14 @@ class MetricsScreen(ChartActions):
             return
         revision = run.revision if run is not None else 0
         state = (run, revision, view.cursor, view.verdict, view.loading)
-        drawn = (*state, *self._metrics.state, self.charts.look, self._file.state)
+        noted = view.notebook.revision
+        drawn = (
+            *state,
+            noted,
+            *self._metrics.state,
+            self.charts.look,
+            self._file.state,
+        )
         if drawn == self._drawn:
             return
         self._drawn = drawn

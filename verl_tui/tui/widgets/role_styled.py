@@ -67,8 +67,11 @@ _IN_SIXTEEN = dict(
     bar          $text-success on ansi_bright_black
     bar-low      $text-warning on ansi_bright_black
     gauge        $text-primary on ansi_bright_black
+    envelope     ansi_bright_black
+    quartiles    $text-primary
+    healthy      $foreground
     row          bold reverse
-    row-blurred  bold
+    row-blurred  bold underline
 """)
 )
 """Those that look otherwise in the terminal's own colours, which have no shades: nobody knows which
