@@ -220,14 +220,12 @@ def _chosen(
         value = value_of(title, run, view.moment)
         return compact(value) if isinstance(value, float) else value or ""
 
+    def cell(one: _Listed, cells: int) -> Pieces:
+        return [(middle(text(one.run), cells), "name")]
+
     widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
-    return TextColumn(
-        printable(title),
-        lambda one, cells: [(middle(text(one.run), cells), "name")],
-        max(widest, cell_len(title)),
-        stays,
-        right=True,
-    )
+    width = max(widest, cell_len(title))
+    return TextColumn(printable(title), cell, width, stays, right=True)
 
 
 def _group_row(

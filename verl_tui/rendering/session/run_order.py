@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import Moment, Severity
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
-from verl_tui.rendering.text.printable import told_apart
+from verl_tui.rendering.text.printable import natural, told_apart
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
@@ -38,7 +38,6 @@ _STATES = (
 _TOGETHER = 60.0
 """Seconds within which files were written at about the same time: heuristic, a step or a copy."""
 id_of = cached_by_revision(run_id)
-_DIGITS = pattern(r"(\d+)")
 _FIRST = pattern(r"(?:[^\W_]*\d[eE]-)?[^\W_]+|")
 """The first word of a name; `lr1e-6` is one word."""
 
@@ -131,7 +130,7 @@ def ordered(
     keys: dict[str, Callable[[Run], Any]] = {
         "as found": lambda _: 0,
         "state": lambda run: _STATES.index(state(run, at.now)),
-        "name": lambda run: _natural(run.name),
+        "name": lambda run: natural(run.name),
         "activity": lambda run: -(run.last_record or 0.0),
     }
     if order in keys:
@@ -140,7 +139,7 @@ def ordered(
     else:
         from verl_tui.comparison.run_columns import sorted_by
 
-        listed = sorted_by(order, runs, at, up=reverse)
+        listed = sorted_by(order, [*runs], at, up=reverse)
     none = State.NO_TRAINING
     return sorted(
         listed, key=lambda run: run.step is None and state(run, at.now) is none
@@ -182,12 +181,6 @@ def first_word(name: str) -> str:
     """Return what a name begins with."""
     found = _FIRST.match(name)
     return (found and found[0]) or name
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts `run-2` before `run-10`."""
-    parts = enumerate(_DIGITS.split(name.casefold()))
-    return [(int(part[:18]), "") if at % 2 else (0, part) for at, part in parts]
 
 
 # -- selected runs ---------------------------------------------------------------------------------
