@@ -206,7 +206,7 @@ def _usual(
         TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
         TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
         TextColumn("last", lambda one, _: [(_activity(one), "dim")], 7, 7, right=True),
-        TextColumn("findings", _worst, 14, 4, most=32),
+        TextColumn("findings", _worst, 14, 4, most=64),
     )  # fmt: skip
 
 

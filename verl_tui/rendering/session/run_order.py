@@ -76,9 +76,9 @@ class RunListing:
         return [run for group in self.gathered(listed, at).values() for run in group]
 
     def unhidden(self, known: Iterable[Run]) -> list[Run]:
-        """Return the runs that the user has not hidden."""
-        hidden = self.kept.hidden_runs
-        return [run for run in known if not hidden or id_of(run) not in hidden]
+        """Return the runs that the user has not hidden, all where no other is there."""
+        hidden, runs = self.kept.hidden_runs, list(known)
+        return [run for run in runs if hidden and id_of(run) not in hidden] or runs
 
     def narrowed(self, runs: Sequence[Run], at: Moment) -> tuple[list[Run], str]:
         """Return the runs that match the filter; why it cannot be read, or how many runs have no
@@ -146,11 +146,14 @@ def ordered(
     )
 
 
-def first_to_show(monitor: Monitor, now: float) -> str | None:
-    """Return the name of the run that needs a look first: with a critical finding, then the newest
-    written; of those written at about the same time the first that was found.
+def first_to_show(
+    monitor: Monitor, now: float, listing: RunListing | None = None
+) -> str | None:
+    """Return the name of the run that needs a look first: one that is not hidden, with a critical
+    finding, then the newest written; of those written at about the same time the first that was
+    found.
     """
-    known = list(monitor.runs.values())
+    known = (listing or RunListing()).unhidden(monitor.runs.values())
     runs = (
         [run for run in known if _is_critical(monitor.verdicts.get(run.name))]
         or [run for run in known if run.step is not None]
