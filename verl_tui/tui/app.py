@@ -157,7 +157,7 @@ class VerlApp(MonitorApp):
         runs = self.monitor.runs
         if not self._chosen and not self._loading and runs:
             # Once: what the user looks at is never taken away by what happens elsewhere.
-            self._picked = first_to_show(self.monitor, now)
+            self._picked = first_to_show(self.monitor, now, self._listing)
             self._chosen = True
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
