@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
 from verl_tui.metrics import family_rank
-from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.text.printable import natural
 
 if TYPE_CHECKING:
