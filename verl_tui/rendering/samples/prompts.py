@@ -186,8 +186,7 @@ def map_words(found: ScoreMap, table: PromptTable) -> str:
     read = read_words(found)
     word = "right" if table.binary else "high"
     half = f"{word} from {compact(table.middle)}, half of what scores span"
-    once = f"{table.different - len(table.rows):,} drawn once"
-    return " · ".join([*[read] * bool(read), *[half] * (table.low < table.high), once])
+    return " · ".join([read] * bool(read) + [half] * (table.low < table.high))
 
 
 def read_words(found: ScoreMap) -> str:
