@@ -196,7 +196,7 @@ def read_words(found: ScoreMap) -> str:
     if found.waits():
         words = f"reading {count:,} of {len(found.wanted):,} steps"
     if failed:
-        words += f"{', ' * bool(words)}{counted(failed, 'step')} cannot be read"
+        words += f"{', ' * bool(words)}{counted(failed, 'step')} cannot be read whole"
     return words
 
 
