@@ -32,6 +32,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "all metrics": ("m",),
     "all metrics, table": ("m", "v"),
     "samples": ("o",),
+    "prompts": ("O",),
     "timing": ("t",),
     "compare": ("C",),
     "config": ("c",),
@@ -142,7 +143,7 @@ async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
             check_cells(app)
     assert costs["dashboard"] > 100, "it is drawn at all"
     assert {name: cost for name, cost in costs.items() if cost > GOAL} == {}
-    assert all(costs[name] == 0 for name in ("samples", "config", "history", "help"))
+    assert all(costs[name] == 0 for name in ("samples", "prompts", "config", "history"))
 
 
 async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.means import mean
 from verl_tui.on_demand.samples import SLICE, KeptRows
 from verl_tui.on_demand.worker import Job
+from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.folders.dumps import DumpFile
 from verl_tui.text import one_line
@@ -29,6 +30,7 @@ MOST_CELLS = 100_000
 """Prompts at steps after which no older step is read: some 60 MB."""
 _WORDS = 200
 """Characters kept of a prompt, from a little before those on in which it differs from another."""
+_BREAK = pattern(r"[\s<]")
 _LED, _LOOKED_AT = 24, 20_000
 """Characters before those that are kept, and most characters that are compared."""
 
@@ -155,11 +157,16 @@ class ScoreMap(Job):
         row = rows.row(index)
         text = row.prompt[:_LOOKED_AT] if isinstance(row, Sample) else ""
         both = self._other, (name, text)
-        alike = len(commonprefix([text for _, text in both]))  # noqa: RUF071 - no paths
+        head, tail = (
+            len(commonprefix([words[::way] for _, words in both]))  # noqa: RUF071 - no paths
+            for way in (1, -1)
+        )
         for one, words in both:
-            near = words.rfind(" ", 0, max(0, alike - _LED))
-            begin = max(near, words.rfind("\n", 0, alike)) + 1
-            self.words[one] = one_line(words[begin:], _WORDS)
+            near = words.rfind(" ", 0, max(0, head - _LED))
+            begin = max(near, words.rfind("\n", 0, head)) + 1
+            end = _BREAK.search(words, max(begin + 1, len(words) - tail))
+            told = words[begin : end.start() if end else None]
+            self.words[one] = one_line(told, _WORDS)
         self._other = name, text
 
     def _mean(self, scores: list[float | None]) -> float:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
-KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "question_mark", "enter")
+KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "O", "question_mark", "enter")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from math import isfinite, nan
-from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
@@ -81,13 +80,10 @@ class PromptTable:
         """Whether a score is only right or wrong, and what scores are at least and at most."""
         self.middle = (self.low + self.high) / 2
         """From here on a mean is right, or high: half of what scores span (heuristic)."""
-        several = [past for past in pasts.items() if len(past[1]) > 1]
-        words = [found.words.get(name, "") for name, _ in several]
-        tail = commonprefix([one[::-1] for one in words[1:] and words])  # noqa: RUF071
-        end = "".join(re.findall(r"[\s<].*", tail[::-1]))  # the end of a template
         rows = (
-            PromptRow(name, text.removesuffix(end), self._kind(past), past)
-            for (name, past), text in zip(several, words, strict=True)
+            PromptRow(name, found.words.get(name, ""), self._kind(past), past)
+            for name, past in pasts.items()
+            if len(past) > 1
         )
         kinds = [*_KINDS]
         self.rows = sorted(rows, key=lambda one: (kinds.index(one.kind), one.words))
