@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
-from verl_tui.sources.fields.device_fields import is_name, unquoted
 from verl_tui.sources.fields.jsonl import first_object, flatten
-from verl_tui.sources.fields.lists import histograms, split
+from verl_tui.sources.fields.numbers import histograms, is_name, split, unquoted
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.spellings import ending, names
