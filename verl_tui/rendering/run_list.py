@@ -67,7 +67,7 @@ _OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
-_HEADING = 40
+_HEADING = 26
 """Cells of the heading of a group of runs, where there is room to spare."""
 _WIDEST = 24
 """Most cells of a text in a column that the user has chosen."""
@@ -198,7 +198,7 @@ def _usual(
         TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
         TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
         TextColumn("last", lambda one, _: [(_activity(one), "dim")], 7, 7, right=True),
-        TextColumn("findings", _worst, 14, 4, most=32),
+        TextColumn("findings", _worst, 14, 4, most=64),
     )  # fmt: skip
 
 
@@ -212,14 +212,12 @@ def _chosen(
         value = value_of(title, run, view.moment)
         return compact(value) if isinstance(value, float) else value or ""
 
+    def cell(one: _Listed, cells: int) -> Pieces:
+        return [(middle(text(one.run), cells), "name")]
+
     widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
-    return TextColumn(
-        printable(title),
-        lambda one, cells: [(middle(text(one.run), cells), "name")],
-        max(widest, cell_len(title)),
-        stays,
-        right=True,
-    )
+    width = max(widest, cell_len(title))
+    return TextColumn(printable(title), cell, width, stays, right=True)
 
 
 def _group_row(
@@ -308,7 +306,7 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 def _loading(view: View, width: int) -> Pieces:
     share = view.monitor.loaded()
     words = f"reading {int(share * 100)}% "[:width]
-    return [(words, "dim"), (gauge(share, width - len(words)), "bar")]
+    return [(words, "dim"), *gauge(share, width - len(words), "bar")]
 
 
 # -- side by side ----------------------------------------------------------------------------------
