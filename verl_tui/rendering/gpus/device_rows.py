@@ -164,7 +164,7 @@ def _past(device: Device, cells: int, *, scale: bool) -> Pieces:
     return [
         (begin.rjust(cells - len(bars) - len(_NOW)), "dim"),
         (bars, "spark"),
-        ((_NOW if begin else "").ljust(len(_NOW)), "dim"),
+        ((_NOW if begin and device.live else "").ljust(len(_NOW)), "dim"),
     ]
 
 
@@ -242,7 +242,7 @@ def _since(device: Device, cells: int) -> str:
     if device.span is None:
         return ""
     share = min(1.0, cells / max(1, len(device.history)))
-    return f"−{duration(share * device.span)} "
+    return "−" * device.live + f"{duration(share * device.span)} "
 
 
 def process_rows(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
 from verl_tui.metrics import family_rank
-from verl_tui.patterns import pattern
+from verl_tui.rendering.text.printable import natural
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -18,7 +18,6 @@ OTHER = "other"
 """Group of the keys that share their prefix with no other."""
 IN_ROWS = "constants and counters"
 """Group of the metrics that have had only one value, or only count."""
-_DIGITS = pattern(r"(\d+)")
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
 """Cells of a chart, and of a shelf with its heading, that are aimed at."""
 _LEAST_WIDTH, LEAST_HEIGHT = 12, 3
@@ -71,14 +70,6 @@ def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
         groups.setdefault(prefix if counts[prefix] > 1 else OTHER, []).append(key)
     found = (MetricGroup(name, tuple(members)) for name, members in groups.items())
     return tuple(sorted(found, key=lambda group: min(map(family_rank, group.keys))))
-
-
-def natural(key: str) -> tuple[object, ...]:
-    """Return a sort key for natural order: `layer2` before `layer10`, case ignored."""
-    parts = _DIGITS.split(key.lower())
-    pairs = zip(parts[::2], [*parts[1::2], ""], strict=True)
-    order = [(part, len(digits), digits) for part, digits in pairs]
-    return *order, key
 
 
 def rows_apart(
