@@ -35,7 +35,7 @@ from verl_tui.rendering.text.printable import (
 )
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
-from verl_tui.rendering.verdict_row import open_findings, standing
+from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import State, ahead, remaining, silence, state
@@ -67,7 +67,7 @@ _OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
-_HEADING = 40
+_HEADING = 26
 """Cells of the heading of a group of runs, where there is room to spare."""
 _WIDEST = 24
 """Most cells of a text in a column that the user has chosen."""
@@ -80,15 +80,7 @@ runs with a key, which is their number in the list.
 _LABELLED = len("ETA 23h 59m")
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
-_BADGES = {
-    "good": ("●", "healthy"),
-    "warning": ("▲", "warning"),
-    "critical": ("✖", "critical"),
-    "dim": ("○", "no verdict, or none yet"),
-}
-"""Marks of the badges, which differ by shape as well as by colour, and their meanings; by their
-roles.
-"""
+_MEANS = {"good": "healthy", "dim": "no verdict"}
 _STATES: dict[State | Unread, tuple[str, str]] = {
     State.RUNNING: (" ", "ok"),
     State.FINISHED: ("✓", "ok"),
@@ -109,7 +101,7 @@ def signs() -> str:
 
 def badges() -> str:
     """Explain the marks of badges."""
-    return ", ".join(f"{mark} {means}" for mark, means in _BADGES.values())
+    return ", ".join(f"{MARKS[one]} {_MEANS.get(one, one)}" for one in STANDINGS)
 
 
 class RunRows(NamedTuple):
@@ -206,7 +198,7 @@ def _usual(
         TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
         TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
         TextColumn("last", lambda one, _: [(_activity(one), "dim")], 7, 7, right=True),
-        TextColumn("findings", _worst, 14, 4, most=32),
+        TextColumn("findings", _worst, 14, 4, most=64),
     )  # fmt: skip
 
 
@@ -220,14 +212,12 @@ def _chosen(
         value = value_of(title, run, view.moment)
         return compact(value) if isinstance(value, float) else value or ""
 
+    def cell(one: _Listed, cells: int) -> Pieces:
+        return [(middle(text(one.run), cells), "name")]
+
     widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
-    return TextColumn(
-        printable(title),
-        lambda one, cells: [(middle(text(one.run), cells), "name")],
-        max(widest, cell_len(title)),
-        stays,
-        right=True,
-    )
+    width = max(widest, cell_len(title))
+    return TextColumn(printable(title), cell, width, stays, right=True)
 
 
 def _group_row(
@@ -316,7 +306,7 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 def _loading(view: View, width: int) -> Pieces:
     share = view.monitor.loaded()
     words = f"reading {int(share * 100)}% "[:width]
-    return [(words, "dim"), (gauge(share, width - len(words)), "bar")]
+    return [(words, "dim"), *gauge(share, width - len(words), "bar")]
 
 
 # -- side by side ----------------------------------------------------------------------------------
@@ -350,7 +340,7 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     name = one.name(_NAME)
     going = one.state is State.RUNNING and steps
     last = (f"step {steps}", "dim") if going else _state(one, 0)
-    badge = f"{_BADGES[role][0]}{count.strip()} "
+    badge = f"{MARKS[role]}{count.strip()} "
     return [(mark, "shown"), (badge, role), (f"{name} ", name_role), last]
 
 
@@ -399,7 +389,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
     number = str(one.at + 1) if one.at < _MOST else " "
     role, count = _badge(one)
     shown = "shown" if one.view.run is one.run else "name"
-    badge = (f"{_BADGES[role][0]}{count} ", role)
+    badge = (f"{MARKS[role]}{count} ", role)
     return [
         (f"{number} ", "dim"),
         badge,

@@ -96,3 +96,24 @@ async def test_columns_filter_hidden_runs_and_groups(tmp_path: Path) -> None:
         await press(pilot, "f", "ctrl+u", "enter")
         assert "throughput" not in text(again), "nobody has logged any"
         assert "KL" in row(again, "╭─ runs"), "the usual columns are back"
+
+
+async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_other(
+    tmp_path: Path,
+) -> None:
+    logs, state = write(tmp_path / "logs"), StateFile(tmp_path / "state.json")
+    app = loaded(logs, state_file=state)
+    async with app.run_test(size=(140, 30)) as pilot:
+        await press(pilot, "f2", *"ghhh")
+        assert runs(app) == ["b-1", "b-3", "b-5"]
+    app = loaded(logs, state_file=StateFile(tmp_path / "state.json"), shown=None)
+    async with app.run_test(size=(140, 30)) as pilot:
+        await press(pilot, "f2")
+        shown = app.view_at(NOW).run
+        assert shown is not None
+        assert shown.name == "sweep-b-1"
+    app = loaded(*sorted(logs.glob("*-a-*")), state_file=state)
+    async with app.run_test(size=(140, 30)) as pilot:
+        await press(pilot, "f2")
+        assert runs(app) == ["a-0", "a-2", "a-4"]
+        assert "hidden" not in text(app)

@@ -84,9 +84,18 @@ def size_text(count: int) -> str:
     return f"{size:,.{digits}f} {unit}"
 
 
+def natural(name: str) -> tuple[object, ...]:
+    """Return a sort key for natural order: `layer2` before `layer10`, case ignored."""
+    parts = _DIGITS.split(name.lower())
+    pairs = zip(parts[::2], [*parts[1::2], ""], strict=True)
+    order = [(part, len(digits), digits) for part, digits in pairs]
+    return *order, name
+
+
 # -- names in little room that still differ: what they all share is cut first ----------------------
 
 
+_DIGITS = pattern(r"(\d+)")
 _PLACED = pattern(r"([^(]+) \(([^()]+)\)")
 """A run's name with what tells it from others of the name."""
 
