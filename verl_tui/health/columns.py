@@ -18,11 +18,10 @@ from verl_tui.health.conditions.windows import means
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
 from verl_tui.health.finding import LACKS, filled, number
 from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
-from verl_tui.health.reward import gaining_components
+from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import present_names
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
-from verl_tui.runs.views.reward_parts import components
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

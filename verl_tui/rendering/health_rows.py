@@ -211,7 +211,7 @@ def _acknowledged(view: View, finding: Finding) -> bool:
 
 def _badge(view: View, finding: Finding, cells: int) -> Pieces:
     role = "dim" if _acknowledged(view, finding) else finding.severity.word
-    mark = MARKS[finding.severity]
+    mark = MARKS[finding.severity.word]
     return [(f"{mark} "[: max(0, cells)], role), (middle(finding.id, cells - 2), role)]
 
 
@@ -324,7 +324,7 @@ def _counts(view: View, *, reasons: bool) -> list[str]:
     counts = sorted(Counter(one.severity for one in active).items(), reverse=True)
     known = len(primary) - len(active)
     words = [_count(*one) for one in counts] + [f"{known} acknowledged"] * bool(known)
-    marks = "  ".join(f"{MARKS[severity]} {count}" for severity, count in counts)
+    marks = "  ".join(f"{MARKS[severity.word]} {count}" for severity, count in counts)
     rest = ", ".join(unjudged([rule.reason for rule in unfit])) * (not reasons)
     why = f"{rest} ({view.keys['health.not_judged']}: why)" * bool(rest)
     ways = ((" · ".join(words), why), (marks, why), (marks, rest))
@@ -376,7 +376,7 @@ def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     steps.append("ongoing" if cleared is None else f"cleared at step {cleared}")
     steps += ["acknowledged"] * acknowledged
     name = middle(episode.id, width - 2)
-    rows: list[Pieces] = [[(f"{MARKS[episode.severity]} ", role), (name, role)]]
+    rows: list[Pieces] = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
     message = (episode.message, "dim" if acknowledged else "text")
     for words, words_role in ((" · ".join(steps), "dim"), message):
         rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]

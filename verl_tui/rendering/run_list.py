@@ -35,7 +35,7 @@ from verl_tui.rendering.text.printable import (
 )
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
-from verl_tui.rendering.verdict_row import open_findings, standing
+from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import State, ahead, remaining, silence, state
@@ -80,15 +80,7 @@ runs with a key, which is their number in the list.
 _LABELLED = len("ETA 23h 59m")
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
-_BADGES = {
-    "good": ("●", "healthy"),
-    "warning": ("▲", "warning"),
-    "critical": ("✖", "critical"),
-    "dim": ("○", "no verdict, or none yet"),
-}
-"""Marks of the badges, which differ by shape as well as by colour, and their meanings; by their
-roles.
-"""
+_MEANS = {"good": "healthy", "dim": "no verdict"}
 _STATES: dict[State | Unread, tuple[str, str]] = {
     State.RUNNING: (" ", "ok"),
     State.FINISHED: ("✓", "ok"),
@@ -109,7 +101,7 @@ def signs() -> str:
 
 def badges() -> str:
     """Explain the marks of badges."""
-    return ", ".join(f"{mark} {means}" for mark, means in _BADGES.values())
+    return ", ".join(f"{MARKS[one]} {_MEANS.get(one, one)}" for one in STANDINGS)
 
 
 class RunRows(NamedTuple):
@@ -318,7 +310,7 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 def _loading(view: View, width: int) -> Pieces:
     share = view.monitor.loaded()
     words = f"reading {int(share * 100)}% "[:width]
-    return [(words, "dim"), (gauge(share, width - len(words)), "bar")]
+    return [(words, "dim"), *gauge(share, width - len(words), "bar")]
 
 
 # -- side by side ----------------------------------------------------------------------------------
@@ -352,7 +344,7 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     name = one.name(_NAME)
     going = one.state is State.RUNNING and steps
     last = (f"step {steps}", "dim") if going else _state(one, 0)
-    badge = f"{_BADGES[role][0]}{count.strip()} "
+    badge = f"{MARKS[role]}{count.strip()} "
     return [(mark, "shown"), (badge, role), (f"{name} ", name_role), last]
 
 
@@ -401,7 +393,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
     number = str(one.at + 1) if one.at < _MOST else " "
     role, count = _badge(one)
     shown = "shown" if one.view.run is one.run else "name"
-    badge = (f"{_BADGES[role][0]}{count} ", role)
+    badge = (f"{MARKS[role]}{count} ", role)
     return [
         (f"{number} ", "dim"),
         badge,

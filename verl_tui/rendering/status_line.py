@@ -148,15 +148,13 @@ def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
     """Yield reward and validation; where nothing else is in sight, also their course and KL."""
     label = "loss" if run.loss_alone is not None else "reward"
     learned = run.loss_alone or run.indicators.get("reward")
-    short = label.removesuffix("eward")
-    reward = _metric(run, learned, label, short, (70, 58, 54))
-    yield reward if alone else reward[1:]
+    yield _metric(run, learned, label, (70, 58, 54), alone=alone)
     score = newest_and_best(run)
     yield _ways("", (28, score), (53, score.partition(",")[0])) if score else []
     if not alone:
         return
     kl = run.indicators.get(shown_kl(run))
-    yield _metric(run, kl, "KL", "KL", (60, 52, 46))
+    yield _metric(run, kl, "KL", (60, 52, 46), alone=alone)
 
 
 def _host(view: View) -> RowPart:
@@ -214,9 +212,11 @@ def _sources(view: View, run: Run) -> Iterator[RowPart]:
 
 
 def _metric(
-    run: Run, key: str | None, label: str, short: str, worth: tuple[int, int, int]
+    run: Run, key: str | None, label: str, worth: tuple[int, int, int], *, alone: bool
 ) -> RowPart:
-    """Return the last value of a metric, in long variants with a sparkline and a trend."""
+    """Return the last value of a metric, in long variants with a trend and, where nothing else is
+    in sight, a sparkline.
+    """
     series = run.present(key)
     if key is None or series is None:
         return []
@@ -226,15 +226,15 @@ def _metric(
     value = series.values[-1]
     figure = (compact(value), "strong" if isfinite(value) else "critical")
     named = [(f"{label} ", ""), figure]
-    hue = family_role(series.key, run.meanings.get(key))
-    line = [*sparkline(series, 24, hue), (" ", "")]
     pad = (" " * (_VALUE - cells_of([figure, arrow])), "")
-    return [
-        (14, [named[0], *line, figure, arrow, pad]),
-        (worth[2], [*named, arrow, pad]),
-        (worth[1], named),
-        (worth[0], [(f"{short} ", ""), figure]),
-    ]
+    short = (f"{label.removesuffix('eward')} ", "")
+    ways = [[*named, arrow, pad], named, [short, figure]]
+    found = [*zip(reversed(worth), ways, strict=True)]
+    if alone:
+        hue = family_role(series.key, run.meanings.get(key))
+        line = [*sparkline(series, 24, hue), (" ", "")]
+        found.append((14, [named[0], *line, figure, arrow, pad]))
+    return found
 
 
 def _finding(view: View) -> RowPart:

@@ -18,7 +18,6 @@ from verl_tui.health.next_step import (
     next_step_in_short,
 )
 from verl_tui.health.root_cause import waiting
-from verl_tui.health.rule_context import minutes
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
 from verl_tui.rendering.text.numbers import exact_step
@@ -38,11 +37,11 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
-MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_STANDINGS = {"critical": "✖", "warning": "▲", "good": "●", "dim": "○"}
-"""Roles of a run, the worst first, and their marks."""
+MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}
+"""By roles and severities: they differ by shape as well as by colour."""
+STANDINGS = ("critical", "warning", "good", "dim")
+"""Roles of a run, the worst first."""
 _WAITS = "◌"
-_WAITING = "waits for"
 _QUIET = ("good", "dim")
 _WAYS = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
@@ -162,7 +161,7 @@ def tally(view: View) -> Pieces:
     if len(runs) < 2:
         return []
     counts = Counter(standing(view, run) for run in runs)
-    parts = [(f" {counts[role]} {mark}", role) for role, mark in _STANDINGS.items()]
+    parts = [(f" {counts[role]} {MARKS[role]}", role) for role in STANDINGS]
     return [(f"  {len(runs)} runs:", "dim"), *(one for one in parts if counts[one[1]])]
 
 
@@ -190,7 +189,7 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
     at = "" if worst.since_step is None else exact_step(worst.since_step)
     return Headline(
         "dim" if worst.severity is Severity.INFO else worst.severity.word,
-        MARKS[worst.severity],
+        MARKS[worst.severity.word],
         cause,
         at and f" {'at' if over else 'since'} {at}",
         _more(proofs, advice, firm=False),
@@ -207,7 +206,7 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     judged = len(every - {rule.id for rule in verdict.not_judged})
     why = _why_unjudged(view, run, current, judged)
     if why:
-        mark = _WAITS if why.startswith(_WAITING) else "○"
+        mark = _WAITS if current is State.WAITING else "○"
         return Headline("dim", mark, why, "", _more([], advice, firm=False))
     known = len(verdict.primary) - len(noted)
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
@@ -254,8 +253,8 @@ def _no_step(run: Run, current: State | Unread) -> str:
         return "no step was logged"
     wait, doing = waiting(run), phase(run)
     if wait is None:
-        return f"{_WAITING} the first step{f'; {doing}' if doing else ''}"
-    return wait.title + (f" for {minutes(wait.seconds)}" if wait.seconds else "")
+        return "waits for the first step" + (f"; {doing}" if doing else "")
+    return wait.headline
 
 
 def _way(run: Run) -> str:

@@ -162,15 +162,16 @@ class LoggedMetrics:
         series = self.series(key)
         return series.until(end).tail(count) if series is not None else ()
 
-    def measured(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` values of a metric as they were measured: of several in one step
-        each.
+    def measured(self, key: str, count: int, *, times: bool = False) -> Sequence[float]:
+        """Return the last `count` values of a metric as they were measured, or when they were: of
+        several in one step each.
         """
         parts = self._tables.get(self._names.get(key, key), ())
         stated = [part for part in parts if not part[0].estimated]
         rows: list[tuple[int, float]] = []
         for table, at in (stated or parts) if count > 0 else ():
-            rows += zip(table.orders[-count:], table.columns[at][-count:], strict=True)
+            values = table.times if times else table.columns[at]
+            rows += zip(table.orders[-count:], values[-count:], strict=True)
         return [value for _, value in sorted(rows, key=itemgetter(0))[-count:]]
 
     def precedences(self) -> Iterator[int]:

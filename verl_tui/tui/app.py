@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from textual import on
+from textual import events, on
 from textual.app import SystemCommand
 
 from verl_tui.on_demand.samples import SampleBrowser
+from verl_tui.rendering.session.looks import AWAY, Looks
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
 from verl_tui.rendering.session.snapshot import View
@@ -108,6 +109,9 @@ class VerlApp(MonitorApp):
         self.cursor: int | None = None
         """Step at which the charts are read."""
         self._selection = Selection()
+        self._looks = Looks(self.state_file)
+        self._greeted = False
+        """True while it is said what has changed before the first key."""
         self._notebook = NoteBook(self.state_file.path)
         self._listing = RunListing(self.state_file)
 
@@ -116,8 +120,9 @@ class VerlApp(MonitorApp):
         return self._dashboard
 
     def on_unmount(self) -> None:
-        """Stop reading samples."""
+        """Stop reading samples, and remember what was looked at."""
         self.browser.stop()
+        self._looks.keep()
 
     @on(Read)
     def _show_samples(self) -> None:
@@ -143,6 +148,21 @@ class VerlApp(MonitorApp):
             if show is not None and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
                 at.attempt(show, view, otherwise=None)
+        words = self._looks.words(view, key=False)
+        if words:
+            self._greeted = True
+            self.notify(words, timeout=AWAY, markup=False)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Note that the user is there, and say what has changed meanwhile."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            if self._greeted:
+                self._greeted = False
+                self.clear_notifications()
+            words = self._looks.words(self.view_at(self._clock()), key=True)
+            if words:
+                toast(self, words, rows=2)
+        await super().on_event(event)
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen in front, and draw the one below, which was not drawn meanwhile: also

@@ -91,12 +91,12 @@ def test_every_chart_is_on_one_page_and_all_fit(
     seen: list[PlannedChart] = []
     for at in range(len(page.pages)):
         assert page.at == at
-        charts, (tiles, heading) = page.charts, page.page
+        charts, (tiles, headings) = page.charts, page.page
         assert len(tiles) == len(charts)
         headed = any(chart.machine for chart in charts)
         text = width < 48 or height < 6
-        assert (heading is not None) is (headed and height > (2 if text else 6))
-        rooms = [*tiles, *filter(None, [heading])]
+        assert bool(headings) is (headed and height > (2 if text else 6))
+        rooms = [*tiles, *headings]
         for chart, tile in zip(charts, tiles, strict=True):
             assert tile.height == 1 if chart.in_row else tile.height >= 1
             if not text and tile.height > 1:

@@ -77,12 +77,12 @@ def test_what_cannot_be_written_is_said_and_kept_for_the_session(
     assert book.of(RUN) == {1: "kept"}
 
 
-def test_rows_of_notes_have_the_last_step_first() -> None:
+def test_rows_of_notes_say_their_steps() -> None:
     rows, starts = note_rows({5: "one two three four", 12: "five"}, 20)
     assert [text_of(row) for row in rows] == [
-        "step 12  five",
         "step  5  one two",
         "         three four",
+        "step 12  five",
     ]
-    assert starts == [0, 1]
+    assert starts == [0, 2]
     assert text_of(note_rows({}, 20)[0][0]) == "no notes yet"

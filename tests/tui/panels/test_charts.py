@@ -124,7 +124,7 @@ async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart() -
         named = (row.strip("│").split() for row in app.text.splitlines())
         parts = {words[0]: words[1] for words in named if words[1:]}
         assert set(parts["accuracy"]) == {"▁"}
-        assert parts["format"].endswith("█████")
+        assert parts["format"].endswith("▇▇▇▇▇")
         reward, *others = (chart.size for chart in app.panel.charts)
         assert all(reward.area > other.area for other in others)
         rows = app.text.splitlines()

@@ -52,13 +52,13 @@ async def test_a_note_is_written_shown_found_changed_and_deleted(
         await press(pilot, "M", "escape")
         assert isinstance(app.screen, NoteScreen)
         assert "step  1  rate [b]halved" in text(app)
-        assert text(app).index("step 30") < text(app).index("step  1")
+        assert text(app).index("step  1") < text(app).index("step 30")
         check_layout(app)
-        await press(pilot, "j", "enter")
+        await press(pilot, "k", "enter")
         assert app.screen is dashboard(app)
         assert app.cursor == 1
         # The line begins with the words that are known.
-        await press(pilot, "M", *"!!", "enter", "M", "escape", "j", "e")
+        await press(pilot, "M", *"!!", "enter", "M")
         await press(pilot, *["backspace"] * 40, "enter")
         assert noted(app) == {(30,)}
     assert not list(run.parent.glob("*note*")), (
@@ -88,13 +88,13 @@ async def test_notes_of_a_run_that_vanishes_stay_for_who_looks_at_them(
         check_layout(app)
         await press(pilot, "M")
         assert "no notes yet" in text(app)
-        await press(pilot, "e", "enter", "j", "escape")
+        await press(pilot, "enter", "j", "escape")
         assert app.screen is dashboard(app)
 
 
 async def test_without_a_run_there_is_nothing_to_note(tmp_path: Path) -> None:
     app = loaded(tmp_path)
     async with app.run_test(size=(40, 12)) as pilot:
-        await press(pilot, "M", "e", "enter")
+        await press(pilot, "M", "enter")
         assert "no notes yet" in text(app)
         check_layout(app)

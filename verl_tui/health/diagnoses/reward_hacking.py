@@ -16,10 +16,10 @@ from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
     SAMPLE_SCORES,
     answers_improve,
+    components,
     gaining_components,
 )
 from verl_tui.indicators import validation_keys
-from verl_tui.runs.views.reward_parts import components
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

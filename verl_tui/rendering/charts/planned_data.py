@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
 from verl_tui.metrics import counts, describe, device
+from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
     SCORE,
@@ -26,7 +27,6 @@ from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.time.step_timing import generation_latency
 from verl_tui.runs.views.checkpoints import best, is_better_low, reached
-from verl_tui.runs.views.reward_parts import named_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
 
+_PART = NamePattern(
+    r"reward part (?!.* spread$)(.+?)(?: (?:rewards?|func(?:tion)?|fn))*"
+)
+"""The label of a part of the reward, and what is said of it below that."""
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
 _LEFT, _RIGHT = "a", "r"
@@ -99,29 +103,37 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    data = _special(data, plan, run, points)
-    return _overlaid(data, plan.indicator, view, look.axis)
+    data = _overlaid(data, plan.indicator, view, look.axis)
+    return _completed(data, plan, run, points)
 
 
-def _special(
+def _completed(
     data: ChartData, plan: PlannedChart, run: Run, points: Callable[..., list[Points]]
 ) -> ChartData:
-    """Return a chart with what only some have: curves of devices; where it is large, the best
-    value, the checkpoint near it, and the parts.
+    """Return a chart with the curves of devices; with what there is room for where it is large, and
+    of one run: the best value, the checkpoint near it, and the parts if there are several.
     """
     if plan.devices:
         return _of_devices(data, plan, points)
-    if not plan.large:
+    if not plan.large or data.lettered:
         return data
-    note = ", ".join(filter(None, (_best_saved(plan, run), data.note)))
-    parts = (
-        ChartData(
-            key, name, lines=(ChartLine(one, role=family_role(key)),), from_zero=True
-        )
-        for name, key in named_parts(run).items()
-        for one in points(key)
-    )
-    return data._replace(note=note, parts=tuple(parts))
+    words, parts = [data.note], tuple(_parts(run, points))
+    if found := best(run, "validation" if plan.score else plan.indicator or ""):
+        saved = f"checkpoint @{found.nearest.step}" if found.nearest else ""
+        words += [
+            saved,
+            f"best {compact(found.value)} @{found.step}" * (not plan.score),
+        ]
+    note = ", ".join(filter(None, words[::-1]))
+    return data._replace(note=note, parts=parts * (len(parts) > 1))
+
+
+def _parts(run: Run, points: Callable[..., list[Points]]) -> Iterator[ChartData]:
+    """Yield the parts of a reward."""
+    for key in run.keys:
+        if part := _PART.fullmatch(describe(key).label):
+            lines = tuple(ChartLine(one, role="reward") for one in points(key))
+            yield ChartData(key, part[1], lines=lines, from_zero=True)
 
 
 def _of_devices(
@@ -193,20 +205,6 @@ def _target(plan: PlannedChart, view: View, run: Run) -> tuple[float | None, str
         said += "" if at is None else f" @ {at.step}"
         return wanted[name] * factor(name, plan.key), said
     return None, ""
-
-
-def _best_saved(plan: PlannedChart, run: Run) -> str:
-    """Return where what a run learns was best, if that is said nowhere else, and which checkpoint
-    is the nearest.
-    """
-    metric = "validation" if plan.score else plan.indicator
-    found = best(run, metric) if metric else None
-    if found is None:
-        return ""
-    saved = found.nearest
-    said = [f"best {compact(found.value)} @{found.step}"] * (not plan.score)
-    said += [] if saved is None else [f"checkpoint @{saved.step}"]
-    return ", ".join(said)
 
 
 def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
@@ -292,7 +290,7 @@ def _overlaid(
         known = ("line", _OTHER) if place is None else (RUNS[place], LETTERS[place])
         lines.append(line._replace(role=known[0], label=name, sign=known[1]))
     lines += [line for line in data.lines if line.kind == "points"]
-    return data._replace(lines=tuple(lines), beside="", parts=())
+    return data._replace(lines=tuple(lines), beside="")
 
 
 def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series | None:
@@ -324,8 +322,6 @@ def others(
     shown = view.run
     if data.main is None or data.main.kind != "line" or len(view.selected) < 2:
         return
-    if data.value:
-        return  # it has several curves as it is
     assert shown is not None
     for run in view.selected:
         series = None

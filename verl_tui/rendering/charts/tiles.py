@@ -41,18 +41,10 @@ def _grid(width: int, height: int) -> tuple[int, int]:
     return columns, max(1, rows)
 
 
-def _columns(count: int, width: int, height: int) -> int:
-    """Return in how many columns charts of one size stand: if one page holds all, in those that
-    leave least gaps, and no chart is taller than wide, as columns of cells are about half as wide
-    as a row of them is tall.
-    """
-    most, rows = _grid(width, height)
-    ways = []
-    for columns in range(1 if count <= _FEW else min(2, most), most + 1):
-        used = max(1, -(-count // columns))
-        narrow = width * used < 2 * height * columns
-        ways += [(columns * used - count, narrow, used, columns)] * (used <= rows)
-    return min(ways, default=(most,))[-1]
+def _columns(count: int, most: int, rows: int) -> int:
+    """Return in how many columns charts of one size stand; those of a single page fill its rows."""
+    used = max(1, -(-count // most))
+    return max(1, -(-count // used)) if used <= rows else most
 
 
 def lines_of(count: int, width: int) -> int:
@@ -63,10 +55,10 @@ def lines_of(count: int, width: int) -> int:
 # -- strips ----------------------------------------------------------------------------------------
 
 
-class _Strip(NamedTuple):
-    """Tiles side by side over the whole width."""
+class Strip(NamedTuple):
+    """Tiles side by side over the whole width; a heading without any."""
 
-    tiles: int
+    tiles: int = 0
     columns: int = 1
     rows: int = 0
     """Rows of charts; none in a line of text."""
@@ -101,14 +93,14 @@ def _row(
 
 def _strips(
     varying: int, columns: int, least: int, constant: int, across: int
-) -> Iterator[_Strip]:
+) -> Iterator[Strip]:
     """Yield strips of so many charts, in columns of so many lines at least, then of so many others,
     in a line each.
     """
     for at in range(0, varying, columns):
-        yield _Strip(min(columns, varying - at), columns, 1, least)
+        yield Strip(min(columns, varying - at), columns, 1, least)
     for at in range(0, constant, across):
-        yield _Strip(min(across, constant - at), across)
+        yield Strip(min(across, constant - at), across)
 
 
 def _shape(count: int, width: int, height: int) -> tuple[int, int, int, int, int]:
@@ -126,7 +118,7 @@ def _shape(count: int, width: int, height: int) -> tuple[int, int, int, int, int
     return 2 * half, min(2, rows), max(0, most - half), rows, height * 2 // 3
 
 
-def _led(count: int, width: int, height: int) -> list[_Strip]:
+def _led(count: int, width: int, height: int) -> list[Strip]:
     """Return the strips of a page that a large chart and others of so many share; none where there
     is no room for it.
     """
@@ -144,8 +136,8 @@ def _led(count: int, width: int, height: int) -> list[_Strip]:
     under = -(-below // most)
     counts = (len(range(at, below, under)) for at in range(under))
     return [
-        _Strip(1 + beside, 1, tops, tops * _LEAST_HEIGHT, wide),
-        *(_Strip(one, one, 1, _LEAST_HEIGHT) for one in counts),
+        Strip(1 + beside, 1, tops, tops * _LEAST_HEIGHT, wide),
+        *(Strip(one, one, 1, _LEAST_HEIGHT) for one in counts),
         *_strips(0, 1, 1, min(left, lines * most), most),
     ]
 
@@ -158,8 +150,8 @@ class PageOfTiles(NamedTuple):
 
     tiles: tuple[Room, ...]
     """The places of its charts, in their order."""
-    heading: Room | None = None
-    """The place of the second section's heading, None where it has none on this page."""
+    headings: tuple[Room, ...] = ()
+    """The places of headings."""
 
 
 @lru_cache(maxsize=8)  # asked for at each drawing
@@ -185,11 +177,11 @@ def pages_of(
     least = 1 if rows == height else _LEAST_HEIGHT
     led = _led(training[0] * large, width, height)
     left = training[0] - sum(strip.tiles for strip in led)
-    columns = most if led else _columns(left, width, height)
+    columns = most if led else _columns(left, most, rows)
     across = min(most, max(1, training[1], machines[1]))
     first = [*led, *_strips(left, columns, least, training[1], across)]
     second = [*_strips(machines[0], most, least, machines[1], across)]
-    head = [_Strip(0)] * (height > max(2, least))
+    head = [Strip()] * (height > max(2, least))
     pages = _filled(first, height, rows)
     last = [*chain(*pages[-1:], head, second)]
     if second and sum(strip.least for strip in last) <= height:
@@ -197,14 +189,14 @@ def pages_of(
     else:
         more = _filled(second, height - len(head), rows)
         pages += [[*head, *page] for page in more]
-    return tuple(_tiled(page, width, height) for page in pages or [[]])
+    return tuple(tiled(page, width, height) for page in pages or [[]])
 
 
-def _filled(strips: Iterable[_Strip], height: int, rows: int) -> list[list[_Strip]]:
+def _filled(strips: Iterable[Strip], height: int, rows: int) -> list[list[Strip]]:
     """Return pages of strips: as many as fit, and no more than so many rows of charts; none below
     lines of text.
     """
-    pages: list[list[_Strip]] = []
+    pages: list[list[Strip]] = []
     used = plots = height
     for strip in strips:
         if used + strip.least > height or (strip.rows and plots >= rows):
@@ -216,7 +208,7 @@ def _filled(strips: Iterable[_Strip], height: int, rows: int) -> list[list[_Stri
     return pages
 
 
-def _tiled(page: Sequence[_Strip], width: int, height: int) -> PageOfTiles:
+def tiled(page: Sequence[Strip], width: int, height: int) -> PageOfTiles:
     """Return where the tiles of a page's strips stand; charts share the rows that lines of text
     leave.
     """
@@ -225,14 +217,14 @@ def _tiled(page: Sequence[_Strip], width: int, height: int) -> PageOfTiles:
     # one form for all, rather than a few charts that look unlike the others
     over *= each >= PLOT_HEIGHT
     tiles: list[Room] = []
-    heading, tops = None, [0]
+    headings: list[Room] = []
+    tops = [0]
     for strip in page:
         tops = tops[-1:]
         for _ in range(strip.rows):
             tops.append(tops[-1] + each + (over > 0))  # the first have more
             over -= 1
         tops += [tops[0] + 1] * (not strip.rows)
-        if not strip.tiles:
-            heading = Room(0, tops[0], width, 1)
+        headings += [Room(0, tops[0], width, 1)] * (not strip.tiles)
         tiles += strip.placed(width, tops)
-    return PageOfTiles(tuple(tiles), heading)
+    return PageOfTiles(tuple(tiles), tuple(headings))

@@ -24,7 +24,7 @@ from verl_tui.rendering.gpus.device_rows import (
     worth,
 )
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
+from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.devices import (
     WORKS,
@@ -212,7 +212,7 @@ def _this_host(view: View, width: int) -> DevicePlace:
     if view.run is None or state(view.run, view.now) not in _ACTIVE:
         devices = [one._replace(worked=False) for one in devices]  # nothing needs them
     problem = reading.problem or ("" if devices else "no GPU found here")
-    return DevicePlace("", devices, paragraph(problem, "dim", width))
+    return DevicePlace("", devices, paragraph(problem, "dim", max(1, width)))
 
 
 def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
@@ -236,6 +236,7 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if local_host and state(run, view.now) in _ACTIVE:
         devices = _elsewhere(devices, run_host, local_host)
     heading = _heading(logs_cluster(run), run_host if devices else "")
+    heading += " (charts: means of steps)" * bool(devices)
     return DevicePlace(heading, devices, below), run_host
 
 
@@ -322,17 +323,6 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-def side_by_side(parts: Iterable[str], width: int) -> list[str]:
-    """Return parts side by side in lines; only parts longer than a line are broken."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and cell_len(lines[-1]) + 2 + cell_len(part) <= width:
-            lines[-1] += f"  {part}"
-        else:
-            lines += wrapped(part, width)
-    return lines
-
-
 # -- the matrix ------------------------------------------------------------------------------------
 
 _MARKS = {
@@ -368,7 +358,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
         words, rows = "tens of % busy", _matrix_rows(nodes, marks, width, _DIGIT)
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
-    rows += [[(line, "dim")] for line in side_by_side([words, *legend], width)]
+    rows += paragraph(", ".join([words, *legend]), "dim", width)
     return [cut(row, width, ELLIPSIS) for row in rows]
 
 

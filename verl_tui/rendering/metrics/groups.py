@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
 from verl_tui.metrics import family_rank
-from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.text.printable import natural
 
 if TYPE_CHECKING:
@@ -126,36 +125,3 @@ def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, i
     most_columns = clamp(width // _LEAST_WIDTH, 1, _MOST)
     most_rows = clamp(height // LEAST_HEIGHT, 1, _MOST)
     return min(most_columns, columns), min(most_rows, rows)
-
-
-def page_rooms(
-    page: Sequence[Shelf],
-    shape: tuple[int, int],
-    width: int,
-    height: int,
-    *,
-    headed: bool,
-) -> dict[str, Room]:
-    """Return the place of each metric of a page.
-
-    Args:
-        page: The shelves of the page.
-        shape: Columns and rows of the grid.
-        width: Cells of the page.
-        height: Rows of it.
-        headed: Whether a heading stands above each shelf.
-    """
-    columns, rows = shape
-    rooms: dict[str, Room] = {}
-    for number, shelf in enumerate(page):
-        y = number * height // rows + headed
-        tall = (number + 1) * height // rows - y
-        for at, key in enumerate(shelf.keys):
-            line, column = divmod(at, columns)
-            x = column * width // columns
-            wide = (column + 1) * width // columns - x - 1  # a blank beside it
-            if shelf.group.in_rows:
-                rooms[key] = Room(x, y + line, wide, 1)
-            else:
-                rooms[key] = Room(x, y, wide, tall)
-    return rooms

@@ -11,7 +11,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.given_files import is_ordinary, is_there
+from verl_tui.given_files import is_ordinary, read_given
+from verl_tui.rendering.session.preferences import written
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
@@ -52,13 +53,10 @@ class NoteBook:
 
     def read(self) -> None:
         """Take in what other apps have written."""
-        if self._path is None or not is_ordinary(self._path):
-            return
-        try:
-            with self._path.open("rb") as file:
-                lines = file.read(_LARGEST).splitlines()
-        except OSError:
-            return
+        lines: list[bytes] = []
+        if self._path is not None and is_ordinary(self._path):
+            with suppress(OSError):
+                lines = read_given(self._path, _LARGEST).splitlines()
         for line in lines:
             # it may be damaged, or of another version
             with suppress(ValueError, TypeError, RecursionError):
@@ -77,20 +75,14 @@ class NoteBook:
             "text": one_line(text, _LONGEST),
         }
         self._take(**note)
-        path = self._path
-        if path is None:
-            return ""
-        if is_there(path) and not is_ordinary(path):
-            return f"not remembered: {path}: is no file"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+
+        def append(path: Path) -> None:
             file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
             with os.fdopen(file, "wb", buffering=0) as out:
                 # whatever another app may have left unfinished is a line of its own
                 out.write(f"\n{json.dumps(note)}\n".encode())
-        except OSError as error:
-            return f"not remembered: {path}: {(error.strerror or str(error)).lower()}"
-        return ""
+
+        return written(self._path, append)
 
     def _take(self, *, run: str, step: int, text: str, **_: object) -> None:
         """Take a change in.
@@ -108,11 +100,11 @@ class NoteBook:
 
 
 def note_rows(notes: dict[int, str], width: int) -> tuple[list[Pieces], list[int]]:
-    """Return notes as rows, the last step first, and the row that each begins at."""
+    """Return notes as rows, and the row that each begins at."""
     rows: list[Pieces] = []
     starts: list[int] = []
     size = max((len(str(step)) for step in notes), default=0)
-    for step, text in reversed(notes.items()):
+    for step, text in notes.items():
         starts.append(len(rows))
         before = f"step {step:>{size}}  "
         for line in wrapped(text, max(8, width - len(before))):

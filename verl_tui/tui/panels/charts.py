@@ -203,9 +203,8 @@ class ChartsPanel(Panel):
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        tiles, heading = self._page.page
-        found = [tile[:4] for tile in (*tiles, heading) if tile is not None]
-        return found or [(0, 0, *size)]
+        tiles, headings = self._page.page
+        return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
@@ -222,7 +221,7 @@ class ChartsPanel(Panel):
             return [empty_chart(view, self.filter.text)]
         words = f"── {MACHINE} ".ljust(size.width, "─")
         heading = ChartData("", label=words, in_row=True)
-        return [*data, *[heading] * (self._page.page.heading is not None)]
+        return [*data, *[heading] * len(self._page.page.headings)]
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 
-_BLOCKS = frozenset("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
+_BLOCKS = frozenset("▁▂▃▄▅▆▇█━╸─")
 """Characters of bars and sparklines."""
 
 
@@ -136,13 +136,8 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
             # Only the ground changes: a row's colours must stay readable under the cursor, as no
             # colour of sixteen is sure to be on what is reversed.
             mark = self.role_style("row" if self.has_focus else "row-blurred")
-            ground = Style(
-                color=mark.color if mark.reverse else None,
-                bgcolor=mark.bgcolor,
-                bold=mark.bold,
-                underline=mark.underline,
-                reverse=mark.reverse,
-            )
+            ground = mark.without_color + Style(bgcolor=mark.bgcolor)
+            ground = mark if mark.reverse else ground
             strip = Strip(_grounded(strip, ground), width)
         return strip.apply_style(self.role_style(""))
 
