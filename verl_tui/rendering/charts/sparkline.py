@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
+from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import joined
 from verl_tui.rendering.text.wrap import fit
