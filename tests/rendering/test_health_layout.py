@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.rendering.health_rows import FindingList, HealthLayout
+from verl_tui.rendering.health_rows import FindingList, HealthLayout, reason_words
 
 COLLAPSE = Finding(
     "collapse", Severity.CRITICAL, "The reward fell.", 90, 80, ("0.4",), "Stop."
@@ -25,11 +26,9 @@ def listed(
     return FindingList(make_view(make_run(), verdicts={"grpo": verdict}))
 
 
-def laid_out(
-    shown: FindingList, width: int = 60, height: int = 30, *, counted: bool = False
-) -> HealthLayout:
+def laid_out(shown: FindingList, width: int = 60, height: int = 30) -> HealthLayout:
     assert shown.view is not None
-    return shown.lay_out(shown.view, width, height, counted=counted)
+    return shown.lay_out(shown.view, width, height)
 
 
 def words(layout: HealthLayout) -> list[str]:
@@ -58,18 +57,34 @@ def test_messages_are_cut_rather_than_a_finding_scrolled_out_of_sight() -> None:
     st.integers(10, 80),
     st.integers(1, 14),
     st.booleans(),
-    st.booleans(),
 )
 def test_no_row_is_empty_while_something_is_cut(
-    messages: list[str], width: int, height: int, skipped: bool, counted: bool
+    messages: list[str], width: int, height: int, skipped: bool
 ) -> None:
     found = (
         Finding(f"r{at}", Severity.WARNING, f"x{message}", 9, 3)
         for at, message in enumerate(messages)
     )
     shown = listed(*found, skipped=(SKIPPED,) if skipped else ())
-    layout = laid_out(shown, width, height, counted=counted)
+    layout = laid_out(shown, width, height)
     rows = words(layout)
     if len(rows) > height or any("…" in row for row in rows):
         assert all(row.strip() for row in rows)
         assert len(rows) >= min(height, 1 + len(messages))
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "needs 141 points, has 123; the task is not solved",
+            "123 of 141 points so far",
+        ),
+        ("judged from 1 on; needs 31 points, has 20", "20 of 31 points so far"),
+        ("the log has no b or c; the log has no b", "the log has no b or c"),
+        ("the log has no b; judged by x", "the log has no b; judged by x"),
+        ("failed: KeyError()", "failed: KeyError()"),
+    ],
+)
+def test_reasons_are_said_once(reason: str, said: str) -> None:
+    assert reason_words(reason) == said

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, unjudged, unjudged_rules
+from verl_tui.health.finding import Severity, unjudged_rules
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS
@@ -37,6 +38,8 @@ _FEWEST_BEHIND_TITLE = 20
 """Cells for what the row says, without which it does without the title."""
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
+_POINTS = pattern(r"needs (\d+) points, has (\d+)")
+_NONE = "the log has no "
 _BADGE_ROWS = 4
 """Up to this height findings without room are badges, as long as nothing is unfolded: in more rows
 a list can be scrolled.
@@ -138,30 +141,26 @@ class FindingList:
         """
         if not self.findings and not self.reasons:
             return 1
-        return len(self._whole(view, width, counted=True).rows)
+        return len(self._whole(view, width).rows)
 
-    def lay_out(
-        self, view: View, width: int, height: int, *, counted: bool = False
-    ) -> HealthLayout:
+    def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
         """Return the rows of a panel of this size; those that must scroll are a cell narrower.
 
         Args:
             view: The state to show.
             width: Cells of a row.
             height: Rows of the panel.
-            counted: Whether a caption counts the rules that were not judged: no row repeats the
-                count.
         """
         findings = self.findings
         if not findings and height == 1:
             return HealthLayout([_quiet_row(view, width)])
         detailed = self._is_detailed
-        for layout in self._ways(view, width, height if not detailed else 0, counted):
+        for layout in self._ways(view, width, height if not detailed else 0):
             if len(layout.rows) <= height:
                 return layout
         if findings and height <= (_BADGES_ONLY if detailed else _BADGE_ROWS):
             return HealthLayout(self._badge_rows(view, width)[:height])
-        return self._whole(view, width - 1, counted=counted)
+        return self._whole(view, width - 1)
 
     @property
     def _is_detailed(self) -> bool:
@@ -175,28 +174,21 @@ class FindingList:
         rows = chain.from_iterable(_beginning(one, 1, width) for one in messages)
         return [_badges(view, first, width), *rows]
 
-    def _ways(
-        self, view: View, width: int, longest: int, counted: bool
-    ) -> Iterator[HealthLayout]:
-        """Yield all findings in ever fewer rows: without the rules that were not judged, then with
-        their messages cut.
-        """
-        yield self._whole(view, width, counted=counted)
+    def _ways(self, view: View, width: int, longest: int) -> Iterator[HealthLayout]:
+        """Yield all findings in ever fewer rows, by cutting their messages."""
+        yield self._whole(view, width)
         blocks = self._blocks(view, width)
         if self.findings and not self.reasons:
-            yield _stacked(blocks)
             for most in range(longest, 0, -1):
                 cuts = (
                     (head, _beginning(rows, most, width)) for head, rows, _ in blocks
                 )
                 yield _stacked([_Block(*one, []) for one in cuts])
 
-    def _whole(self, view: View, width: int, *, counted: bool) -> HealthLayout:
-        """Return all findings, and the rules that were not judged."""
-        rules = []
-        unjudged = view.run is not None and view.verdict.not_judged
-        if unjudged and (self.reasons or not counted):
-            rules = _not_judged(view, width, reasons=self.reasons)
+    def _whole(self, view: View, width: int) -> HealthLayout:
+        """Return all findings, and where it is asked for the rules that were not judged."""
+        asked = self.reasons and view.run is not None and view.verdict.not_judged
+        rules = _not_judged(view, width) if asked else ()
         return _stacked(self._blocks(view, width), rules)
 
     def _blocks(self, view: View, width: int) -> list[_Block]:
@@ -331,50 +323,44 @@ def _quiet(view: View, width: int) -> list[Pieces]:
 
 
 def _quiet_row(view: View, width: int) -> Pieces:
-    """Say in one row why there is no finding, and how many rules were not judged if that fits."""
+    """Say in one row why there is no finding."""
     row = _beginning(_quiet(view, width), 1, width)[0]
     if width >= len(_TITLE) + _FEWEST_BEHIND_TITLE:
         row = cut([(_TITLE, "text"), *row], width, ELLIPSIS)
-    if view.loading or view.run is None or view.run.step is None:
-        return row
-    more = _count_words(view)
-    fits = more and cells_of(row) + cell_len(more) + 3 <= width
-    return [*row, (f" · {more}", "dim")] if fits else row
+    return row
 
 
-def _count_words(view: View) -> str:
-    """Count the rules that were not judged, and name the key that says why."""
-    reasons = [rule.reason for rule in view.verdict.not_judged]
-    if not reasons:
-        return ""
-    return (
-        f"{', '.join(unjudged_rules(reasons))} ({view.keys['health.not_judged']}: why)"
-    )
-
-
-def _not_judged(view: View, width: int, *, reasons: bool) -> list[Pieces]:
-    """Write the number of rules that gave no verdict, on request with names and reasons."""
-    words = _count_words(view)
-    if not reasons:
-        return paragraph(words, "dim", width)
-    rows: list[Pieces] = [[(middle(words.rpartition(" (")[0], width), "dim")]]
-    for rule in view.verdict.not_judged:
-        text, indent = f"{rule.id}: {rule.reason}", 2 * (width > _NARROW)
+def _not_judged(view: View, width: int) -> list[Pieces]:
+    """Write the rules that gave no verdict, their number first, with their reasons."""
+    rules = view.verdict.not_judged
+    words = ", ".join(unjudged_rules([rule.reason for rule in rules]))
+    rows: list[Pieces] = [[(middle(words, width), "dim")]]
+    for rule in rules:
+        text = f"{rule.id}: {reason_words(rule.reason)}"
+        indent = 2 * (width > _NARROW)
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
             rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
 
 
-def caption(view: View, width: int, *, reasons: bool = False) -> str:
-    """Count the findings by severity, acknowledged ones and rules without a verdict, or say that
-    they cover the log's end alone, in at most `width` cells; empty where there is too little room.
-    Consequences of other findings do not count.
+def reason_words(reason: str) -> str:
+    """Return why a rule gave no verdict as people read it: of several variants' reasons how far the
+    points go that one waits for, else each metric that is missing once.
+    """
+    parts = reason.split("; ")
+    for part in parts:
+        if points := _POINTS.fullmatch(part):
+            return f"{points[2]} of {points[1]} points so far"
+    missing = [one.removeprefix(_NONE) for one in parts if one.startswith(_NONE)]
+    rest = [one for one in parts if not one.startswith(_NONE)]
+    named = dict.fromkeys(" or ".join(missing).split(" or "))
+    return "; ".join([*[_NONE + " or ".join(named)] * bool(missing), *rest])
 
-    Args:
-        view: The state to show.
-        width: Cells for the caption.
-        reasons: Whether the rows name the rules that were not judged: else the caption counts them,
-            and names the key.
+
+def caption(view: View, width: int) -> str:
+    """Count the findings by severity, and acknowledged ones, or say that they cover the log's end
+    alone, in at most `width` cells; empty where there is too little room. Consequences of other
+    findings do not count.
     """
     run, verdict = view.run, view.verdict
     if run is None or (view.loading and not (run.preview and verdict.findings)):
@@ -383,21 +369,18 @@ def caption(view: View, width: int, *, reasons: bool = False) -> str:
         words = f"reading {int(view.monitor.loaded() * 100)}%"
         forms = [f"found at the end of its log; {words}", words]
     else:
-        forms = _counts(view, reasons=reasons)
+        forms = _counts(view)
     return next((text for text in forms if cell_len(text) <= width), "")
 
 
-def _counts(view: View, *, reasons: bool) -> list[str]:
-    primary, unfit = view.verdict.primary, view.verdict.not_judged
+def _counts(view: View) -> list[str]:
+    primary = view.verdict.primary
     active = [one for one in primary if not _acknowledged(view, one)]
     counts = sorted(Counter(one.severity for one in active).items(), reverse=True)
     known = len(primary) - len(active)
     words = [_count(*one) for one in counts] + [f"{known} acknowledged"] * bool(known)
     marks = "  ".join(f"{MARKS[severity]} {count}" for severity, count in counts)
-    rest = ", ".join(unjudged([rule.reason for rule in unfit])) * (not reasons)
-    why = f"{rest} ({view.keys['health.not_judged']}: why)" * bool(rest)
-    ways = ((" · ".join(words), why), (marks, why), (marks, rest))
-    return [" · ".join(filter(None, way)) for way in ways]
+    return [" · ".join(words), marks]
 
 
 def _count(severity: Severity, count: int) -> str:

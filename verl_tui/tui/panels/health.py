@@ -86,16 +86,11 @@ class HealthPanel(TextPanel):
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write findings, then the rules that gave no verdict."""
-        layout = self._list.lay_out(view, width, height, counted=self._framed)
+        layout = self._list.lay_out(view, width, height)
         self._layout = layout
         self._rows.set(layout.rows, layout.starts, layout.not_judged)
         self._rows.choose(self._list.at if layout.starts else None)
-        self.subtitle(caption(view, self.size.width - 4, reasons=self._list.reasons))
-
-    @property
-    def _framed(self) -> bool:
-        """Whether there is an edge for the caption."""
-        return self.styles.border_bottom[0] not in {"", "none"}
+        self.subtitle(caption(view, self.size.width - 4))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
