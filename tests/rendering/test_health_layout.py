@@ -1,4 +1,4 @@
-"""The rows of the health panel: badges, findings and what is chosen and unfolded among them."""
+"""The rows of the health panel: findings and what is chosen and unfolded among them."""
 
 from __future__ import annotations
 

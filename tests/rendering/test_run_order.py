@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from run_views import NOW, make_run
 
-from verl_tui.health.finding import Finding, Severity, Verdict
+from verl_tui.health.finding import Finding, Moment, Severity, Verdict
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.rendering.session.run_order import ORDERS, first_to_show, ordered
 from verl_tui.runs.run import Run
@@ -58,5 +58,7 @@ def test_a_run_with_steps_is_shown_before_notes() -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_what_is_no_training_is_last_in_every_order(order: str) -> None:
-    listed = ordered([notes(), written("a", 9_000.0), written("z", 5.0)], order, NOW)
+    listed = ordered(
+        [notes(), written("a", 9_000.0), written("z", 5.0)], order, Moment(NOW, {})
+    )
     assert listed[-1].name == "INDEX"

@@ -204,15 +204,6 @@ def test_checkpoints_are_found_from_the_directory_of_the_run(tree, log, home):
     assert list(checkpoints(top).values()) == [[1, 20]]
 
 
-@pytest.mark.parametrize(
-    "given", ["store", "store/checkpoints", "store/checkpoints/global_step_5"]
-)
-def test_a_directory_of_checkpoints_as_a_further_path(tree, given):
-    top = tree({"job/a.log": CONSOLE, "store/checkpoints/global_step_5/": ""})
-    assert list(checkpoints(top / "job", top / given).values()) == [[5]]
-    assert Finder([str(top / "job"), str(top / given)]).scan().waiting == ()
-
-
 def test_of_several_runs_each_has_the_checkpoints_that_are_called_like_it(tree):
     top = tree(
         {
@@ -223,10 +214,6 @@ def test_of_several_runs_each_has_the_checkpoints_that_are_called_like_it(tree):
         }
     )
     assert checkpoints(top) == {"small": [1], "large": [2]}
-    assert checkpoints(top / "proj", top / "checkpoints") == {
-        "small": [1],
-        "large": [2],
-    }
 
 
 def test_runs_in_directories_of_their_own_have_their_own(tree):

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from math import nan
+from typing import TYPE_CHECKING
 
-from verl_tui.rendering.session.run_order import ORDERS, Selection, matching, ordered
+from run_views import NOW, make_run
+
+from verl_tui.health.finding import Moment
+from verl_tui.rendering.session.run_order import (
+    ORDERS,
+    RunListing,
+    Selection,
+    ordered,
+)
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
@@ -47,38 +55,35 @@ def test_six_are_the_most() -> None:
     assert selection.place("6") == 3
 
 
-def run_of(name: str, reward: float | None = None, last: float | None = None) -> Run:
-    point = SimpleNamespace(value=reward)
-    series = (
-        SimpleNamespace(key="critic/score/mean", last_finite=point)
-        if reward is not None
-        else None
-    )
-    indicators = {"reward": "critic/score/mean"}
-    run = SimpleNamespace(name=name, last_record=last, indicators=indicators, step=1)
-    run.present = lambda _: series
-    return cast("Run", run)
-
-
 def names(runs: list[Run]) -> str:
     return " ".join(run.name for run in runs)
 
 
+AT = Moment(NOW, {})
+
+
+def rewarded(name: str, reward: float, quiet: float) -> Run:
+    return make_run(name, 1, columns={"critic/score/mean": [reward]}, quiet=quiet)
+
+
 def test_orders() -> None:
     runs = [
-        run_of("run-10", 0.5, 30.0),
-        run_of("Run-9", 0.9, 10.0),
-        run_of("run-2", None, None),
-        run_of("a", 0.5, 20.0),
+        rewarded("run-10", 0.5, 30.0),
+        rewarded("Run-9", 0.9, 50.0),
+        rewarded("run-2", nan, 60.0),
+        rewarded("a", 0.5, 40.0),
     ]
-    assert names(ordered(runs, "as found", 0.0)) == "run-10 Run-9 run-2 a"
-    assert names(ordered(runs, "name", 0.0)) == "a run-2 Run-9 run-10"
-    assert names(ordered(runs, "reward", 0.0)) == "Run-9 run-10 a run-2"
-    assert names(ordered(runs, "activity", 0.0)) == "run-10 a Run-9 run-2"
+    assert names(ordered(runs, "as found", AT)) == "run-10 Run-9 run-2 a"
+    assert names(ordered(runs, "name", AT)) == "a run-2 Run-9 run-10"
+    assert names(ordered(runs, "reward", AT)) == "Run-9 run-10 a run-2"
+    assert names(ordered(runs, "reward", AT, reverse=True)) == "run-10 a Run-9 run-2"
+    assert names(ordered(runs, "activity", AT)) == "run-10 a Run-9 run-2"
     assert set(ORDERS) == {"as found", "name", "reward", "activity", "state"}
 
 
 def test_a_filter_that_names_no_run_is_meant_for_metrics() -> None:
-    runs = [run_of("GRPO"), run_of("ppo")]
-    assert names(matching(runs, "gr")) == "GRPO"
-    assert names(matching(runs, "kl")) == names(matching(runs, "")) == "GRPO ppo"
+    runs = [make_run("GRPO"), make_run("ppo")]
+    listing = RunListing()
+    for wanted, found in (("gr", "GRPO"), ("kl", "GRPO ppo"), ("", "GRPO ppo")):
+        listing.filter = wanted
+        assert names(listing.runs(runs, AT)) == found

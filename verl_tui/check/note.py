@@ -22,10 +22,15 @@ from verl_tui.health.finding import unjudged_rules
 from verl_tui.health.next_step import metric_label
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
-from verl_tui.runs.views.evaluated import evaluated
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import evidence
-from verl_tui.runs.views.state import State, ahead, is_evaluation, unread_form
+from verl_tui.runs.views.state import (
+    State,
+    ahead,
+    evaluated,
+    is_evaluation,
+    unread_form,
+)
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
 from verl_tui.words import counted, number

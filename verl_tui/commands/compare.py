@@ -6,8 +6,10 @@ import json
 import shutil
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import (
     BASELINE,
     CONFIG,
@@ -16,19 +18,27 @@ from verl_tui.commands.options import (
     configuration,
     loaded,
 )
-from verl_tui.commands.output import plain_output
+from verl_tui.commands.output import plain_output, print_message
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     import argparse
 
     from verl_tui.comparison.compare import Comparison
+    from verl_tui.health.finding import Moment
+    from verl_tui.monitor import Monitor
 
 HELP = "settings and outcomes of several runs side by side, with differences and their intervals"
 EXAMPLES = (
     "verl-tui compare 'logs/run_*'",
     "verl-tui compare 'logs/run_*' --baseline run_3 --md",
+    "verl-tui compare logs --where 'reward > 0.6' --columns 'best val, lr' --sort 'best val'",
 )
 OPTIONS = f"""{BASELINE}
+--columns LIST  write these columns first: the last, best, max or min value of a metric, that at a
+                step, or a setting: 'reward, best val, reward@200, lr'
+--where CONDITION  compare only the runs that meet it: 'reward > 0.6 and lr < 1e-5', 'not val'
+--sort COLUMN  greatest first; --sort=-COLUMN, least first
 --last N  average the last N logged values (default: a tenth of the median run's, at least 10 and
           at most 100)
 --align end|step|time  compare each run at its end, all at the same step, or after the same time
@@ -42,10 +52,14 @@ OPTIONS = f"""{BASELINE}
 def run(options: argparse.Namespace) -> int:
     """Write the comparison; return the exit code."""
     from verl_tui.comparison.compare import compare
+    from verl_tui.comparison.run_columns import value_of
+    from verl_tui.health.finding import Moment
     from verl_tui.runs.time.step_clocks import Alignment
 
     now = time.time()
     monitor = loaded(options, now, configuration(options))
+    at = Moment(now, monitor.verdicts)
+    columns = _narrow(monitor, options, at)
     found = compare(
         baseline_first(monitor, options.baseline, now, "compare"),
         monitor.verdicts,
@@ -54,8 +68,39 @@ def run(options: argparse.Namespace) -> int:
         alignment=Alignment[options.align.upper()],
         last=options.last,
     )
+    values = {
+        run.name: [value_of(one, run, at) for one in columns]
+        for run in monitor.runs.values()
+    }
+    found = replace(found, columns=columns, values=values)
     print(_written(found, options), end="", flush=True)
     return 0
+
+
+def _narrow(
+    monitor: Monitor, options: argparse.Namespace, at: Moment
+) -> tuple[str, ...]:
+    """Leave the runs that are asked for, in their order; return the columns."""
+    from verl_tui.comparison.run_columns import parse_columns, sorted_by
+    from verl_tui.comparison.run_filter import meeting
+
+    runs, sort = [*monitor.runs.values()], options.sort or ""
+    columns, said = parse_columns(options.columns or "", runs, at)
+    order, wrong = parse_columns(sort.removeprefix("-"), runs, at)
+    if said or wrong:
+        raise CommandError(said or wrong)
+    if options.where is not None:
+        try:
+            found, said = meeting(options.where, runs, at)
+        except ValueError as error:
+            raise CommandError(f"--where: {error}") from None
+        said = f", {said}" * bool(said)
+        print_message(f"{len(found)} of {counted(len(runs), 'run')} match{said}")
+        runs = found
+    for column in order[:1]:
+        runs = sorted_by(column, runs, at, up=sort.startswith("-"))
+    monitor.runs = {run.name: run for run in runs}
+    return columns
 
 
 def _written(found: Comparison, options: argparse.Namespace) -> str:

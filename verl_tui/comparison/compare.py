@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.comparison.outcomes import MeasuredRun
+    from verl_tui.comparison.run_columns import ColumnValue
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
@@ -78,6 +79,10 @@ class Comparison:
     association: Association
     notes: Sequence[str]
     """Sentences on what is not compared and why, and on what to bear in mind."""
+    columns: tuple[str, ...] = ()
+    """Columns that were asked for."""
+    values: Mapping[str, Sequence[ColumnValue]] = field(default_factory=dict)
+    """Run -> the value of each of these columns, in the order that was asked for."""
 
 
 def compare(

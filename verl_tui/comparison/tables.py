@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import SEEDS, WITHIN_RUN
 from verl_tui.comparison.outcomes import KINDS, direction, incomparable
+from verl_tui.comparison.run_columns import text_of
 from verl_tui.comparison.settings import ABSENT, is_own, is_seed
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
@@ -106,6 +107,7 @@ def _verdicts(kind: FigureKind, comparison: Comparison) -> dict[str, str]:
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
     """Yield the tables from top to bottom; those with nothing to say are left out."""
+    yield _asked(comparison)
     yield _capped(_settings(comparison))
     runs = comparison.runs
     names = [one_line(run.name) for run in runs]
@@ -124,6 +126,16 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     if len(comparison.groups) > 1:
         yield _capped(_differences(comparison))
         yield _capped(_correlations(comparison))
+
+
+def _asked(comparison: Comparison) -> TextTable:
+    """Return the columns that were asked for."""
+    rows = [
+        (one_line(run), *(text_of(one) or UNKNOWN for one in values))
+        for run, values in comparison.values.items()
+    ]
+    columns = ("run", *map(one_line, comparison.columns))
+    return TextTable("columns", columns, rows if comparison.columns else ())
 
 
 def _seeds(groups: Sequence[RunGroup]) -> TextTable:

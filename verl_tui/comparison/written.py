@@ -187,8 +187,13 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         }
         for group in comparison.groups
     ]
+    asked = {
+        run: dict(zip(comparison.columns, values, strict=True))
+        for run, values in comparison.values.items()
+    }
     found: dict[str, Any] = plain(
         {
+            **({"columns": asked} if comparison.columns else {}),
             "version": VERSION,
             "baseline": comparison.groups[0].name,
             "align": comparison.alignment.name.lower(),
@@ -231,6 +236,9 @@ def as_csv(comparison: Comparison) -> str:
     writer = csv.writer(out, lineterminator="\n")
     for at, one in enumerate(comparison.runs):
         row = dict(_cells(one))
+        values = comparison.values.get(one.name, ())
+        for column, value in zip(comparison.columns, values, strict=False):
+            row[f"column:{column}"] = plain(value)
         for setting in comparison.settings:
             value = setting.values[at]
             row[f"setting:{setting.label}"] = "" if value is ABSENT else value

@@ -122,7 +122,7 @@ VERSION = 1
 _MOST_LINES = 3
 """Number of unreadable lines listed for each source, the last ones."""
 _USUAL = frozenset({
-    passed_over.NO_LOG, passed_over.UNKNOWN, PACKED, passed_over.UNSURE, passed_over.NO_STEP,
+    passed_over.UNKNOWN, PACKED, passed_over.UNSURE, passed_over.NO_STEP,
 })  # fmt: skip
 """Reasons for which files are passed over without anything being wrong."""
 

@@ -21,7 +21,7 @@ from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import present_names
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.runs.views.devices import logs_device_memory
+from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -408,13 +408,9 @@ def _climbs(values: Numbers) -> Flags:
     return found
 
 
-_WORKING = 0.6
-"""Share of its time from which on a device works: the second tutorial's bound."""
-
-
 def _of_others(own: Numbers, others: Numbers) -> Numbers:
     """Return what a device does of what the others do, where these work."""
-    least = _WORKING * (1 if others.max(initial=0.0) <= 1 else 100)
+    least = WORKS / (100 if others.max(initial=0.0) <= 1 else 1)
     return np.where(others >= least, own / others, 1.0)
 
 

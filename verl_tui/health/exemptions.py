@@ -24,7 +24,7 @@ from verl_tui.indicators import is_home_made, is_tutorials, validation_keys
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
 from verl_tui.runs.cached import cached_by_keys
-from verl_tui.runs.views.devices import WORKED, memory_key, never_worked
+from verl_tui.runs.views.devices import HELD, WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
-_HELD = 3.0
-"""Percent of a device's memory that a process holds at least: a context alone takes less."""
 _STALENESS = (
     "training/off_policy/trajectory_staleness/max",
     "fully_async/count/stale_trajectory_processed",
@@ -60,8 +58,8 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     devices of a host, not only the run's, and others may hold memory there.
     """
     memory = context.run.present(memory_key(key))
-    if memory is not None and memory.last_finite and memory.highest < _HELD:
-        never = f"{memory.key} has never reached {_HELD:g}%"
+    if memory is not None and memory.last_finite and memory.highest < HELD:
+        never = f"{memory.key} has never reached {HELD:g}%"
         return f"the run does not use this device: {never}"
     if not never_worked(context.run, key):
         return None

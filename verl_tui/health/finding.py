@@ -200,6 +200,15 @@ class Verdict(NamedTuple):
         return max((finding.severity for finding in self.findings), default=None)
 
 
+class Moment(NamedTuple):
+    """What is known of runs beside themselves, at one moment."""
+
+    now: float
+    """Seconds since the epoch."""
+    verdicts: Mapping[str, Verdict]
+    """The health of runs, by name."""
+
+
 def number(value: float) -> str:
     """Return a number in few characters: `0.214`, `400`, `12,345`, `1.2e-05`."""
     if abs(value) >= 1e6:

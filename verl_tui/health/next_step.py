@@ -74,7 +74,7 @@ def next_step_in_short(run: Run, finding: Finding) -> Sequence[str]:
     before = _before(finding)
     saved = None if before is None else _newest(run, before)
     if before is not None and saved is None and finding.id not in ENDS:
-        none = " (none from before is known)"
+        none = " (none is known)"
         advice = _GO_BACK.sub(lambda found: found[0] + none, advice, 1)
     elif saved is not None:
         resume = f"resume from {PurePath(saved[1]).name}"

@@ -16,9 +16,11 @@ from verl_tui.comparison.outcomes import (
     measure,
     weighty,
 )
+from verl_tui.comparison.run_columns import text_of, value_of
 from verl_tui.comparison.settings import ABSENT, differing_settings
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import sparkline
+from verl_tui.rendering.session.preferences import USUAL_COLUMNS
 from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
 from verl_tui.rendering.session.snapshot import shown_state
 from verl_tui.rendering.text.hues import RUNS
@@ -254,6 +256,7 @@ def _figures(
     """Yield the rows on these runs, None for one that no run has a value of; `now` follows the
     labels of values at each run's end.
     """
+    yield from _chosen(view, found, now)
     yield _texts(f"state{now}", (shown_state(view, one.run).label for one in found))
     yield _texts("step", map(_steps, found))
     yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
@@ -264,6 +267,16 @@ def _figures(
     yield _texts(f"ETA{now}", ahead)
     counts = [_findings(view, one.run) for one in found]
     yield _values(f"findings{now}", counts, -1, is_count=True)
+
+
+def _chosen(
+    view: View, found: Sequence[MeasuredRun], now: str
+) -> Iterator[_Row | None]:
+    """Yield the columns that the user has chosen for the list of runs."""
+    for title in view.listing.kept.run_columns:
+        if title not in USUAL_COLUMNS:
+            values = (value_of(title, one.run, view.moment) for one in found)
+            yield _texts(title + now, (text_of(one) or _UNKNOWN for one in values))
 
 
 def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row | None]:

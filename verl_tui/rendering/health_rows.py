@@ -1,7 +1,6 @@
-"""Findings as rows of a panel: all of them worst first, and below them the rules that were not
-judged, where the caption does not count those; their messages are cut, or they are badges, where so
-little room is left that they do not fit. Also all findings ever raised, each with the steps at
-which it was raised and cleared.
+"""Findings as rows of a panel: all of them worst first, and below them on request the rules that
+were not judged; messages are cut where that makes all fit. Also all findings ever raised, each with
+the steps at which it was raised and cleared.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -32,20 +30,10 @@ if TYPE_CHECKING:
     FindingName = tuple[str, str | None]
     """Rule and metric of a finding: its numbers change with every step."""
 
-_TITLE = "health "
-"""Begins the only row of a panel without an edge."""
-_FEWEST_BEHIND_TITLE = 20
-"""Cells for what the row says, without which it does without the title."""
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
 _POINTS = pattern(r"needs (\d+) points, has (\d+)")
 _NONE = "the log has no "
-_BADGE_ROWS = 4
-"""Up to this height findings without room are badges, as long as nothing is unfolded: in more rows
-a list can be scrolled.
-"""
-_BADGES_ONLY = 2
-"""Up to this height they are badges even then."""
 
 
 class _Block(NamedTuple):
@@ -61,7 +49,7 @@ class HealthLayout(NamedTuple):
 
     rows: list[Pieces]
     starts: Sequence[int] = ()
-    """Row that each finding begins at; none of badges."""
+    """Row that each finding begins at."""
     not_judged: int | None = None
     """Row that the rules not judged begin at, None where they are not listed."""
 
@@ -128,19 +116,19 @@ class FindingList:
         self.unfolded ^= {_name(finding)}
 
     @property
-    def is_brief(self) -> bool:
-        """Whether there is one finding at most, which nothing follows from or is unfolded of, and
-        nothing more is asked for.
+    def _is_brief(self) -> bool:
+        """Whether there is one finding at most that stands for itself, and nothing more is asked
+        for.
         """
-        known = self.view.verdict.findings if self.view is not None else ()
+        known = self.view.verdict.primary if self.view is not None else ()
         return len(known) < 2 and not self._is_detailed
 
     def needed(self, view: View, width: int) -> int:
-        """Return the rows that the findings take, with the reasons where those are shown; one where
-        nothing was found and nothing more is asked for.
+        """Return the rows that the findings take, with the reasons where those are shown; none
+        where the verdict says all there is.
         """
-        if not self.findings and not self.reasons:
-            return 1
+        if self._is_brief:
+            return 0
         return len(self._whole(view, width).rows)
 
     def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
@@ -151,15 +139,9 @@ class FindingList:
             width: Cells of a row.
             height: Rows of the panel.
         """
-        findings = self.findings
-        if not findings and height == 1:
-            return HealthLayout([_quiet_row(view, width)])
-        detailed = self._is_detailed
-        for layout in self._ways(view, width, height if not detailed else 0):
+        for layout in self._ways(view, width, 0 if self._is_detailed else height):
             if len(layout.rows) <= height:
                 return layout
-        if findings and height <= (_BADGES_ONLY if detailed else _BADGE_ROWS):
-            return HealthLayout(self._badge_rows(view, width)[:height])
         return self._whole(view, width - 1)
 
     @property
@@ -167,18 +149,14 @@ class FindingList:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
 
-    def _badge_rows(self, view: View, width: int) -> list[Pieces]:
-        """Return the findings as badges, the chosen one first, and their messages."""
-        first = sorted(self.findings, key=lambda one: _name(one) != self.chosen_name)
-        messages = (_message(view, one, width) for one in first)
-        rows = chain.from_iterable(_beginning(one, 1, width) for one in messages)
-        return [_badges(view, first, width), *rows]
-
     def _ways(self, view: View, width: int, longest: int) -> Iterator[HealthLayout]:
-        """Yield all findings in ever fewer rows, by cutting their messages."""
+        """Yield all findings in ever fewer rows: without the rules that were not judged, then with
+        their messages cut.
+        """
         yield self._whole(view, width)
         blocks = self._blocks(view, width)
         if self.findings and not self.reasons:
+            yield _stacked(blocks)
             for most in range(longest, 0, -1):
                 cuts = (
                     (head, _beginning(rows, most, width)) for head, rows, _ in blocks
@@ -186,9 +164,9 @@ class FindingList:
                 yield _stacked([_Block(*one, []) for one in cuts])
 
     def _whole(self, view: View, width: int) -> HealthLayout:
-        """Return all findings, and where it is asked for the rules that were not judged."""
-        asked = self.reasons and view.run is not None and view.verdict.not_judged
-        rules = _not_judged(view, width) if asked else ()
+        """Return all findings, and where asked for the rules that were not judged."""
+        shown = self.reasons and view.run is not None and view.verdict.not_judged
+        rules = _not_judged(view, width) if shown else []
         return _stacked(self._blocks(view, width), rules)
 
     def _blocks(self, view: View, width: int) -> list[_Block]:
@@ -236,7 +214,7 @@ def _acknowledged(view: View, finding: Finding) -> bool:
 
 def _badge(view: View, finding: Finding, cells: int) -> Pieces:
     role = "dim" if _acknowledged(view, finding) else finding.severity.word
-    mark = MARKS[finding.severity]
+    mark = MARKS[finding.severity.word]
     return [(f"{mark} "[: max(0, cells)], role), (middle(finding.id, cells - 2), role)]
 
 
@@ -278,19 +256,6 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
     yield from _indented("  ", source, "dim", width)
 
 
-def _badges(view: View, findings: Sequence[Finding], width: int) -> Pieces:
-    """Write the names of findings in one row, and the number of those without room."""
-    row: Pieces = []
-    for at, finding in enumerate(findings):
-        left = len(findings) - at
-        more = f" +{left}"
-        room = width - cells_of(row) - bool(row) - len(more) * (left > 1)
-        if row and room < cell_len(finding.id) + 2:
-            return [*row, (more, "dim")]
-        row += [(" " * bool(row), ""), *_badge(view, finding, room)]
-    return row
-
-
 def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:
     """Return the first rows; if there are more, the last one ends with an ellipsis."""
     if len(rows) <= count:
@@ -322,22 +287,13 @@ def _quiet(view: View, width: int) -> list[Pieces]:
     return _indented(f"{one.mark} ", words[2:], one.role, width, indent=0)
 
 
-def _quiet_row(view: View, width: int) -> Pieces:
-    """Say in one row why there is no finding."""
-    row = _beginning(_quiet(view, width), 1, width)[0]
-    if width >= len(_TITLE) + _FEWEST_BEHIND_TITLE:
-        row = cut([(_TITLE, "text"), *row], width, ELLIPSIS)
-    return row
-
-
 def _not_judged(view: View, width: int) -> list[Pieces]:
-    """Write the rules that gave no verdict, their number first, with their reasons."""
-    rules = view.verdict.not_judged
-    words = ", ".join(unjudged_rules([rule.reason for rule in rules]))
-    rows: list[Pieces] = [[(middle(words, width), "dim")]]
-    for rule in rules:
-        text = f"{rule.id}: {reason_words(rule.reason)}"
-        indent = 2 * (width > _NARROW)
+    """Write the rules that gave no verdict with their reasons."""
+    known = view.verdict.not_judged
+    counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
+    rows: list[Pieces] = [[(middle(counts, width), "dim")]]
+    for rule in known:
+        text, indent = f"{rule.id}: {reason_words(rule.reason)}", 2 * (width > _NARROW)
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
             rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
@@ -379,7 +335,7 @@ def _counts(view: View) -> list[str]:
     counts = sorted(Counter(one.severity for one in active).items(), reverse=True)
     known = len(primary) - len(active)
     words = [_count(*one) for one in counts] + [f"{known} acknowledged"] * bool(known)
-    marks = "  ".join(f"{MARKS[severity]} {count}" for severity, count in counts)
+    marks = "  ".join(f"{MARKS[severity.word]} {count}" for severity, count in counts)
     return [" · ".join(words), marks]
 
 
@@ -428,7 +384,7 @@ def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     steps.append("ongoing" if cleared is None else f"cleared at step {cleared}")
     steps += ["acknowledged"] * acknowledged
     name = middle(episode.id, width - 2)
-    rows: list[Pieces] = [[(f"{MARKS[episode.severity]} ", role), (name, role)]]
+    rows: list[Pieces] = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
     message = (episode.message, "dim" if acknowledged else "text")
     for words, words_role in ((" · ".join(steps), "dim"), message):
         rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]

@@ -15,7 +15,7 @@ from verl_tui.health.finding import Severity
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
-from verl_tui.rendering.session.run_order import LETTERS, ORDERS, named_like
+from verl_tui.rendering.session.run_order import LETTERS, ORDERS
 from verl_tui.rendering.session.snapshot import (
     Unread,
     not_reached,
@@ -25,15 +25,23 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, short_names
+from verl_tui.rendering.text.printable import (
+    cut,
+    middle,
+    paragraph,
+    printable,
+    short_run_names,
+    told_apart,
+)
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
-from verl_tui.rendering.verdict_row import open_findings, standing
+from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import State, ahead, remaining, silence, state
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.times import age, duration
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,11 +57,20 @@ _TITLE_AT = 2
 _NAMES = pattern(r"(?<! )( *)(\S+)")
 _PLAIN = frozenset({"", "state", "step", "done", "ETA"})
 """Columns that say what they are without a heading."""
-_LOGGED = {"KL": KL_INDICATORS, "throughput": ("throughput",)}
-_OPTIONAL = frozenset({"done", "ETA", *_LOGGED})
+_LOGGED = {
+    "KL": KL_INDICATORS,
+    "throughput": ("throughput",),
+    "reward": ("reward",),
+    "trend": ("reward",),
+}
+_OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
+_HEADING = 26
+"""Cells of the heading of a group of runs, where there is room to spare."""
+_WIDEST = 24
+"""Most cells of a text in a column that the user has chosen."""
 _MORE = 6
 """Cells kept for the number of runs without room, at either end."""
 _MOST = 9
@@ -63,15 +80,7 @@ runs with a key, which is their number in the list.
 _LABELLED = len("ETA 23h 59m")
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
-_BADGES = {
-    "good": ("●", "healthy"),
-    "warning": ("▲", "warning"),
-    "critical": ("✖", "critical"),
-    "dim": ("○", "no verdict, or none yet"),
-}
-"""Marks of the badges, which differ by shape as well as by colour, and their meanings; by their
-roles.
-"""
+_MEANS = {"good": "healthy", "dim": "no verdict"}
 _STATES: dict[State | Unread, tuple[str, str]] = {
     State.RUNNING: (" ", "ok"),
     State.FINISHED: ("✓", "ok"),
@@ -92,7 +101,7 @@ def signs() -> str:
 
 def badges() -> str:
     """Explain the marks of badges."""
-    return ", ".join(f"{mark} {means}" for mark, means in _BADGES.values())
+    return ", ".join(f"{MARKS[one]} {_MEANS.get(one, one)}" for one in STANDINGS)
 
 
 class RunRows(NamedTuple):
@@ -100,22 +109,10 @@ class RunRows(NamedTuple):
 
     heading: Pieces
     """Names of the columns."""
-    above: list[Pieces]
-    """Rows above the first run."""
-    runs: int
-    """Number of listed runs."""
-    run_row: Callable[[int], Pieces]
-    """Returns the row of the run at an index of the list; called for rows in sight only."""
-
-    @property
-    def starts(self) -> range:
-        """The rows of the runs."""
-        return range(len(self.above), len(self.above) + self.runs)
-
-    def row(self, at: int) -> Pieces:
-        """Return a row."""
-        above = len(self.above)
-        return self.above[at] if at < above else self.run_row(at - above)
+    rows: Sequence[Callable[[], Pieces]]
+    """Make the rows; called for those in sight only."""
+    starts: Sequence[int]
+    """The rows of the runs."""
 
 
 def lay_out(
@@ -134,63 +131,129 @@ def lay_out(
     above = [_loading(view, width)] if view.loading else []
     if not runs:
         above += _no_runs(view, width - (len(above) > height))
-        return RunRows([], above, 0, lambda _: [])
-    width -= len(above) + len(runs) > height
+    rows: list[Callable[[], Pieces]] = [partial(list, row) for row in above]
+    if not runs:
+        return RunRows([], rows, [])
+    groups = view.listing.gathered(runs, view.moment)
+    width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
     table = FittedTable(_columns(view, runs, width, titled=titled), width)
-    return RunRows(
-        table.heading(), above, len(runs), lambda at: table.row(_Listed(view, runs, at))
-    )
+    starts: list[int] = []
+
+    def row(at: int) -> Pieces:
+        return table.row(_Listed(view, runs, at))
+
+    for words, members in groups.items():
+        if words:
+            rows.append(partial(_group_row, view, table, words, members))
+        for _ in members:
+            rows.append(partial(row, len(starts)))
+            starts.append(len(rows) - 1)
+    return RunRows(table.heading(), rows, starts)
 
 
 def _columns(
     view: View, runs: Sequence[Run], width: int, *, titled: bool
 ) -> list[TextColumn[_Listed]]:
+    """Return the columns that have something to show, the name first."""
+    first, *others = _usual(view, runs, width, titled=titled)
+    usual = {one.title.casefold(): one for one in others}
+    found = [first] + [
+        usual.get(title.casefold()) or _chosen(title, runs, view, 9 - at / 100)
+        for at, title in enumerate(view.listing.kept.run_columns)
+    ]
+    hidden = _empty(view, runs)
+    hidden |= set() if titled else {one.title for one in found} - _PLAIN
+    ranked = _SORTED_BY.get(view.listing.order, view.listing.order)
+    return [
+        replace(one, stays=98) if one.title == ranked else one
+        for one in found
+        if one.title == ranked or one.title not in hidden
+    ]
+
+
+def _usual(
+    view: View, runs: Sequence[Run], width: int, *, titled: bool
+) -> Sequence[TextColumn[_Listed]]:
     # those that take more cells are of runs without steps
     others = [state(run, view.now).label for run in runs if run.step is None]
     states = max([_STATE, *map(len, others)])
     steps = max(4, *(len(_steps(run)) for run in runs))
     # number, badge, count of findings and letter, with the spaces after them
     before = 5 + 2 * bool(view.selected)
-    longest = max(cell_len(run.name) for run in runs)
+    names = told_apart(tuple(run.name for run in runs))
+    longest = max(map(cell_len, names.values()))
+    room = max(longest, _HEADING * bool(view.listing.kept.run_groups))
     name = max(3, min(longest, _NAME, width - before - 1 - GAP))
     # its sign takes one cell where names need the room
     worded = width - before - name >= states + steps + 2 * GAP
     eta = 7 if titled else _LABELLED
-    columns: tuple[TextColumn[_Listed], ...] = (
-        TextColumn("", partial(_head, before), before + name, 99, before + longest),
+    return (
+        TextColumn("", partial(_head, before), before + name, 99, before + room),
         TextColumn("state", lambda one, n: [_state(one, n)], states if worded else 1, 11),
         TextColumn("step", lambda one, _: [(_steps(one.run), "name")], steps, 10, right=True),
-        TextColumn("done", _done, 13 if titled else 4, 2),
+        TextColumn("done", _done, 4, 2, right=True),
         TextColumn("reward", lambda one, _: _last(one, "reward"), 7, 9, right=True),
         TextColumn("trend", _trend, 8, 1, most=24),
         TextColumn("KL", lambda one, _: _last(one, shown_kl(one.run)), 7, 8, right=True),
         TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
         TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
         TextColumn("last", lambda one, _: [(_activity(one), "dim")], 7, 7, right=True),
-        TextColumn("findings", _worst, 14, 4, most=32),
+        TextColumn("findings", _worst, 14, 4, most=64),
     )  # fmt: skip
-    hidden = set() if titled else {one.title for one in columns} - _PLAIN
-    hidden |= _OPTIONAL.difference(*map(_filled, runs))
-    return _shown(columns, _SORTED_BY.get(view.listing.order, ""), hidden)
 
 
-def _shown(
-    columns: Sequence[TextColumn[_Listed]], ranked: str, hidden: set[str]
-) -> list[TextColumn[_Listed]]:
-    """Return the columns that are not hidden, and that which the list is sorted by."""
-    return [
-        replace(one, stays=98) if one.title == ranked else one
-        for one in columns
-        if one.title == ranked or one.title not in hidden
-    ]
+def _chosen(
+    title: str, runs: Sequence[Run], view: View, stays: float
+) -> TextColumn[_Listed]:
+    """Return a column that the user has chosen, as wide as what stands in it."""
+    from verl_tui.comparison.run_columns import value_of
+
+    def text(run: Run) -> str:
+        value = value_of(title, run, view.moment)
+        return compact(value) if isinstance(value, float) else value or ""
+
+    def cell(one: _Listed, cells: int) -> Pieces:
+        return [(middle(text(one.run), cells), "name")]
+
+    widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
+    width = max(widest, cell_len(title))
+    return TextColumn(printable(title), cell, width, stays, right=True)
+
+
+def _group_row(
+    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run]
+) -> Pieces:
+    """Return the heading of runs that stand together: what they share, how many they are, and the
+    means of what they have reached.
+    """
+    from verl_tui.comparison.run_columns import together
+
+    def mean(column: TextColumn[_Listed], _: int) -> Pieces:
+        value = together(column.title, runs, view.moment)
+        return [] if value is None else [(compact(value), "")]
+
+    means = text_of(table.cells(mean))
+    room = len(means) - len(means.lstrip())
+    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(means))
+    return [(middle(head, room - GAP).ljust(room) + means.lstrip(), "heading")]
+
+
+def _empty(view: View, runs: Sequence[Run]) -> set[str]:
+    """Return the columns that no run has anything for."""
+    filled = set().union(*map(_logged, runs))
+    if any(remaining(run, view.now) is not None for run in runs):
+        filled.add("ETA")
+    if any(_Listed(view, runs, at).trouble for at in range(len(runs))):
+        filled.add("findings")
+    return _OPTIONAL - filled
 
 
 @cached_by_revision
-def _filled(run: Run) -> frozenset[str]:
-    """Return the columns of `_OPTIONAL` that have a value for a run."""
+def _logged(run: Run) -> set[str]:
+    """Return the columns of `_OPTIONAL` that the log of a run has values for."""
     known = run.indicators.keys()
     logged = {name for name, ids in _LOGGED.items() if not known.isdisjoint(ids)}
-    return frozenset(logged | ({"done", "ETA"} if run.total_steps else set()))
+    return logged | {"done"} if run.total_steps else logged
 
 
 def on_edge(title: str, heading: Pieces, line: str) -> Pieces:
@@ -213,14 +276,16 @@ def caption(view: View, listed: int, width: int) -> str:
     """Return how many runs are listed, in which order, and how many are selected; the last of it
     alone where there is no room for all.
     """
-    total, wanted = len(view.monitor.runs), view.listing.filter
-    words = [str(total)] if total > 1 else []
-    if listed < total:
-        words = [f"filter: {listed} of {total}"]
-    elif wanted and not named_like(view.monitor.runs.values(), wanted):
-        words = [f"no run matches, all {total} listed"]
-    if view.listing.order != ORDERS[0]:
-        words.append(f"by {view.listing.order}")
+    listing, total = view.listing, len(view.monitor.runs)
+    found, shown, note = view.matches
+    words = [counted(total, "run")] if total > 1 else []
+    words += [f"{total - shown} hidden"] * (shown < total)
+    if listing.filter:
+        some = f"filter: {listed} of {shown}"
+        words.append(some if found else f"no run matches, all {shown} listed")
+        words += [note] * bool(note)
+    if listing.order != ORDERS[0] or listing.reverse:
+        words.append(f"by {listing.order}{' reversed' * listing.reverse}")
     if count := len(view.selected):
         words.append(f"{count} selected")
     words += filter(None, (passed_over(view), not_reached(view)))
@@ -272,10 +337,10 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     role, count = _badge(one)
     steps = _steps(one.run)
     mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
-    name = one.name(min(_NAME, cell_len(one.run.name)))
+    name = one.name(_NAME)
     going = one.state is State.RUNNING and steps
     last = (f"step {steps}", "dim") if going else _state(one, 0)
-    badge = f"{_BADGES[role][0]}{count.strip()} "
+    badge = f"{MARKS[role]}{count.strip()} "
     return [(mark, "shown"), (badge, role), (f"{name} ", name_role), last]
 
 
@@ -295,7 +360,7 @@ class _Listed:
 
     def name(self, cells: int) -> str:
         """Return its name in at most so many cells, unlike the others'."""
-        return short_names(self._names, cells)[self.run.name]
+        return short_run_names(self._names, cells)[self.run.name]
 
 
 def _badge(one: _Listed) -> tuple[str, str]:
@@ -324,7 +389,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
     number = str(one.at + 1) if one.at < _MOST else " "
     role, count = _badge(one)
     shown = "shown" if one.view.run is one.run else "name"
-    badge = (f"{_BADGES[role][0]}{count} ", role)
+    badge = (f"{MARKS[role]}{count} ", role)
     return [
         (f"{number} ", "dim"),
         badge,
@@ -348,14 +413,12 @@ def _last(one: _Listed, indicator: str) -> Pieces:
     return [(compact(value), "name" if isfinite(value) else "odd")]
 
 
-def _done(one: _Listed, cells: int) -> Pieces:
-    """Write the share that is done, with a bar where that has room."""
+def _done(one: _Listed, _: int) -> Pieces:
+    """Write the share that is done: bars of neighbouring rows would look like one picture."""
     step, total = one.run.step, one.run.total_steps
     if step is None or not total:
         return []
-    share = min(1.0, max(0.0, step / total))
-    bar = (gauge(share, cells - 5) + " ") * (cells > 4)
-    return [(bar, "bar"), (percent_done(share).rjust(4), "dim")]
+    return [(percent_done(min(1.0, max(0.0, step / total))), "dim")]
 
 
 def _time_left(one: _Listed, cells: int) -> Pieces:
@@ -382,10 +445,10 @@ def _trend(one: _Listed, cells: int) -> Pieces:
 
 
 def _worst(one: _Listed, cells: int) -> Pieces:
-    """Write the rule of the worst finding, and the number of others."""
+    """Write the worst finding, and the number of others."""
     if not one.trouble:
         return []
     more = f" +{len(one.trouble) - 1}" if one.trouble[1:] else ""
     worst = one.trouble[0]
-    name = middle(worst.id, cells - cell_len(more))
+    name = middle(worst.headline, cells - cell_len(more))
     return [(name, worst.severity.word), (more, "dim")]

@@ -18,7 +18,6 @@ from verl_tui.health.next_step import (
     next_step_in_short,
 )
 from verl_tui.health.root_cause import waiting
-from verl_tui.health.rule_context import minutes
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
 from verl_tui.rendering.text.numbers import exact_step
@@ -26,29 +25,27 @@ from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.views.checkpoints import best
-from verl_tui.runs.views.evaluated import evaluated
 from verl_tui.runs.views.signs_of_life import phase
-from verl_tui.runs.views.state import State, is_evaluation, unread_form
+from verl_tui.runs.views.state import State, evaluated, is_evaluation, unread_form
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.finding import Finding, Verdict
+    from verl_tui.health.finding import Finding
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
-MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_STANDINGS = {"critical": "✖", "warning": "▲", "good": "●", "dim": "○"}
-"""Roles of a run, the worst first, and their marks."""
+MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}
+"""By roles and severities: they differ by shape as well as by colour."""
+STANDINGS = ("critical", "warning", "good", "dim")
+"""Roles of a run, the worst first."""
 _WAITS = "◌"
-_WAITING = "waiting"
 _QUIET = ("good", "dim")
 _WAYS = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
 """Columns from which on the count of runs has its room; below it has what is left."""
-_GAP = 2
 _LEAST = 20
 """Cells from which on advice is cut rather than left out."""
 
@@ -90,15 +87,14 @@ class Headline(NamedTuple):
 def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     """Return the verdict in one row, or in two where rows are short."""
     one = headline(view)
-    right: Pieces = [(f"+{one.others}", one.role)] if one.others else []
+    right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
     if height == 1 and width >= _TALLIED:
-        if one.role in _QUIET and view.verdict.not_judged:
-            right.append((f"{view.keys['health.not_judged']}: why", "dim"))
-        right += tally(view)
-    room = width - cells_of(right) - _GAP * bool(right)
-    first = one if height == 1 else one._replace(more=())
-    left = first.in_row(room)
-    gap = " " * (width - cell_len(left) - cells_of(right))
+        asks = one.role in _QUIET and view.verdict.not_judged
+        why = f"  {view.keys['health.not_judged']}: why"
+        right += [*[(why, "dim")] * bool(asks), *tally(view)]
+    room = width - cells_of(right)
+    left = (one if height == 1 else one._replace(more=())).in_row(room)
+    gap = " " * (room - cell_len(left))
     rows = [[(left, one.role), *([(gap, ""), *right] if right else [])]]
     if height > 1:
         below = one._replace(mark="", cause="", since="", doing="").in_row(width)
@@ -112,7 +108,8 @@ def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequen
     """
     after = [f" → {one}" for one in reversed(advice)]
     ways = [f"{proof}{one}" for proof in proofs for one in (*after, *[""] * firm)]
-    return [printable(f"x{one}")[1:] for one in ways or proofs] + after * (not firm)
+    ways = [*(ways or proofs), *after * (not firm)]
+    return [printable(f"x{one}")[1:] for one in ways]
 
 
 # -- what is said ----------------------------------------------------------------------------------
@@ -146,23 +143,16 @@ def open_findings(view: View, run: Run) -> Sequence[Finding]:
 
 def standing(view: View, run: Run) -> str:
     """Return the role of a run, the same wherever it is shown: that of its worst finding; good only
-    where reward, KL, entropy and response length were judged.
+    where reward, KL, entropy and response length were judged, and it goes on or has ended in order.
+    Acknowledged findings are neither.
     """
-    found = open_findings(view, run)
+    found, verdict = open_findings(view, run), view.monitor.verdicts.get(run.name)
     if found and found[0].severity > Severity.INFO:
         return found[0].severity.word
-    verdict = view.monitor.verdicts.get(run.name)
-    read = not (run.preview or view.loading) and run.step is not None
-    return "good" if verdict and read and is_sound(view, run, verdict) else "dim"
-
-
-def is_sound(view: View, run: Run, verdict: Verdict) -> bool:
-    """Return whether all was judged that a training is judged by, and it goes on or has ended in
-    order; acknowledged findings are no praise.
-    """
-    worst = verdict.severity or Severity.INFO
-    broken = shown_state(view, run) in (State.CRASHED, State.STALLED)
-    return worst is Severity.INFO and not broken and coverage_of(run, verdict).complete
+    broken = shown_state(view, run) in (State.CRASHED, State.STALLED, Unread.READING)
+    if verdict is None or broken or run.preview or run.step is None or verdict.severity:
+        return "dim"
+    return "good" if coverage_of(run, verdict).complete else "dim"
 
 
 def tally(view: View) -> Pieces:
@@ -171,8 +161,19 @@ def tally(view: View) -> Pieces:
     if len(runs) < 2:
         return []
     counts = Counter(standing(view, run) for run in runs)
-    parts = [(f" {counts[role]} {mark}", role) for role, mark in _STANDINGS.items()]
-    return [(f"{len(runs)} runs:", "dim"), *(one for one in parts if counts[one[1]])]
+    parts = [(f" {counts[role]} {MARKS[role]}", role) for role in STANDINGS]
+    return [(f"  {len(runs)} runs:", "dim"), *(one for one in parts if counts[one[1]])]
+
+
+def problems(view: View) -> list[tuple[Run, Finding]]:
+    """Return the warnings and criticals of all runs that are not acknowledged, the worst runs
+    first.
+    """
+    known = ((run, open_findings(view, run)) for run in view.listed)
+    found = [(run, one) for run, findings in known for one in findings]
+    worst = {run.name: one.severity for run, one in reversed(found)}
+    found.sort(key=lambda stop: -worst[stop[0].name])
+    return [stop for stop in found if stop[1].severity > Severity.INFO]
 
 
 def _found(run: Run, found: Sequence[Finding]) -> Headline:
@@ -183,13 +184,15 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
         cause, _, doing = cause.rpartition(" while ")
         doing = f" while {doing}"
     numbers = "" if over else worst.message.partition(": ")[2]
+    clauses = (numbers, numbers.partition("; ")[0])
+    proofs = [f": {one}" for one in dict.fromkeys(clauses) if one]
     at = "" if worst.since_step is None else exact_step(worst.since_step)
     return Headline(
         "dim" if worst.severity is Severity.INFO else worst.severity.word,
-        MARKS[worst.severity],
+        MARKS[worst.severity.word],
         cause,
         at and f" {'at' if over else 'since'} {at}",
-        _more([f": {numbers}"] * bool(numbers), advice, firm=False),
+        _more(proofs, advice, firm=False),
         len(found) - 1,
         doing,
     )
@@ -203,15 +206,15 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     judged = len(every - {rule.id for rule in verdict.not_judged})
     why = _why_unjudged(view, run, current, judged)
     if why:
-        mark = _WAITS if why.startswith(_WAITING) else "○"
+        mark = _WAITS if current is State.WAITING else "○"
         return Headline("dim", mark, why, "", _more([], advice, firm=False))
     known = len(verdict.primary) - len(noted)
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
     notes += f"; {known} acknowledged" * bool(known)
-    if is_sound(view, run, verdict):
+    if standing(view, run) == "good":
         way, at = _way(run), f" at step {exact_step(run.step or 0)}"
         said = f": {way}{counted(judged, 'rule')} found nothing"
-        proofs = [said + notes, said]
+        proofs = [said + notes, said, f": {way}"[:-2]]
         return Headline("good", "●", "healthy", at, _more(proofs, advice, firm=True))
     lacks = coverage_of(run, verdict).words.replace("; ", " (", 1)
     lacks += ")" * bool(lacks)
@@ -250,9 +253,8 @@ def _no_step(run: Run, current: State | Unread) -> str:
         return "no step was logged"
     wait, doing = waiting(run), phase(run)
     if wait is None:
-        return f"{_WAITING} for the first step{f'; {doing}' if doing else ''}"
-    long = f" for {minutes(wait.seconds)}" if wait.seconds else ""
-    return f"{_WAITING}{long}: {wait.title}"
+        return "waits for the first step" + (f"; {doing}" if doing else "")
+    return wait.headline
 
 
 def _way(run: Run) -> str:

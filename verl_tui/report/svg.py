@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.run_order import LETTERS
-from verl_tui.rendering.text.hues import BEHIND, FAMILIES
+from verl_tui.rendering.text.hues import FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.report.run_charts import OTHER_RUN
 from verl_tui.report.sentences import line
@@ -99,9 +99,7 @@ def _y(height: float) -> float:
 
 def _class(role: str) -> str:
     """Return the class that colours a role."""
-    own = role.removesuffix(BEHIND)
-    name = f"of-{own}" if own in FAMILIES else "grey" if own == OTHER_RUN else own
-    return f"{name} behind" if own != role else name
+    return f"of-{role}" if role in FAMILIES else "grey" if role == OTHER_RUN else role
 
 
 def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
@@ -145,7 +143,7 @@ def _curves(drawing: ChartDrawing) -> Iterator[str]:
         yield _path(_class(one.role), _way(stretches, last))
         for role in dict.fromkeys(one.alarms.values()):
             way = _way(_alarmed(stretches, one, role), last)
-            yield _path(_class(role + BEHIND * one.behind), way)
+            yield _path(_class(role), way)
         for x, y in chain.from_iterable(stretches) if one.points else ():
             yield _path(f"dot {_class(one.role)}", _way([[(x, y)]], last))
     yield "</g>"

@@ -13,6 +13,7 @@ from verl_tui.rendering.session.looks import AWAY, Looks
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
 from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
 from verl_tui.tui.keys import actions, hint_keys, modules
 from verl_tui.tui.messages import Once, toast
@@ -112,7 +113,7 @@ class VerlApp(MonitorApp):
         self._greeted = False
         """True while it is said what has changed before the first key."""
         self._notebook = NoteBook(self.state_file.path)
-        self._listing = RunListing()
+        self._listing = RunListing(self.state_file)
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""
@@ -176,7 +177,7 @@ class VerlApp(MonitorApp):
         runs = self.monitor.runs
         if not self._chosen and not self._loading and runs:
             # Once: what the user looks at is never taken away by what happens elsewhere.
-            self._picked = first_to_show(self.monitor, now)
+            self._picked = first_to_show(self.monitor, now, self._listing)
             self._chosen = True
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
@@ -222,6 +223,20 @@ class VerlApp(MonitorApp):
         other = self.view_at(self._shown_at).beside(way)
         if other is not None:
             self.post_message(RunsPanel.Picked(other.name))
+
+    def action_finding_of_all(self, way: int) -> None:
+        """Show the next or previous warning of all runs in its run, in a circle."""
+        view, chosen = self.view_at(self._shown_at), self._dashboard.chosen_finding
+        stops = problems(view)
+        if not stops:
+            toast(self, "no warning in any run")
+            return
+        here = (view.run, chosen and (chosen.id, chosen.key))
+        at = [(run, (one.id, one.key)) for run, one in stops]
+        start = at.index(here) if here in at else -1 if way > 0 else 0
+        run, finding = stops[(start + way) % len(stops)]
+        self._pick(RunsPanel.Picked(run.name))
+        self._dashboard.go_to(finding)
 
     async def action_quit(self) -> None:
         """End without waiting for threads or a slow terminal."""

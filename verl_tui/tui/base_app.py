@@ -44,8 +44,7 @@ well: what is chosen is reversed.
 
 _LIKE_PANEL = (
     *("primary-muted", "block-cursor-blurred-background", "footer-background"),
-    *("scrollbar-background", "scrollbar-background-hover"),
-    *("scrollbar-background-active", "scrollbar-corner-color"),
+    *("scrollbar-background", "scrollbar-corner-color"),
 )
 """Grounds that are the panel's where there are 256 colours."""
 

@@ -10,10 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Gpu
-from verl_tui.rendering.gpus.device_rows import device_rows, gpu_model
+from verl_tui.rendering.gpus.device_rows import GOOD, LOW, device_rows, gpu_model
 from verl_tui.rendering.gpus.places import detail_rows
-from verl_tui.runs.views.devices import Device
+from verl_tui.runs.views.devices import WORKS, Device
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def text(row: Pieces) -> str:
 
 
 def texts(*gpus: Gpu, width: int) -> list[str]:
-    return [text(row) for row in device_rows(gpus, width)]
+    return [text(row) for row in device_rows([*map(Device, gpus)], width)]
 
 
 def test_values_that_are_no_numbers_are_unknown() -> None:
@@ -89,7 +90,7 @@ def test_short_name(name: str, short: str) -> None:
 @example(gpus=[replace(H100, power=1e308)], width=200)
 @example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4)
 def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int) -> None:
-    rows = device_rows(gpus, width)
+    rows = device_rows([*map(Device, gpus)], width)
     assert len(rows) == len(gpus)
     lines = [text(row) for row in rows]
     assert all(cell_len(line) <= width for line in lines)
@@ -99,13 +100,55 @@ def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int) -> None
 
 
 def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
-    device = Device(H100, history=(50.0,) * 20, span=750.0)
+    device = Device(H100, history=(50.0,) * 20, span=750.0, live=True)
     above, *rows = detail_rows([device], 120, 8, lambda _: "")
     assert text(above).startswith("0 H100")
-    assert text(above).endswith(" below: the last 12m")
-    assert cell_len(text(above)) == 120
+    assert text(rows[-1]).startswith("    −12m 0% █")
     assert len(rows) > 1
     (alone,) = detail_rows([device], 120, 1, lambda _: "")
-    assert "below" not in text(alone)
+    assert "−10m ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄ now" in text(alone)  # 17 of 20 columns
     narrow = detail_rows([device], 50, 8, lambda _: "")
     assert all(cell_len(text(row)) <= 50 for row in narrow)
+
+
+@pytest.mark.parametrize(
+    ("lately", "used", "worked", "role"),
+    [
+        (95.0, 60 * GIB, True, "bar"),
+        (69.0, 60 * GIB, True, "gauge"),
+        (49.0, 60 * GIB, True, "bar-low"),
+        (0.0, 60 * GIB, True, "bar-low"),
+        (0.0, GIB, True, "gauge"),
+        (0.0, 60 * GIB, False, "gauge"),
+        (None, 60 * GIB, True, "gauge"),
+    ],
+)
+def test_utilisation_is_coloured_where_a_run_needs_the_device(
+    lately: float | None, used: int, worked: bool, role: str
+) -> None:
+    """By the bounds of the rules on GPUs, one that holds nothing by none."""
+    gpu = replace(H100, memory_used=used)
+    (row,) = device_rows([Device(gpu, lately=lately, worked=worked)], 120)
+    assert next(look for words, look in row if "█" in words) == role
+
+
+def test_the_time_that_a_history_covers_stands_beside_the_first() -> None:
+    devices = [
+        Device(H100, history=(50.0,) * 60, span=at, live=True) for at in (600.0, 599.0)
+    ]
+    first, second = map(text, device_rows(devices, 160))
+    assert first.endswith("▄ now")
+    assert "  −6m ▄▄" in first  # 40 of 60 columns
+    assert second.endswith("▄    ")
+    (logged,) = device_rows([devices[0]._replace(live=False)], 160)
+    assert "  6m ▄▄" in text(logged)
+    assert "now" not in text(logged)
+
+
+def test_the_panel_and_the_rules_have_the_same_bounds() -> None:
+    guide = load_guide()
+    bounds = {rule.id: rule.threshold for rule in guide.rules}
+    assert bounds["gpu-idle"] == LOW
+    assert bounds["gpu-low"] == WORKS
+    assert bounds["gpu-uneven"] == WORKS / 100
+    assert guide.band("gpu_utilization", "verl") == (GOOD, None)

@@ -80,7 +80,7 @@ def test_a_row_says_it_all() -> None:
         "+50%",
         "1",
         "2",
-        "▁▁▁▁▁▁▁▁▁▁██████████",
+        "▁▁▁▁▁▁▁▁▁▁▇▇▇▇▇▇▇▇▇▇",
     ]
     names = text(*columns.heading()).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]

@@ -1,4 +1,4 @@
-"""The health panel: findings worst first, what unfolds, badges where there is little room."""
+"""The health panel: findings worst first, and what unfolds."""
 
 from __future__ import annotations
 

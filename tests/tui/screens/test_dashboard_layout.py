@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dashboard_layouts import LAYOUTS
 from inside_textual import driver_of
 from watching import (
+    NOW,
     check_layout,
     dashboard,
     in_sight,
@@ -21,6 +23,7 @@ from watching import (
     text,
 )
 
+from verl_tui.records import Gpu, GpuReading
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 
@@ -58,6 +61,37 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
             )
             == before
         )
+
+
+@pytest.mark.parametrize(
+    ("size", "row"),
+    [
+        ((140, 45), "GPUs 2 · busy 94% · memory 50% · 800 W"),
+        ((120, 24), "GPUs 2 · busy 94% · memory 50% · 800 W"),
+        ((80, 24), "GPUs 2 · busy 94% · memory 50% · 800 W"),
+        ((40, 12), "GPUs 2 · busy 94% · memory 50% · 800 W"),
+        ((30, 50), "GPUs 2 · 94% · mem 50% · 800 W"),
+    ],
+)
+async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
+    collapse: Monitor,
+    monkeypatch: pytest.MonkeyPatch,
+    size: tuple[int, int],
+    row: str,
+) -> None:
+    gpu = Gpu("0", "H100", 97.0, 40, 80, None, 400.0)
+    reading = GpuReading(NOW, (gpu, replace(gpu, index="1", utilization=91.0)))
+    monkeypatch.setattr(collapse, "gpus", reading)
+    app = showing(collapse)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        assert row in text(app)
+        assert "gpus" in in_sight(app)
+        monkeypatch.setattr(collapse, "gpus", GpuReading(NOW, (), "no driver here"))
+    other = showing(collapse)
+    async with other.run_test(size=size) as pilot:
+        await settle(pilot)
+        assert ("no driver here" in text(other)) is (size == (140, 45))
 
 
 @pytest.mark.parametrize(

@@ -67,14 +67,8 @@ def told(
     own: Mapping[str, Any] = WORDS.get(rule.name, {})
     words = {**own, **own.get(case, {})}
     known = {"since": of.get("since"), "key": of.get("key"), **facts}
-    cause, message, *said = (
-        filled(one, known)
-        for one in (
-            words.get("cause", ""),
-            words["message"],
-            *words.get("evidence", ()),
-        )
-    )
+    parts = (words.get("cause", ""), words["message"], *words.get("evidence", ()))
+    cause, message, *said = (filled(one, known) for one in parts)
     if of.get("advice") is None:
         of["advice"] = words.get("advice")
     found = rule.finding(message, [*said, *evidence], **of)

@@ -126,8 +126,8 @@ def fit_scale(
 def _round_linear(lo: float, hi: float) -> Scale:
     size = max(abs(lo), abs(hi))
     if hi - lo <= max(size * SINGLE, _NEAR):
-        pad = size / 10 if size > _NEAR else 1.0
-        lo, hi = lo - pad, hi + pad
+        # a constant lies on the number of one end, 0 on the other
+        return Scale(min(lo, 0.0), max(hi, 0.0)) if size > _NEAR else Scale(0.0, 1.0)
     step = _round_up((hi - lo) / 8)
     low, high = floor(lo / step + _ROUNDING) * step, ceil(hi / step - _ROUNDING) * step
     return Scale(min(lo, low), max(hi, high))

@@ -43,7 +43,7 @@ _CHOICES = ((0.6, 4, 0.04), (0.9, 19, 0.1), (0.97, 65, 0.5))
 the trend, from which on it is chosen: below the first it is hardly two of the forty dots that a
 chart is high.
 """
-_PARTS = 6
+_PARTS = 5
 """A series is at least so many times as long as what is averaged over: else the trend goes, too."""
 _BLOCKS = 16
 _FEWEST = 32

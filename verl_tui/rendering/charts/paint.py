@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS, BEST, BROKEN
-from verl_tui.rendering.text.hues import BEHIND
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import joined
 
@@ -175,7 +174,11 @@ class _Painting:
     # -- lines -------------------------------------------------------------------------------------
 
     def _layer(
-        self, role: str, spans: Iterable[tuple[int, DotSpan | None]], *, gives_way: bool
+        self,
+        role: str,
+        spans: Iterable[tuple[int, DotSpan | None]],
+        *,
+        gives_way: bool = False,
     ) -> None:
         """Set spans of dot columns; columns outside are left out."""
         dots: dict[int, int] = {}
@@ -223,16 +226,16 @@ class _Painting:
         own = _spans(columns, scale, self._dots)
         spans = connect(own, columns.odds)
         calm = [None if x in line.alarms else span for x, span in enumerate(spans)]
-        self._layer(line.role, enumerate(calm), gives_way=line.behind)
+        self._layer(line.role, enumerate(calm))
         for role in dict.fromkeys(line.alarms.values()):
             found = ((x, spans[x]) for x, of in line.alarms.items() if of == role)
-            self._layer(role + BEHIND * line.behind, found, gives_way=line.behind)
+            self._layer(role, found)
         for x, y in _stamps(line, own, spans):
             self.put(x, y, line.sign, line.role)
         self._edges(line)
 
     def _edges(self, line: DrawnLine) -> None:
-        columns, scale = line.columns, line.scale
+        columns, scale = line.values or line.columns, line.scale
         for x, (low, high, odd) in enumerate(zip(*columns, strict=True)):
             if high is not None and high > scale.hi and scale.beyond(high):
                 self.put(x, 0, ARROWS[1], line.role)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.rendering.charts.axes import Scale
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import DotColumns, best_point
-from verl_tui.rendering.text.hues import BEHIND, FAMILIES, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +31,10 @@ _ANY = Scale(0.0, 1.0)
 HealthyRange = tuple[float | None, float | None]
 _SOME = 3
 """Fewest points for one to be marked as the best."""
+_AROUND = 2
+"""Dot columns at either side whose values the area around an average also holds, so that its edges
+are even.
+"""
 _FULL = 0.85
 """Share of the height from which on an area fills the plot: a heuristic."""
 _LOOK_BACK = 100
@@ -48,20 +51,20 @@ class DrawnLine(NamedTuple):
     """Its letter, or the marker of its points."""
     points: bool = False
     """True if its points have markers."""
-    behind: bool = False
-    """True if other lines are drawn over it, and their cells have no dots of it."""
     alarms: dict[int, AlarmRole] = {}  # noqa: RUF012 - nobody changes it
     """Dot columns that findings are about."""
     end: tuple[int, float] | None = None
     """Dot column and value of its last number, if that is among its last points."""
+    values: DotColumns | None = None
+    """What it is the average of, None if it is none."""
 
 
 class DrawnShade(NamedTuple):
-    """The area between two series."""
+    """The area between two series, or between the values around an average."""
 
     role: str
     columns: DotColumns
-    """The lows of the one and the highs of the other."""
+    """Its lows and its highs."""
 
 
 class DrawnMark(NamedTuple):
@@ -96,11 +99,12 @@ def picture_of(
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale, main = scales[0] or _ANY, data.main
-    lines: list[DrawnLine] = []
     # of several runs the shown one's line is on top
-    for line in sorted(data.lines, key=lambda one: bool(one.sign) and one is main):
-        lines += _drawn(data, line, scales[line.right] or _ANY, window, cache)
-    lines.sort(key=lambda line: (not line.behind, not line.points))
+    found = sorted(data.lines, key=lambda one: bool(one.sign) and one is main)
+    lines = [
+        _drawn(data, one, scales[one.right] or _ANY, window, cache) for one in found
+    ]
+    lines.sort(key=lambda line: not line.points)
     shades = [*_shades(data, scale, window, cache)]
     marks = [*_marks(data, scale, window)]
     best, role = _best(data, scale, window), main.role if main else ""
@@ -119,26 +123,19 @@ def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]
 
 def _drawn(
     data: ChartData, line: ChartLine, scale: Scale, window: Window, cache: ChartCache
-) -> Iterator[DrawnLine]:
-    """Yield a line; where it is smoothed its values behind the average, too."""
+) -> DrawnLine:
+    """Return a line, smoothed if it is to be."""
     columns = cache.columns(line.points, window)
-    alarms = alarmed(columns, line.alarms, window, data.band)
-    if line.kind == "points":
-        yield DrawnLine(
-            line.role, columns, scale, line.sign, points=True, alarms=alarms
-        )
-        return
-    average = line.points
-    if data.smoothing:
-        average = cache.smoothed(line.points, data.smoothing)
-        if data.by_noise or not line.sign or line is data.main:
-            coloured = line.role in (*FAMILIES, *RUNS)
-            role = line.role + BEHIND if coloured else "raw"
-            yield DrawnLine(role, columns, scale, behind=True, alarms=alarms)
-        columns = cache.columns(average, window)._replace(odds=columns.odds)
-        alarms = alarmed(columns, line.alarms, window, data.band)
-    end = _end(data, line, average, window)
-    yield DrawnLine(line.role, columns, scale, line.sign, alarms=alarms, end=end)
+    drawn = DrawnLine(line.role, columns, scale, line.sign, line.kind == "points")
+    if not drawn.points:
+        average = line.points
+        if data.smoothing:
+            average = cache.smoothed(average, data.smoothing)
+            means = cache.columns(average, window)._replace(odds=columns.odds)
+            drawn = drawn._replace(columns=means, values=columns)
+        drawn = drawn._replace(end=_end(data, line, average, window))
+    alarms = alarmed(drawn.columns, line.alarms, window, data.band)
+    return drawn._replace(alarms=alarms)
 
 
 def _end(
@@ -191,9 +188,12 @@ def alarmed(
 def _shades(
     data: ChartData, scale: Scale, window: Window, cache: ChartCache
 ) -> Iterator[DrawnShade]:
-    """Yield the areas that leave room: one that mostly fills the plot, as of scores of 0 and 1,
-    says nothing.
+    """Yield the values around the average, then the areas that leave room: one that mostly fills
+    the plot, as of scores of 0 and 1, says nothing.
     """
+    line = data.main
+    if data.smoothing and line is not None and line.kind == "line" and not line.right:
+        yield DrawnShade("envelope", _around(cache.columns(line.points, window)))
     for shade in data.shades:
         low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
         known = [
@@ -204,6 +204,19 @@ def _shades(
         full = sum(share >= _FULL for share in known)
         if shade.role and full * 2 <= len(known):
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
+
+
+def _around(columns: DotColumns) -> DotColumns:
+    """Return the least and the greatest value of each column and its neighbours."""
+    lows, highs, odds = columns
+    none: list[float | None] = [None] * len(odds)
+    found = DotColumns(none, none[:], odds)
+    for x, low in enumerate(lows):
+        near = slice(max(0, x - _AROUND), x + _AROUND + 1)
+        if low is not None:
+            found.lows[x] = min(v for v in lows[near] if v is not None)
+            found.highs[x] = max(v for v in highs[near] if v is not None)
+    return found
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:

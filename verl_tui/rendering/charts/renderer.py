@@ -13,7 +13,12 @@ from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
-from verl_tui.rendering.charts.title_row import chart_row, sparkline_row, title_row
+from verl_tui.rendering.charts.title_row import (
+    chart_row,
+    part_rows,
+    sparkline_row,
+    title_row,
+)
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.rendering.text.piece import cells_of, joined
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
+_PARTS = 5
+"""Rows of the plot for one row of the metric's parts below it."""
 _SHADES_FROM = 6
 """Rows of the plot from which on there is room for shades behind the lines."""
 _AXIS_FROM = 24
@@ -37,6 +44,8 @@ _GUTTER = 6
 """Cells of the numbers of a y axis among others: nearly all fit, and curves stay where they are."""
 _APART = 10
 """Cells from one label of the x axis to the next at least."""
+_CHECKPOINTS_APART = 4
+"""Cells from one mark of a checkpoint to the next at least: more are a second axis."""
 
 
 class ChartRenderer:
@@ -89,6 +98,8 @@ class ChartRenderer:
         height: int,
         cursor: int | None,
     ) -> list[Pieces]:
+        parts = part_rows(data, width, height // _PARTS, cursor)
+        height -= len(parts)
         axes = (height >= 3) + (height >= 6)
         height -= axes
         if height < _SHADES_FROM:
@@ -117,6 +128,7 @@ class ChartRenderer:
         return [
             *([*a, *b, *c] for a, b, c in zip(left, plot, right, strict=True)),
             *([(end, "rule"), *row] for end, row in zip(corners, below, strict=False)),
+            *parts,
         ]
 
 
@@ -168,13 +180,14 @@ def row_labels(scale: Scale | None, height: int) -> Mapping[int, str]:
 
 def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Pieces]:
     """Write the x axis in one or two rows: a rule with ticks and marks, and labels with the name of
-    the axis where there is room. Of several marks in a cell the one that weighs most is shown.
+    the axis where there is room. Checkpoints stand where no number does.
     """
     marks = _marks(data, window, width)
     rule = [("─", "rule")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
     axis, free = data.axis, 0
-    taken = () if rows > 1 else marks.keys()
+    weighty = [cell for cell, (_, role) in marks.items() if role != "checkpoint"]
+    taken = [] if rows > 1 else weighty
     for cell, start, label in _labels(axis, window, width, taken):
         if start >= free:
             free = start + len(label) + 1
@@ -184,16 +197,26 @@ def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Piec
     if rows > 1 and width - free > len(axis.label) + 1:
         text[width - len(axis.label) :] = zip(axis.label, repeat("key"))
     for cell, sign in marks.items():
-        rule[cell] = sign
+        if cell in weighty or not rule[cell][0].strip("─┬"):
+            rule[cell] = sign
     return [joined(rule), joined(text)][:rows]
 
 
 def _marks(data: ChartData, window: Window, width: int) -> dict[int, tuple[str, str]]:
+    """Return sign and role of the marks by cell: of several in one that which weighs most, of
+    checkpoints the newest and as many as stand apart.
+    """
     weights = ["critical", "warning", "info", *MARKS]
-    marks = {}
-    for mark in sorted(data.marks, key=lambda mark: -weights.index(mark.style)):
+    marks: dict[int, tuple[str, str]] = {}
+    free = width
+    for mark in sorted(data.marks, key=lambda one: one.step, reverse=True):
         cell = window.column(mark.step) // 2
-        if 0 <= cell < width:
+        if not 0 <= cell < width or (mark.role == "checkpoint" and cell > free):
+            continue
+        if mark.role == "checkpoint":
+            free = cell - _CHECKPOINTS_APART
+        there = marks.get(cell, ("", mark.style))[1]
+        if weights.index(mark.style) <= weights.index(there):
             marks[cell] = (MARKS[mark.role][0], mark.style)
     return marks
 

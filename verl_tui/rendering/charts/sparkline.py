@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
-from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import joined
 from verl_tui.rendering.text.wrap import fit
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
+_LEVELS = _BLOCKS[:-1]
+"""Of a sparkline: full blocks of rows below each other would be one area."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _TINY = 1e-300
 """Differences below this count as none: their reciprocals overflow."""
@@ -35,6 +36,7 @@ def sparkline(
     broken: str = "odd",
     ends: tuple[int | None, int | None] = (None, None),
     marks: Iterable[Mark] = (),
+    from_zero: bool = False,
 ) -> Pieces:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
     points.
@@ -50,7 +52,8 @@ def sparkline(
         role: What colours it.
         broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
-        marks: What happened, in place of the blocks.
+        marks: What happened, which colours the blocks.
+        from_zero: Whether the blocks begin at 0, as those of what adds up.
     """
     steps = points.steps
     if width < 1 or len(steps) < 2:
@@ -60,6 +63,7 @@ def sparkline(
     apart = max(1, (steps[-1] - steps[0]) // (len(steps) - 1))
     middles = _middles(lows, highs, odds, -(-apart // per))
     numbers = [middle for middle in middles if middle is not None]
+    numbers += [0.0, float(not any(numbers))] * from_zero
     least, most = min(numbers, default=0.0), max(numbers, default=0.0)
     cells = [
         (_BROKEN, broken) if odd else (_glyph(middle, least, most), role)
@@ -67,7 +71,7 @@ def sparkline(
     ]
     for mark in marks:
         if 0 <= (column := mark.step // per - start) < count:
-            cells[column] = (MARKS[mark.role][0], mark.style)
+            cells[column] = (cells[column][0], mark.style)
     return joined(cells)
 
 
@@ -108,9 +112,9 @@ def _glyph(middle: float | None, least: float, most: float) -> str:
         return " "
     extent = most / 2 - least / 2
     if extent <= max(abs(least / 2) * SINGLE, _TINY):
-        return _BLOCKS[len(_BLOCKS) // 2 - 1]
-    at = int((middle / 2 - least / 2) / extent * len(_BLOCKS))
-    return _BLOCKS[min(len(_BLOCKS) - 1, at)]
+        return _LEVELS[len(_LEVELS) // 2]
+    at = int((middle / 2 - least / 2) / extent * len(_LEVELS))
+    return _LEVELS[min(len(_LEVELS) - 1, at)]
 
 
 def gauge(fraction: float, width: int) -> str:

@@ -17,8 +17,10 @@ from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
 from verl_tui.rendering.text.numbers import value_text
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.cached import cached_by_keys
+from verl_tui.runs.views.devices import Device, is_used, memory_percent
+from verl_tui.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -27,17 +29,27 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
-    from verl_tui.runs.views.devices import Device
 
 HOT_CELSIUS = 85.0
 """Temperature that is marked: data centre boards slow down from a few degrees above it."""
-FULL_SHARE = 0.98
-"""Share of used memory that is marked: the next allocation may fail."""
+FULL = 98.0
+"""Percent of memory in use that is marked: the next allocation may fail. Less is no bad sign, as
+engines reserve their memory.
+"""
+GOOD, LOW = 70.0, 50.0
+"""Utilisation in percent from which on a device is well used, and below which it waits: the
+tutorials' indicator guide, as the rule `gpu-idle` and the charts' band have it.
+"""
 _GIB = 1 << 30
 _LONGEST_NAME = 16
 _REASON = len("power brake")
 """Cells for a throttle reason, kept free so that nothing moves when one comes and goes."""
 _NOTHING = "–"
+_OF_BAR = {"value": "gauge", "good": "bar", "warning": "bar-low"}
+"""The role of a bar, by that of its value."""
+_NOW = " now"
+_SCALE = len("−3h 05m ") + len(_NOW)
+"""Cells beside a history for the ends of its time."""
 _LEAST_HISTORY = 16
 """Smallest width of a history in rows of its own."""
 
@@ -47,16 +59,20 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def hot(gpu: Gpu) -> str | None:
-    """Return the temperature of a device that is about to slow down from heat, None of others."""
-    celsius = finite(gpu.temperature) or 0.0
-    return f" {celsius:.0f}°C" if celsius >= HOT_CELSIUS else None
-
-
-def full(gpu: Gpu) -> str | None:
-    """Return an empty text where nearly all memory of a device is in use, else None."""
-    used, total = gpu.memory_used, gpu.memory_total
-    return "" if used is not None and total and used >= FULL_SHARE * total else None
+def troubles(gpu: Gpu) -> dict[str, str]:
+    """Return what a device is marked for by itself, and words on it: its power limit is no
+    trouble.
+    """
+    found = {gpu.fault: ""} if gpu.fault else {}
+    for reason in gpu.throttle or ():
+        if reason != POWER_CAP:
+            found.setdefault("throttled", f" {reason}")
+    celsius, used = finite(gpu.temperature) or 0.0, memory_percent([Device(gpu)])
+    if celsius >= HOT_CELSIUS:
+        found["hot"] = f" {celsius:.0f}°C"
+    if used is not None and used >= FULL:
+        found["memory full"] = ""
+    return found
 
 
 # Words that all boards of a host share, or that are less informative than the model.
@@ -75,44 +91,85 @@ def gpu_model(name: str) -> str:
     return " ".join(_NOISE.sub(" ", name).split()) or name
 
 
-_column: Callable[..., TextColumn[tuple[Gpu, Sequence[float]]]]
+_column: Callable[..., TextColumn[Device]]
 _column = partial(TextColumn, "", gap=1)
 
 
+def name(device: Device) -> str:
+    """Return the name of a device: `3`, or `node2:3` among several nodes."""
+    return f"{device.node}:{device.gpu.index}" if device.node else device.gpu.index
+
+
 def device_rows(
-    gpus: Sequence[Gpu], width: int, past: Sequence[Sequence[float]] = ()
+    devices: Sequence[Device], width: int, *, past: bool = True
 ) -> list[Pieces]:
-    """Lay out devices as one row each, e.g. `0 H100 ██████▉   87% mem 62.1/79.6 GiB 71°C 512/700W`.
+    """Lay out devices as one row each, e.g. `0 H100 ██████▉   87% ████ 62.1/79.6 GiB 71°C
+    512/700W`; the time that the histories cover stands beside the first.
 
     Args:
-        gpus: The devices, in the order to show; unknown values show as `–`.
+        devices: In the order to show; unknown values show as `–`.
         width: Most cells a row may take.
-        past: Utilisation of each device until now, oldest first; empty to show none.
+        past: Whether histories are shown where there are any.
     """
+    longest = max(4, width // 3)
+
     # What it is in so many cells, how wide, how long it stays.
     columns = [
-        _column(lambda d, n: [(fit(d[0].index, n), "name")], WIDEST, 9, gap=2),
-        _column(_model, WIDEST, 3),
-        _column(_bar, 4, 5, most=24),
-        _column(lambda d, _: [_number(d[0].utilization, "%")], 4, 8, right=True),
-        _column(lambda d, n: [(tall(d[1], n, 1)[0].rjust(n), "spark")], 8, 1, most=40),
+        _column(
+            lambda d, n: [(fit_left(name(d), min(n, longest)), "name")],
+            WIDEST,
+            9,
+            gap=2,
+        ),
+        _column(_model, WIDEST, 2),
+        _column(_bar, 4, 5, most=20),
+        _column(
+            lambda d, _: [_number(d.gpu.utilization, "%", worth(d))], 4, 8, right=True
+        ),
+        _column(_memory_bar, 4, 3, most=12),
         _column(_memory, 8, 7, most=WIDEST, right=True),
         _column(_celsius, 5, 6, right=True),
         _column(_power, 5, 4, most=WIDEST, right=True),
-        _column(_reason, _REASON, 2),
+        _column(_reason, _REASON, 1),
     ]
-    if not past:
-        del columns[4]
-    items = [*zip(gpus, past or [()] * len(gpus), strict=True)]
-    return [*map(FittedTable(columns, width, items).row, items)]
+    if past and any(
+        finite(used) is not None for one in devices for used in one.history
+    ):
+
+        def history(one: Device, cells: int) -> Pieces:
+            return _past(one, cells, scale=one is devices[0])
+
+        columns.append(_column(history, 8 + _SCALE, 0, most=40 + _SCALE))
+    return [*map(FittedTable(columns, width, devices).row, devices)]
 
 
-def _model(device: tuple[Gpu, object], cells: int) -> Pieces:
-    return [(fit(gpu_model(device[0].name), min(cells, _LONGEST_NAME)), "name")]
+def worth(device: Device) -> str:
+    """Return the role of a device's utilisation: by its mean, as it idles briefly between two
+    kernels; one that the run does not use has none to judge.
+    """
+    if device.lately is None or not is_used(device) or LOW <= device.lately < GOOD:
+        return "value"
+    return "good" if device.lately >= GOOD else "warning"
 
 
-def _bar(device: tuple[Gpu, object], cells: int) -> Pieces:
-    return [(gauge((finite(device[0].utilization) or 0.0) / 100, cells), "bar")]
+def _bar(device: Device, cells: int) -> Pieces:
+    share = (finite(device.gpu.utilization) or 0.0) / 100
+    return [(gauge(share, cells), _OF_BAR[worth(device)])]
+
+
+def _past(device: Device, cells: int, *, scale: bool) -> Pieces:
+    """Draw the utilisation until now, newest at the end, between the ends of its time."""
+    bars = tall(device.history, cells - _SCALE, 1)[0]
+    begin = _since(device, cells - _SCALE) if scale else ""
+    return [
+        (begin.rjust(cells - len(bars) - len(_NOW)), "dim"),
+        (bars, "spark"),
+        ((_NOW if begin and device.live else "").ljust(len(_NOW)), "dim"),
+    ]
+
+
+def _model(device: Device, cells: int) -> Pieces:
+    return [(fit(gpu_model(device.gpu.name), min(cells, _LONGEST_NAME)), "name")]
 
 
 def _number(value: float | None, unit: str, role: str = "value") -> Piece:
@@ -120,15 +177,21 @@ def _number(value: float | None, unit: str, role: str = "value") -> Piece:
     return (_NOTHING, "dim") if value is None else (f"{value:.0f}{unit}", role)
 
 
-def _celsius(device: tuple[Gpu, object], _: int) -> Pieces:
-    role = "value" if hot(device[0]) is None else "warn"
-    return [_number(device[0].temperature, "°C", role)]
+def _celsius(device: Device, _: int) -> Pieces:
+    role = "warn" if "hot" in troubles(device.gpu) else "value"
+    return [_number(device.gpu.temperature, "°C", role)]
 
 
-def _memory(device: tuple[Gpu, object], cells: int) -> Pieces:
+def _memory_bar(device: Device, cells: int) -> Pieces:
+    percent = memory_percent([device])
+    role = "bar-low" if "memory full" in troubles(device.gpu) else "gauge"
+    return [] if percent is None else [(gauge(percent / 100, cells), role)]
+
+
+def _memory(device: Device, cells: int) -> Pieces:
     """Write the memory in use and in all, `62/80G` or `mem 62.1/79.6 GiB`."""
-    gpu = device[0]
-    role = "value" if full(gpu) is None else "warn"
+    gpu = device.gpu
+    role = "warn" if "memory full" in troubles(gpu) else "value"
     both = [one and one / _GIB for one in (gpu.memory_used, gpu.memory_total)]
     whole = "/".join(_NOTHING if one is None else f"{one:.1f}" for one in both) + " GiB"
     if len(whole) + 4 <= cells:
@@ -139,9 +202,9 @@ def _memory(device: tuple[Gpu, object], cells: int) -> Pieces:
     ]
 
 
-def _power(device: tuple[Gpu, object], cells: int) -> Pieces:
+def _power(device: Device, cells: int) -> Pieces:
     """Write the power now, `512W`, and its limit, `512/700W`."""
-    power, limit = finite(device[0].power), finite(device[0].power_limit)
+    power, limit = finite(device.gpu.power), finite(device.gpu.power_limit)
     words = (
         f"{power:.0f}/{limit:.0f}W" if power is not None and limit is not None else ""
     )
@@ -150,9 +213,9 @@ def _power(device: tuple[Gpu, object], cells: int) -> Pieces:
     return [_number(power, "W")]
 
 
-def _reason(device: tuple[Gpu, object], _: int) -> Pieces:
+def _reason(device: Device, _: int) -> Pieces:
     """Return the worst reason for throttled clocks."""
-    reason = next(iter(device[0].throttle or ()), "")
+    reason = next(iter(device.gpu.throttle or ()), "")
     return [(reason[:_REASON], "dim" if reason == POWER_CAP else "warn")]
 
 
@@ -160,15 +223,26 @@ def _reason(device: tuple[Gpu, object], _: int) -> Pieces:
 
 
 def history_rows(device: Device, width: int, height: int) -> list[Pieces]:
-    """Draw a device's utilisation over time as columns behind a scale, nothing without room."""
-    room = width - 5
+    """Draw a device's utilisation over time as columns, beside their scale and the time where they
+    begin; nothing without room.
+    """
+    room = width - _SCALE
     if not device.history or height < 2 or room < _LEAST_HISTORY:
         return []
-    scale = ["100%", *[""] * (height - 2), "0%"]
+    bars = tall(device.history, room, height)
+    scale = ["100% ", *[""] * (height - 2), f"{_since(device, room)}0% "]
     return [
-        [(words.rjust(4) + " ", "dim"), (row, "spark")]
-        for words, row in zip(scale, tall(device.history, room, height), strict=True)
+        [(words.rjust(_SCALE), "dim"), (row, "spark")]
+        for words, row in zip(scale, bars, strict=True)
     ]
+
+
+def _since(device: Device, cells: int) -> str:
+    """Return how long ago the first of so many cells of history was, empty where unknown."""
+    if device.span is None:
+        return ""
+    share = min(1.0, cells / max(1, len(device.history)))
+    return "−" * device.live + f"{duration(share * device.span)} "
 
 
 def process_rows(
@@ -229,7 +303,7 @@ def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
     """Return a row for each figure that a run has logged of its hosts, in columns: label, bar,
     value, sparkline; and how many are left out. `used` are the keys that are shown elsewhere.
     """
-    keys = [key for key in _figure_keys(run) if key not in used]
+    keys = [key for key in _figure_keys(run) if key not in used and width > 0]
     found = [*_figures(run, keys)]
     columns: list[TextColumn[_Figure]] = [
         TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, WIDEST),

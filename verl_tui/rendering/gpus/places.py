@@ -7,43 +7,43 @@ row, with its history and its processes below.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
-from operator import itemgetter
-from statistics import median
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.records import POWER_CAP
 from verl_tui.rendering.gpus.device_rows import (
     device_rows,
     figure_rows,
     finite,
-    full,
     history_rows,
-    hot,
+    name,
     process_rows,
+    troubles,
+    worth,
 )
-from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
+from verl_tui.rendering.text.piece import text_of
+from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.devices import (
+    WORKS,
     Device,
+    behind,
     host,
+    is_used,
     logged_devices,
     logs_cluster,
+    memory_percent,
     owns,
     same_host,
 )
 from verl_tui.runs.views.state import State, state
-from verl_tui.times import duration
-from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.records import Gpu, GpuProcess
+    from verl_tui.records import GpuProcess
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece, Pieces
 
@@ -51,10 +51,9 @@ _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN}
 """States of a run that may use the devices as they are now."""
 _ALWAYS_ROWS = 2
 """Most devices that are never a matrix, however small the panel."""
+_SEPARATOR = " · "
 _TALLEST = 6
 """Most rows of a device's history."""
-_SHORT = 40
-"""Width below which a summary is shortened, in cells."""
 
 
 class DevicePlace(NamedTuple):
@@ -65,8 +64,26 @@ class DevicePlace(NamedTuple):
     below: Sequence[Pieces] = ()
 
 
-def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
-    """Return the rows of a panel of this size; those that must scroll are a cell narrower.
+def gpu_row(view: View, width: int) -> Pieces:
+    """Return what there is to say of devices in a row, nothing where there are none."""
+    devices = _first(device_places(view, 0))
+    if not devices:
+        return []
+    parts = device_summary(devices)
+    if cell_len(_SEPARATOR.join(parts)) > width:
+        parts = [part.replace("busy ", "").replace("memory", "mem") for part in parts]
+    while parts[1:] and cell_len(_SEPARATOR.join(parts)) > width:
+        del parts[-1]
+    words = _SEPARATOR.join(parts)
+    remarks = "  ".join(["", *callouts(devices)])
+    return cut([(words, "value"), (remarks, "warn")], width, ELLIPSIS)
+
+
+def gpu_rows(
+    view: View, width: int, height: int, *, zoomed: bool
+) -> tuple[str, list[Pieces], str]:
+    """Return the title of a panel of this size, with the figures of all devices of its first place;
+    its rows, a cell narrower as they may have to scroll; and what stands out, for its lower edge.
 
     Args:
         view: The state to show.
@@ -74,13 +91,7 @@ def gpu_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piece
         height: Rows there is room for.
         zoomed: Whether each device is shown with its past and its processes.
     """
-    rows = _all_rows(view, width, height, zoomed=zoomed)
-    if len(rows) > height and width > 1:
-        rows = _all_rows(view, width - 1, height, zoomed=zoomed)
-    return rows
-
-
-def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Pieces]:
+    width = max(1, width - 1)
     places = device_places(view, width)
     share = _height_of_each(places, height, zoomed=zoomed)
     rows: list[Pieces] = []
@@ -96,7 +107,12 @@ def _all_rows(view: View, width: int, height: int, *, zoomed: bool) -> list[Piec
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += place.below
-    return rows
+    devices = _first(places)
+    return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
+
+
+def _first(places: Iterable[DevicePlace]) -> Sequence[Device]:
+    return next((place.devices for place in places if place.devices), ())
 
 
 def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool) -> int:
@@ -124,20 +140,8 @@ def _panel_rows(
 ) -> list[Pieces]:
     """Write each device into a row, or all into so many rows."""
     if most is not None:
-        return _overview_rows(devices, width, most)
-    return [*_rows(devices, width), *_warnings(callouts(devices), width)]
-
-
-def _warnings(remarks: Iterable[str], width: int) -> list[Pieces]:
-    return [[(line, "warn")] for line in side_by_side(remarks, width)]
-
-
-def _overview_rows(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
-    """Write many devices: a summary, the matrix, remarks."""
-    words = side_by_side(device_summary(devices, short=width < _SHORT), width)
-    remarks = _warnings(callouts(devices, with_idle=False), width)
-    cells = matrix(devices, width, height - len(words) - len(remarks))
-    return [*([(line, "name")] for line in words), *cells, *remarks]
+        return matrix(devices, width, most)
+    return device_rows(devices, width)
 
 
 def detail_rows(
@@ -156,25 +160,14 @@ def detail_rows(
     """
     running = [process_rows(device.gpu, width, belongs) for device in devices]
     least = sum(1 + len(rows) for rows in running)
-    lines = _warnings(callouts(devices), width)
-    if len(devices) > _ALWAYS_ROWS and len(lines) + least > height:
-        lines = [*_overview_rows(devices, width, height), []]
+    many = len(devices) > _ALWAYS_ROWS and least > height
+    lines = [*matrix(devices, width, height), []] if many else []
     spare = (height - len(lines) - least) // max(1, len(devices))
     pasts = [history_rows(one, width, min(_TALLEST, spare)) for one in devices]
-    rows = _rows(devices, width, past=not any(pasts))
-    for device, row, past, processes in zip(devices, rows, pasts, running, strict=True):
-        words = f"below: the last {duration(device.span)}" if past else ""
-        room = width - cells_of(row)
-        known = device.span is not None and room > len(words)
-        lines += [[*row, *[(words.rjust(room), "dim")] * known], *past, *processes]
+    rows = device_rows(devices, width, past=not any(pasts))
+    for row, past, processes in zip(rows, pasts, running, strict=True):
+        lines += [row, *past, *processes]
     return lines
-
-
-def _rows(devices: Sequence[Device], width: int, *, past: bool = True) -> list[Pieces]:
-    longest = max(4, width // 3)
-    gpus = [replace(one.gpu, index=fit_left(name(one), longest)) for one in devices]
-    pasts = [one.history for one in devices]
-    return device_rows(gpus, width, pasts if past and any(pasts) else ())
 
 
 # -- the places ------------------------------------------------------------------------------------
@@ -182,7 +175,7 @@ def _rows(devices: Sequence[Device], width: int, *, past: bool = True) -> list[P
 
 def device_places(view: View, width: int) -> list[DevicePlace]:
     """Return this host and, if it has logged any devices or figures, the run; the run first where
-    its devices are known to be elsewhere.
+    its devices are known to be elsewhere. Without any width only the devices count.
     """
     here = _this_host(view, width)
     where = view.monitor.gpus.host if view.monitor.gpus is not None else ""
@@ -216,8 +209,10 @@ def _this_host(view: View, width: int) -> DevicePlace:
     if reading is None:
         return DevicePlace(below=[[("no reading yet", "dim")]])
     devices = view.monitor.gpu_history.devices(reading)
+    if view.run is None or state(view.run, view.now) not in _ACTIVE:
+        devices = [one._replace(worked=False) for one in devices]  # nothing needs them
     problem = reading.problem or ("" if devices else "no GPU found here")
-    return DevicePlace("", devices, paragraph(problem, "dim", width))
+    return DevicePlace("", devices, paragraph(problem, "dim", max(1, width)))
 
 
 def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
@@ -241,6 +236,7 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if local_host and state(run, view.now) in _ACTIVE:
         devices = _elsewhere(devices, run_host, local_host)
     heading = _heading(logs_cluster(run), run_host if devices else "")
+    heading += " (charts: means of steps)" * bool(devices)
     return DevicePlace(heading, devices, below), run_host
 
 
@@ -264,17 +260,8 @@ def _heading(cluster: bool, whose: str) -> str:
 # briefly between two kernels.
 IDLE = 10.0
 """Utilisation in percent below which a device is idle while another one works."""
-WORKS = 40.0
-"""Utilisation in percent from which on a device works."""
-UNEVEN = 30.0
-"""Difference between the most and the least busy device that is remarked, in percentage points."""
 _NAMED = 4
 """Most devices listed by name; the others are counted."""
-
-
-def name(device: Device) -> str:
-    """Return the name of a device: `3`, or `node2:3` among several nodes."""
-    return f"{device.node}:{device.gpu.index}" if device.node else device.gpu.index
 
 
 def _busy(device: Device) -> float | None:
@@ -283,96 +270,57 @@ def _busy(device: Device) -> float | None:
     return None if percent is None else min(max(percent, 0.0), 100.0)
 
 
-def _lately(devices: Iterable[Device]) -> list[tuple[float, Device]]:
-    """Return how busy the devices have been lately that are still there."""
-    return [
-        (device.lately, device)
-        for device in devices
-        if device.lately is not None and not device.gpu.fault
-    ]
-
-
 def _idle(devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that are idle while others work, and have not always been."""
-    known = _lately(devices)
-    if max((percent for percent, _ in known), default=0.0) < WORKS:
+    """Return the used devices that are idle while another one works."""
+    known = [(one, one.lately) for one in devices if one.lately is not None]
+    if max((percent for _, percent in known), default=0.0) < WORKS:
         return []
-    return [device for percent, device in known if percent < IDLE and device.worked]
+    return [one for one, percent in known if percent < IDLE and is_used(one)]
 
 
-def _throttled(gpu: Gpu) -> str | None:
-    """Return by what a device is throttled, None where it is not, or by its power limit only."""
-    found = (f" {word}" for word in gpu.throttle or () if word != POWER_CAP)
-    return next(found, None)
-
-
-_TRAITS = {"throttled": _throttled, "hot": hot, "memory full": full}
-"""What a device is marked for by itself."""
-
-
-def device_summary(devices: Sequence[Device], *, short: bool = False) -> list[str]:
-    """Return number, utilisation, idle ones and power of devices, `short` in fewer letters."""
-    nodes = len({device.node for device in devices})
-    parts = [counted(len(devices), "GPU") + f" on {nodes} nodes" * (nodes > 1)]
-    if known := [percent for percent in map(_busy, devices) if percent is not None]:
-        form = "{:.0f}/{:.0f}/{:.0f}%" if short else "min {:.0f} med {:.0f} max {:.0f}%"
-        parts.append(form.format(min(known), median(known), max(known)))
-    if idlers := _idle(devices):
-        parts.append(f"{len(idlers)} idle: {_listed([*map(name, idlers)])}")
+def device_summary(devices: Sequence[Device]) -> list[str]:
+    """Return how many devices there are, what part of those in use and of their memory is busy, and
+    the power of all: the newest figures.
+    """
+    devices = [one for one in devices if ":" not in one.gpu.index]  # no instances
+    used = [one for one in devices if is_used(one)] or devices
+    count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
     watts = sum(finite(device.gpu.power) or 0.0 for device in devices)
     power = f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"
-    return [*parts, *[power] * (watts > 0)]
+    first = f"GPUs {count}" if devices else "GPUs"
+    return [first, *_shares(used), *[power] * (watts > 0)]
 
 
-def callouts(devices: Sequence[Device], *, with_idle: bool = True) -> Iterator[str]:
-    """Yield a few words for each remark; idle devices may be left to the summary."""
+def _shares(devices: Sequence[Device]) -> Iterator[str]:
+    if known := [percent for one in devices if (percent := _busy(one)) is not None]:
+        yield f"busy {fmean(known):.0f}%"
+    if (percent := memory_percent(devices)) is not None:
+        yield f"memory {percent:.0f}%"
+
+
+def callouts(devices: Sequence[Device]) -> Iterator[str]:
+    """Yield a few words for each remark."""
     idlers = _idle(devices)
     never = [device for device in devices if not device.worked]
-    unused = never * (len(never) < len(devices))
-    found = _by_fault(devices)
-    found["idle"] = [*map(name, idlers * with_idle)]
-    found["never at work, maybe not this run's"] = [*map(name, unused)]
-    found |= {trait: _marked(of, devices) for trait, of in _TRAITS.items()}
+    lag = [one for one in behind(devices) if one not in idlers]
+    found = {
+        "idle": [*map(name, idlers)],
+        "behind the others": [f"{name(one)} {one.lately:.0f}%" for one in lag],
+        "never at work, maybe not this run's": [
+            *map(name, never * (len(never) < len(devices)))
+        ],
+    }
+    for one in devices:
+        for what, words in troubles(one.gpu).items():
+            found.setdefault(what, []).append(name(one) + words)
     for what, names in found.items():
         if names:
             yield f"{what}: GPU {_listed(names)}"
-    rest = [one for one in devices if one not in (*idlers, *never)]
-    yield from _uneven(sorted(_lately(rest), key=itemgetter(0)))
-
-
-def _by_fault(devices: Sequence[Device]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in devices:
-        if one.gpu.fault:
-            found.setdefault(one.gpu.fault, []).append(name(one))
-    return found
-
-
-def _marked(of: Callable[[Gpu], str | None], devices: Sequence[Device]) -> list[str]:
-    said = ((name(one), of(one.gpu)) for one in devices)
-    return [whose + text for whose, text in said if text is not None]
-
-
-def _uneven(known: Sequence[tuple[float, Device]]) -> Iterator[str]:
-    if known and known[-1][0] - known[0][0] >= UNEVEN:
-        (low, least), (high, most) = known[0], known[-1]
-        yield f"uneven lately: GPU {name(least)} {low:.0f}%, GPU {name(most)} {high:.0f}%"
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" +{len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-def side_by_side(parts: Iterable[str], width: int) -> list[str]:
-    """Return parts side by side in lines; only parts longer than a line are broken."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and cell_len(lines[-1]) + 2 + cell_len(part) <= width:
-            lines[-1] += f"  {part}"
-        else:
-            lines += wrapped(part, width)
-    return lines
 
 
 # -- the matrix ------------------------------------------------------------------------------------
@@ -388,7 +336,6 @@ _MARKS = {
 """Meanings with their marks; a device gets the first that applies."""
 _NUMBER, _DIGIT = 4, 1
 """Cells of a device as percentage with its mark, as the tens digit or its mark."""
-_HIGH, _LOW = 70.0, 30.0
 _LONGEST_NAME = 20
 
 
@@ -411,7 +358,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
         words, rows = "tens of % busy", _matrix_rows(nodes, marks, width, _DIGIT)
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
-    rows += [[(line, "dim")] for line in side_by_side([words, *legend], width)]
+    rows += paragraph(", ".join([words, *legend]), "dim", width)
     return [cut(row, width, ELLIPSIS) for row in rows]
 
 
@@ -448,24 +395,21 @@ def _marks(devices: Sequence[Device]) -> dict[int, str]:
     idlers = {id(device) for device in _idle(devices)}
     marks = {}
     for device in devices:
-        holds = {"lost": bool(device.gpu.fault), "unknown": _busy(device) is None}
-        if not any(holds.values()):
-            holds["idle"] = id(device) in idlers
-            holds |= {word: of(device.gpu) is not None for word, of in _TRAITS.items()}
-        signs = (mark for word, mark in _MARKS.items() if holds.get(word))
+        holds = {*troubles(device.gpu)}
+        if device.gpu.fault:
+            holds = {"lost"}
+        elif _busy(device) is None:
+            holds = {"unknown"}
+        elif id(device) in idlers:
+            holds.add("idle")
+        signs = (mark for word, mark in _MARKS.items() if word in holds)
         marks[id(device)] = next(signs, " ")
     return marks
 
 
 def _cell(device: Device, mark: str, cell: int) -> Piece:
     percent = _busy(device)
-    role = "value"
-    if percent is None or percent < _LOW:
-        role = "dim"
-    elif percent >= _HIGH:
-        role = "bar"
-    if mark not in " ?":
-        role = "warn"
+    role = worth(device) if mark in " ?" else "warn"
     if cell == _DIGIT:
         return (
             mark if percent is None or mark != " " else str(min(9, int(percent // 10)))

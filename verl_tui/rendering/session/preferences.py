@@ -1,4 +1,5 @@
-"""The app's own state file: pins, layout and theme from one start to the next, nothing of logs.
+"""The app's own state file: pins, layout, theme and what is listed of runs, from one start to the
+next; nothing of logs.
 
 It lies in the user's state directory and can be deleted at any time. The configuration is another
 file, which the app only reads.
@@ -25,6 +26,13 @@ _MOST = 1000
 """Most pins kept."""
 
 
+DRAWN = ("done", "trend", "ETA", "last")
+"""Columns that only the list of runs has, and that nothing is sorted by."""
+_COLUMNS = "state, step, done, reward, trend, KL, throughput, ETA, last, findings"
+USUAL_COLUMNS = tuple(_COLUMNS.split(", "))
+"""The columns of the list of runs where the user has chosen none."""
+
+
 @dataclass(frozen=True, slots=True)
 class UserState:
     """The remembered state. A new field of one of these types needs no further code."""
@@ -37,6 +45,12 @@ class UserState:
     """Rows of the grid of all metrics, 0 to choose by size."""
     metrics_table: bool = False
     """True to show all metrics as a table."""
+    run_columns: tuple[str, ...] = USUAL_COLUMNS
+    """Columns of the list of runs."""
+    run_groups: tuple[str, ...] = ()
+    """Columns that the runs are grouped by."""
+    hidden_runs: tuple[str, ...] = ()
+    """Ids of the runs that are hidden."""
     looks: tuple[str, ...] = ()
     """The user's last look at each run, as `verl_tui.rendering.session.looks` writes it."""
     theme: str = ""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.finding import Severity
-from verl_tui.indicators import factor
+from verl_tui.health.finding import Moment, Severity
 from verl_tui.patterns import pattern
+from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
+from verl_tui.rendering.text.printable import natural, told_apart
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Verdict
     from verl_tui.monitor import Monitor
+    from verl_tui.rendering.session.preferences import UserState
     from verl_tui.runs.run import Run
 
 ORDERS = ("as found", "state", "name", "reward", "activity")
@@ -34,50 +37,127 @@ _STATES = (
 """States from those that need attention to those that are over."""
 _TOGETHER = 60.0
 """Seconds within which files were written at about the same time: heuristic, a step or a copy."""
-_DIGITS = pattern(r"(\d+)")
+id_of = cached_by_revision(run_id)
+_FIRST = pattern(r"(?:[^\W_]*\d[eE]-)?[^\W_]+|")
+"""The first word of a name; `lr1e-6` is one word."""
 
 
-@dataclass
 class RunListing:
     """Which runs are listed, and in which order."""
 
-    order: str = ORDERS[0]
-    filter: str = ""
-    """Lists only the runs whose name contains this in any case; all where none does."""
+    def __init__(self, file: StateFile | None = None) -> None:
+        """Make the listing, with what a file remembers."""
+        self._file = file if file is not None else StateFile()
+        self.order = ORDERS[0]
+        self.reverse = False
+        self.filter = ""
+        """Lists only the runs whose name contains this in any case, or that meet this condition;
+        all where none does.
+        """
 
-    def runs(self, known: Iterable[Run], now: float) -> list[Run]:
-        """Return the runs that the filter leaves, in their order."""
-        return ordered(matching(known, self.filter), self.order, now)
+    @property
+    def kept(self) -> UserState:
+        """The columns, the groups and the hidden runs."""
+        return self._file.state
+
+    def keep(self, **chosen: tuple[str, ...]) -> str:
+        """Choose columns, the usual ones for none, groups or hidden runs; return why these are not
+        remembered.
+        """
+        if chosen.get("run_columns") == ():
+            chosen = {"run_columns": USUAL_COLUMNS}
+        return self._file.change(lambda state: replace(state, **chosen))  # type: ignore[arg-type]
+
+    def runs(self, known: Iterable[Run], at: Moment) -> list[Run]:
+        """Return the runs that are not hidden and that the filter leaves, in their order."""
+        shown = self.unhidden(known)
+        found = self.narrowed(shown, at)[0] or shown
+        listed = ordered(found, self.order, at, reverse=self.reverse)
+        return [run for group in self.gathered(listed, at).values() for run in group]
+
+    def unhidden(self, known: Iterable[Run]) -> list[Run]:
+        """Return the runs that the user has not hidden, all where no other is there."""
+        hidden, runs = self.kept.hidden_runs, list(known)
+        return [run for run in runs if hidden and id_of(run) not in hidden] or runs
+
+    def narrowed(self, runs: Sequence[Run], at: Moment) -> tuple[list[Run], str]:
+        """Return the runs that match the filter; why it cannot be read, or how many runs have no
+        value of what it compares.
+        """
+        found, note = named_like(runs, self.filter), ""
+        if not found:
+            from verl_tui.comparison.run_filter import CONDITION, meeting
+
+            try:
+                if CONDITION.search(self.filter):
+                    return meeting(self.filter, runs, at)
+            except ValueError as error:
+                note = str(error)
+        return found, note
+
+    def gathered(self, listed: Sequence[Run], at: Moment) -> dict[str, list[Run]]:
+        """Return runs by the words for those that stand together, in one group if none do."""
+        if not self.kept.run_groups:
+            return {"": list(listed)}
+        from verl_tui.comparison.run_columns import text_of, value_of
+
+        groups: dict[str, list[Run]] = {}
+        names = without_shared_start([run.name for run in listed])
+        for run, own in zip(listed, names, strict=True):
+            words = " · ".join(
+                first_word(own)
+                if column == "name"
+                else f"{column} {text_of(value_of(column, run, at)) or 'unknown'}"
+                for column in self.kept.run_groups
+            )
+            groups.setdefault(words, []).append(run)
+        return groups
 
     def next_order(self) -> None:
-        """Sort by the next of `ORDERS`."""
-        self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+        """Sort by the next of `ORDERS`, or of the other columns."""
+        orders = [*dict.fromkeys((*ORDERS, *self.kept.run_columns))]
+        orders = [one for one in orders if one not in DRAWN]
+        at = orders.index(self.order) if self.order in orders else -1
+        self.order, self.reverse = orders[(at + 1) % len(orders)], False
 
 
-def ordered(runs: Iterable[Run], order: str, now: float) -> list[Run]:
-    """Return runs in an order of `ORDERS`; equal ones stay in the order found, and those that are
-    no training come last.
+def ordered(
+    runs: Iterable[Run], order: str, at: Moment, *, reverse: bool = False
+) -> list[Run]:
+    """Return runs in an order of `ORDERS` or by a column, or the other way round; equal ones stay
+    in the order found, those without a value and those that are no training come last.
     """
     keys: dict[str, Callable[[Run], Any]] = {
-        "state": lambda run: _STATES.index(state(run, now)),
-        "name": lambda run: _natural(run.name),
-        "reward": lambda run: -_reward(run),
+        "as found": lambda _: 0,
+        "state": lambda run: _STATES.index(state(run, at.now)),
+        "name": lambda run: natural(run.name),
         "activity": lambda run: -(run.last_record or 0.0),
     }
-    listed = sorted(runs, key=keys[order]) if order in keys else list(runs)
+    if order in keys:
+        listed = sorted(runs, key=keys[order])
+        listed = listed[:: -1 if reverse else 1]
+    else:
+        from verl_tui.comparison.run_columns import sorted_by
+
+        listed = sorted_by(order, [*runs], at, up=reverse)
     none = State.NO_TRAINING
-    return sorted(listed, key=lambda run: run.step is None and state(run, now) is none)
+    return sorted(
+        listed, key=lambda run: run.step is None and state(run, at.now) is none
+    )
 
 
-def first_to_show(monitor: Monitor, now: float) -> str | None:
-    """Return the name of the run that needs a look first: with a critical finding, then the newest
-    written; of those written at about the same time the first that was found.
+def first_to_show(
+    monitor: Monitor, now: float, listing: RunListing | None = None
+) -> str | None:
+    """Return the name of the run that needs a look first: one that is not hidden, with a critical
+    finding, then the newest written; of those written at about the same time the first that was
+    found.
     """
-    known = list(monitor.runs.values())
+    known = (listing or RunListing()).unhidden(monitor.runs.values())
     runs = (
         [run for run in known if _is_critical(monitor.verdicts.get(run.name))]
         or [run for run in known if run.step is not None]
-        or ordered(known, ORDERS[0], now)
+        or ordered(known, ORDERS[0], Moment(now, monitor.verdicts))
     )
     newest = max(map(_written, runs), default=0.0)
     named = (run.name for run in runs if _written(run) >= newest - _TOGETHER)
@@ -94,31 +174,16 @@ def _is_critical(verdict: Verdict | None) -> bool:
     return any(one.severity is Severity.CRITICAL for one in found)
 
 
-def matching(runs: Iterable[Run], wanted: str) -> list[Run]:
-    """Return the runs whose name contains a text; all if none does, as it then filters metrics."""
-    runs = list(runs)
-    return named_like(runs, wanted) or runs
-
-
 def named_like(runs: Iterable[Run], wanted: str) -> list[Run]:
     """Return the runs whose name contains a text, in any case."""
     wanted = wanted.casefold()
     return [run for run in runs if wanted in run.name.casefold()]
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts `run-2` before `run-10`."""
-    parts = enumerate(_DIGITS.split(name.casefold()))
-    return [(int(part[:18]), "") if at % 2 else (0, part) for at, part in parts]
-
-
-def _reward(run: Run) -> float:
-    """Return the newest finite reward, minus infinity without one."""
-    series = run.present(run.indicators.get("reward"))
-    point = series.last_finite if series is not None else None
-    if series is None or point is None:
-        return -math.inf
-    return point.value * factor("reward", series.key)
+def first_word(name: str) -> str:
+    """Return what a name begins with."""
+    found = _FIRST.match(name)
+    return (found and found[0]) or name
 
 
 # -- selected runs ---------------------------------------------------------------------------------
@@ -166,6 +231,7 @@ def without_shared_start(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them start with."""
     if len(set(names)) < 2:
         return list(names)
+    names = [*map(told_apart(tuple(names)).__getitem__, names)]
     start = commonprefix(names)  # noqa: RUF071 - of letters is what is wanted
     start = _PART.sub("", start)
     if start.rfind("(") > start.rfind(")"):

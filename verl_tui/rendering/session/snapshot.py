@@ -7,12 +7,13 @@ from enum import Enum
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Verdict
+from verl_tui.health.finding import Moment, Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection
 from verl_tui.rendering.text.printable import size_text
+from verl_tui.rendering.text.search import Matches
 from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -80,7 +81,19 @@ class View:
     @property
     def listed(self) -> list[Run]:
         """The runs as they are listed."""
-        return self.listing.runs(self.monitor.runs.values(), self.now)
+        return self.listing.runs(self.monitor.runs.values(), self.moment)
+
+    @property
+    def matches(self) -> Matches:
+        """How many of the runs that are not hidden match the filter."""
+        runs = self.listing.unhidden(self.monitor.runs.values())
+        found, note = self.listing.narrowed(runs, self.moment)
+        return Matches(len(found), len(runs), note)
+
+    @property
+    def moment(self) -> Moment:
+        """What is known of all runs."""
+        return Moment(self.now, self.monitor.verdicts)
 
     def beside(self, way: int) -> Run | None:
         """Return the run after (1) or before (-1) the shown one in the list, in a circle."""

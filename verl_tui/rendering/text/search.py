@@ -127,6 +127,8 @@ class Matches(NamedTuple):
     found: int
     """Those that match; 0 too where all are shown because none does."""
     all: int
+    note: str = ""
+    """Further words: what cannot be read."""
 
 
 def filter_label(kinds: Sequence[str]) -> str:
@@ -169,4 +171,5 @@ def _count(matches: Mapping[str, Matches], *, zeros: bool) -> str:
         for kind, one in matches.items()
         if one.found or zeros
     ]
-    return ", ".join(found) or "nothing matches"
+    notes = [one.note for one in matches.values() if one.note]
+    return ", ".join([*found, *notes]) or "nothing matches"

@@ -15,7 +15,7 @@ from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ELLIPSIS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from verl_tui.rendering.text.piece import Pieces
 
@@ -35,7 +35,7 @@ class TextColumn(Generic[T]):
     """Writes a row's value in so many cells; what is longer is cut."""
     width: int
     """Cells, or `WIDEST`."""
-    stays: int
+    stays: float
     """The column with the lowest goes first; that with the highest is never left out."""
     most: int = 0
     """Cells that it may grow to where there is room to spare, that which stays longest first."""
@@ -80,22 +80,22 @@ class FittedTable(Generic[T]):
 
     def heading(self, role: str = "heading") -> Pieces:
         """Return the titles, those without room left out."""
-        return self._joined(
-            (column, size, [(column.title * (cell_len(column.title) <= size), role)])
-            for column, size in self.columns
+        return self.cells(
+            lambda column, size: [
+                (column.title * (cell_len(column.title) <= size), role)
+            ]
         )
 
     def row(self, item: T) -> Pieces:
         """Return the row of one thing."""
-        return self._joined(
-            (column, size, column.cell(item, size)) for column, size in self.columns
-        )
+        return self.cells(lambda column, size: column.cell(item, size))
 
-    def _joined(self, cells: Iterable[tuple[TextColumn[T], int, Pieces]]) -> Pieces:
+    def cells(self, write: Callable[[TextColumn[T], int], Pieces]) -> Pieces:
+        """Return a row of what is written for each column, in so many cells."""
         row: Pieces = []
-        for column, size, pieces in cells:
+        for column, size in self.columns:
             row += [(" " * column.gap, "")] if row else []
-            row += sized(pieces, size, right=column.right)
+            row += sized(write(column, size), size, right=column.right)
         return [piece for piece in row if piece[0]]
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
-from verl_tui.runs.cached import cached_by_keys
+from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -42,6 +42,12 @@ _LATELY_LOGGED = 4
 """The same in W&B's measurements, each the mean of several seconds."""
 WORKED = 5.0
 """Utilisation in percent that a device has reached where it was ever used: heuristic."""
+HELD = 3.0
+"""Percent of a device's memory that a process holds at least: a context alone takes less."""
+WORKS = 60.0
+"""Utilisation in percent from which on the others work, and the share of theirs, in percent too,
+below which a device lags behind: the second tutorial's bound.
+"""
 _MOST = 64
 """Most devices that one is compared with."""
 _ALIKE = 0.1
@@ -77,13 +83,44 @@ class Device(NamedTuple):
     history: tuple[float, ...] = ()
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
-    """Mean utilisation over the last readings, None where it is unknown."""
+    """Mean utilisation over the last readings, None where it is unknown or the device is lost."""
     span: float | None = None
     """Seconds that the history covers, None where it is unknown."""
+    live: bool = False
+    """Whether it is watched: its history ends now."""
     worked: bool = True
     """False if a run has logged it with all the others of its host, and it has never been at work
     there: it may not be the run's.
     """
+
+
+def memory_percent(devices: Iterable[Device]) -> float | None:
+    """Return how full the memory of devices that tell is; None where none does."""
+    gpus = [one.gpu for one in devices]
+    known = [one for one in gpus if one.memory_total and one.memory_used is not None]
+    whole = sum(one.memory_total or 0 for one in known)
+    return 100 * sum(one.memory_used or 0 for one in known) / whole if whole else None
+
+
+def is_used(device: Device) -> bool:
+    """Return whether anything uses a device: it has worked lately or holds memory."""
+    percent = memory_percent([device])
+    busy = device.lately is None or device.lately >= WORKED
+    return device.worked and (busy or percent is None or percent >= HELD)
+
+
+def behind(devices: Iterable[Device]) -> list[Device]:
+    """Return the devices that lag behind the mean of the others that are used, as the rule
+    `gpu-uneven` has it.
+    """
+    used = filter(is_used, devices)
+    known = [(one, one.lately) for one in used if one.lately is not None]
+    total, beside = sum(percent for _, percent in known), max(1, len(known) - 1)
+    return [one for one, own in known if _lags(own, (total - own) / beside)]
+
+
+def _lags(own: float, others: float) -> bool:
+    return others >= WORKS and 100 * own < WORKS * others
 
 
 class DeviceHistory:
@@ -117,7 +154,8 @@ class DeviceHistory:
         for gpu in reading.gpus:
             history, newest = self._kept.get(gpu.index, ((), ()))
             span = reading.time - self._times[-len(history)] if history else None
-            found.append(Device(gpu, "", tuple(history), _mean(newest), span))
+            lately = None if gpu.fault else _mean(newest)
+            found.append(Device(gpu, "", tuple(history), lately, span, live=True))
         return found
 
 
@@ -219,6 +257,7 @@ def memory_key(key: str) -> str:
     return f"{head.removesuffix('.gpu')}.memoryAllocated{node}{name}"
 
 
+@cached_by_revision
 def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     """Return the devices whose figures a run has logged, as measured last, by node and index; and
     the keys they use.
@@ -263,7 +302,10 @@ def _logged(
         last.get("enforcedPowerLimitWatts"),
     )
     lately = _mean(history[-_LATELY_LOGGED:])
-    return Device(gpu, node, tuple(history), lately, worked=not never_worked(run, key))
+    times = finite(run.measured(key, _COLUMNS, times=True))
+    span = times[-1] - times[0] if times else None
+    worked = not never_worked(run, key)
+    return Device(gpu, node, tuple(history), lately, span, worked=worked)
 
 
 def _percents(key: str, values: Sequence[float]) -> Sequence[float]:

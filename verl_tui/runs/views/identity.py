@@ -97,6 +97,21 @@ def _data(fact: Fact | None) -> dict[str, str] | None:
     return None if fact is None else {"value": fact.value, "key": fact.key}
 
 
+def stated_as(run: Run, name: str) -> Any:
+    """Return a setting by its full name, by a fact that it states or what any trainer calls that,
+    or by the last parts of its name; None where the run states none.
+    """
+    settings = run.config
+    spelled = (names for label, names in _SPELLINGS.items() if name in (label, *names))
+    names = (
+        (name, *next(spelled, ()))
+        if name in settings.values
+        else (*next(spelled, ()), name)
+    )
+    found = settings.stated(names)
+    return None if found is None else found[1]
+
+
 def is_known(key: str) -> bool:
     """Return whether a setting identifies the experiment, beside its names."""
     parts = key.replace("/", ".").split(".")

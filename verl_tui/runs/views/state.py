@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from verl_tui.evaluation import PREFIX
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, EventKind
 from verl_tui.runs.combined import starts
@@ -17,6 +18,7 @@ from verl_tui.runs.views.signs_of_life import (
     unattended,
     writer,
 )
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.records import SourceStatus
@@ -306,6 +308,24 @@ def is_of_one_step(run: Run) -> bool:
     steps = {place.step for place in run.samples.places}
     unstated = run.step is None and run.total_steps is None
     return is_evaluation(run) or (unstated and len(steps) == 1)
+
+
+def evaluated(run: Run) -> str:
+    """Describe the result of an evaluation, or the newest samples of a training whose log is not
+    there.
+    """
+    trained = run.series(f"{PREFIX}count") is not None
+    prefix = PREFIX if trained else f"val_{PREFIX}"
+    count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
+    words = "an evaluation"
+    if count is not None:
+        samples = counted(int(count.values[-1]), "sample")
+        words = f"{words} of {samples}"
+        if trained:
+            words = f"{samples} of step {count.steps[-1]}"
+    if score is not None and len(score.values):
+        words += f", mean score {score.values[-1]:.4g}"
+    return words
 
 
 def interrupted(run: Run) -> bool:

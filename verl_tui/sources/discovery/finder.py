@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.sources import pipe
-from verl_tui.sources.discovery import naming, passed_over
+from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.directory_walk import (
     DirectoryWalk,
     error_logs,
@@ -36,10 +36,8 @@ from verl_tui.sources.discovery.probing import (
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
-from verl_tui.sources.files import rotated
 from verl_tui.sources.files.paths import (
     HOMES,
-    checkpoint_step,
     is_file,
     is_folder,
     one_spelling,
@@ -49,7 +47,7 @@ from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.sources.discovery.found import FoundRun
     from verl_tui.sources.http.addresses import Unreached
@@ -59,7 +57,7 @@ _HIGHEST = 4
 """Directories gone up to where a run's logs and its checkpoints lie side by side."""
 
 
-def homes_around(directory: Path) -> dict[Path, bool]:
+def homes_around(directory: Path) -> list[Path]:
     """Return where the run with logs in a directory keeps its checkpoints: there, or beside it."""
     found = []
     place = directory
@@ -71,22 +69,19 @@ def homes_around(directory: Path) -> dict[Path, bool]:
         if not naming.is_generic(place.name):
             break
         place = place.parent
-    return dict.fromkeys(found, False)
+    return found
 
 
-def with_checkpoints(
-    runs: Sequence[FoundRun], found: Mapping[Path, bool]
-) -> list[FoundRun]:
+def with_checkpoints(runs: Sequence[FoundRun], found: Iterable[Path]) -> list[FoundRun]:
     """Return the runs with their checkpoints.
 
     Checkpoints belong to the run whose files lie nearest. If several are equally near, they belong
     to the one whose name is in their path; if there is none, to all: jobs that resume each other
-    share them. Those that the user named alone fit no several runs.
+    share them.
 
     Args:
         runs: The runs.
-        found: The directories in which checkpoints lie, true where what the user named holds
-            nothing else.
+        found: The directories in which checkpoints lie.
     """
     names = list(map(_names, runs))
     below: dict[Path, list[int]] = defaultdict(list)
@@ -96,27 +91,22 @@ def with_checkpoints(
         for place in own.union(*(one.parents for one in own)):
             below[place].append(at)
     owned: dict[int, list[Path]] = defaultdict(list)
-    for home, given in found.items() if runs else ():
-        for at in _owners(home, names, below, given=given):
+    for home in dict.fromkeys(found) if runs else ():
+        for at in _owners(home, names, below):
             owned[at].append(home)
     return [run._replace(checkpoints=tuple(owned[at])) for at, run in enumerate(runs)]
 
 
 def _owners(
-    home: Path,
-    names: Sequence[set[str]],
-    below: Mapping[Path, Sequence[int]],
-    *,
-    given: bool,
+    home: Path, names: Sequence[set[str]], below: Mapping[Path, Sequence[int]]
 ) -> Sequence[int]:
     """Return the runs that checkpoints belong to."""
-    top = Path(home.anchor) if given else home
-    nearest = next(filter(below.__contains__, (top, *top.parents)))
+    nearest = next(filter(below.__contains__, (home, *home.parents)))
     near = below[nearest]
     common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
     path = set(home.parts[len(nearest.parts) :])
     named = [at for at in near if names[at].difference(common) & path]
-    return named or (near if len(near) == 1 or not given else ())
+    return named or near
 
 
 def _names(run: FoundRun) -> set[str]:
@@ -136,7 +126,7 @@ class Discovery:
     waiting: tuple[str, ...]
     """Paths that may lead to something later, one sentence each."""
     passed: tuple[PassedOver, ...] = ()
-    """Files and folders that are not shown: unknown or unreadable logs, folders without a log."""
+    """Files that are not shown: unknown or unreadable logs."""
     read: bool = False
     """True if everything found has been read once and handed on."""
     unreached: tuple[Unreached, ...] = ()
@@ -161,10 +151,8 @@ class Finder:
         self._probe.begin()
         self.directories: set[Path] = set()
         """Directories in which something may appear or grow."""
-        self._homes: dict[Path, bool] = {}
-        """The directories in which checkpoints lie, true where what the user named holds nothing
-        else.
-        """
+        self._homes: list[Path] = []
+        """The directories in which checkpoints lie."""
         self._folders: list[Folder] = []
         self._passed: list[tuple[Path, str]] = []
         self._problems: list[str] = []
@@ -246,7 +234,7 @@ class Finder:
             return
         folder = Folder(path.parent, [file], stem=stem(path))
         folder.files += [*error_logs(folder), *self._beside(file)]
-        self._homes |= homes_around(path.parent)
+        self._homes += homes_around(path.parent)
         self._folders.append(folder)
 
     def _find_below(self, path: Path) -> None:
@@ -262,24 +250,12 @@ class Finder:
             folder.alone = len(found) == 1
         self._folders.extend(found)
         if any(file.format for folder in found for file in folder.files):
-            self._homes |= dict.fromkeys(walk.homes, False)
+            self._homes += walk.homes
             if naming.is_generic(path.resolve().name):
-                self._homes |= homes_around(path)
+                self._homes += homes_around(path)
         elif reason is None:
-            self._add_bare_homes(path, walk)
+            self._waiting.append(f"{name}: {self._no_log(walk)}")
         self._passed += walk.unknown.items()
-        bare = passed_over.folders(walk.walked, found, path)
-        self._passed += [(one, passed_over.NO_LOG) for one in bare]
-
-    def _add_bare_homes(self, path: Path, walk: DirectoryWalk) -> None:
-        """Add the checkpoints in a directory without logs: their run may lie at another path."""
-        found = walk.homes
-        if path.name in HOMES or checkpoint_step(path.name) is not None:
-            home = path if path.name in HOMES else path.parent
-            found = [*found, *homes(home)]
-        self._homes = dict.fromkeys(found, True) | self._homes
-        if not found or len(self.specs) == 1:
-            self._waiting.append(f"{one_line(str(path))}: {self._no_log(walk)}")
 
     def _no_log(self, walk: DirectoryWalk) -> str:
         """Return a sentence that a directory holds no log yet, and which of its files were
@@ -322,7 +298,6 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
 
 def _main_log(path: Path) -> Path:
     """Return Slurm's `job.out` for a `job.err`: the two are one log, recognised by the first."""
-    path = path.parent / (rotated.base(path.name) or path.name)
     other = path.with_suffix(".out")
     if path.suffix == ".err" and is_file(other):
         return other

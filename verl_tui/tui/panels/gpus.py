@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.gpus.places import gpu_rows
+from verl_tui.rendering.arrange import FRAME
+from verl_tui.rendering.gpus.places import gpu_row, gpu_rows
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.times import age
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 
@@ -15,30 +17,43 @@ _STALE = 30.0
 """Seconds after which the age of a reading is shown."""
 
 
+_COLUMNS, _ROWS = 100, 30
+"""Columns and rows of a dashboard below which devices have a single row."""
+
+
 class GpusPanel(TextPanel):
     """Bars or a matrix of GPUs, and the last values of other figures that the run has logged."""
 
-    TITLE = "gpus"
-    PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, share=0.28, least=120)
+    TITLE = "GPUs"
+    PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, share=0.28)
     FOOTER = """
         chart.zoom         Full screen
         list.down list.up  Scroll
     """
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of all devices and figures, one where there are none."""
-        return len(gpu_rows(view, width, height, zoomed=False))
+        """Return the rows of all devices and figures, one where there are none; on a small screen
+        one for devices, and none for the reason why there are none.
+        """
+        if width + FRAME < _COLUMNS or height + FRAME < _ROWS:
+            return int(bool(gpu_row(view, width)))
+        return len(gpu_rows(view, width, height, zoomed=False)[1])
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the newest reading and the newest logged values."""
         zoomed = self.has_class("-zoomed")
-        rows = gpu_rows(view, width, height, zoomed=zoomed)
-        if self.has_class("-bare") and not zoomed and height == 1 and rows:
-            rows = [[("GPUs: ", "dim"), *rows[0]]]  # there is no frame to say so
+        words, rows, remarks = gpu_rows(view, width, height, zoomed=zoomed)
+        if self.has_class("-bare") or self.has_class("-plain"):  # no frame says so
+            row = gpu_row(view, width)
+            rows = [row, *rows * zoomed] if row else [[("GPUs: ", "dim"), *rows[0]]]
         self._rows.set(rows)
+        if words != self.TITLE:
+            self.TITLE = words
+            self.write_title()
         reading = view.monitor.gpus
         # a host without devices is read only once
         old = reading is not None and reading.gpus and view.now - reading.time > _STALE
-        self.subtitle(
-            f"read {age(view.now - reading.time)} ago" if reading and old else ""
+        remarks += (
+            f"  read {age(view.now - reading.time)} ago" if reading and old else ""
         )
+        self.subtitle(fit(remarks.strip(), width), "$text-warning")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from textual import on
 from textual.message import Message
 
-from verl_tui.rendering.arrange import FRAME, VERDICT
 from verl_tui.rendering.health_rows import FindingList, HealthLayout, caption
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
@@ -69,10 +68,9 @@ class HealthPanel(TextPanel):
         return self._list.chosen
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of all findings; none where the verdict's row says all there is."""
+        """Return the rows of all findings; none where the verdict says all there is."""
         self._list.view = view
-        said = height >= VERDICT - FRAME and self._list.is_brief
-        return 0 if said else self._list.needed(view, width)
+        return self._list.needed(view, width)
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
@@ -98,9 +96,14 @@ class HealthPanel(TextPanel):
         """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
         finding = self._list.choose_next(by)
         if finding is not None:
-            self.redraw()
-            self._rows.reveal(self._rows.chosen or 0)
+            self.choose(finding)
         return finding
+
+    def choose(self, finding: Finding) -> None:
+        """Choose a finding."""
+        self._list.choose(finding)
+        self.redraw()
+        self._rows.reveal(self._rows.chosen or 0)
 
     def chosen_or_first(self) -> Finding | None:
         """Choose the first finding unless one is chosen; return the chosen one."""

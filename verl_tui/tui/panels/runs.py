@@ -16,8 +16,7 @@ from verl_tui.rendering.run_list import (
     run_strip,
     signs,
 )
-from verl_tui.rendering.session.run_order import LETTERS, named_like
-from verl_tui.rendering.text.search import Matches
+from verl_tui.rendering.session.run_order import LETTERS, id_of
 from verl_tui.text import shell_words
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -28,6 +27,7 @@ from verl_tui.tui.widgets.rows import Entries, Rows
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.search import Matches
 
 BESIDE = 10
 """Cells beside a name: frame, scroll bar, number, badge, count, and the sign of the state."""
@@ -52,8 +52,13 @@ class RunsPanel(TextPanel):
         (f"before a name: {badges()}", f"after a name: {signs()}"),
     )
     BINDINGS = actions("""
-        space  select  runs.select  Select or deselect for comparing
-        s      sort    runs.sort    Sort: as found, state, name, reward, activity
+        space  select  runs.select   Select or deselect for comparing
+        s  sort                runs.sort     Sort: as found, state, name, reward, activity, columns
+        S  reverse             runs.reverse  Sort the other way round
+        f  screen.ask('run_columns')  runs.columns  Columns: reward, best val, reward@200, lr
+        b  screen.ask('run_groups')  runs.group    Group by settings, or name: how names begin
+        h  hide                runs.hide     Hide the run
+        u  unhide              runs.unhide   List the hidden runs again
     """)
 
     @dataclass
@@ -63,7 +68,7 @@ class RunsPanel(TextPanel):
         name: str
 
     class Relisted(Message):
-        """The user sorted the list, or selected a run to be compared: others say so, too."""
+        """The user has changed the list, or selected a run to be compared: others say so, too."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -78,7 +83,7 @@ class RunsPanel(TextPanel):
 
     @property
     def filter(self) -> str:
-        """Lists only the runs whose name contains this in any case; all where none does."""
+        """Lists only the runs whose name contains this, or that meet it; all where none does."""
         return self._view.listing.filter if self._view is not None else ""
 
     @filter.setter
@@ -109,8 +114,7 @@ class RunsPanel(TextPanel):
 
     def matches(self, view: View) -> Matches:
         """Return how many runs match the filter, of how many."""
-        runs = list(view.monitor.runs.values())
-        return Matches(len(named_like(runs, view.listing.filter)), len(runs))
+        return view.matches
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
@@ -122,9 +126,39 @@ class RunsPanel(TextPanel):
         """Sort by the next of `ORDERS` and show the first runs."""
         if self._view is not None:
             self._view.listing.next_order()
+        self._relist()
+        self._rows.scroll_home(animate=False, immediate=True)
+
+    def action_reverse(self) -> None:
+        """Sort the other way round."""
+        if self._view is not None:
+            self._view.listing.reverse = not self._view.listing.reverse
+        self._relist()
+
+    def action_hide(self) -> None:
+        """Hide the chosen run, and show the next one."""
+        view, name, names = self._view, self._chosen, self._names
+        if view is None or name not in names or len(names) < 2:
+            return
+        at = names.index(name)
+        self.post_message(self.Picked((*names[at + 1 :], names[at - 1])[0]))
+        hidden = view.listing.kept.hidden_runs
+        self.keep(hidden_runs=(*hidden, id_of(view.monitor.runs[name])))
+
+    def action_unhide(self) -> None:
+        """List the hidden runs again."""
+        self.keep(hidden_runs=())
+
+    def keep(self, **chosen: tuple[str, ...]) -> None:
+        """Take and remember columns, groups or hidden runs."""
+        problem = self._view.listing.keep(**chosen) if self._view is not None else ""
+        if problem:
+            toast(self.app, problem)
+        self._relist()
+
+    def _relist(self) -> None:
         self.post_message(self.Relisted())
         self.redraw()
-        self._rows.scroll_home(animate=False, immediate=True)
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or deselect it."""
@@ -133,8 +167,7 @@ class RunsPanel(TextPanel):
             return
         if not view.selection.toggle(name):
             toast(self.app, f"{len(LETTERS)} runs are compared at most")
-        self.post_message(self.Relisted())
-        self.redraw()
+        self._relist()
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the runs that are listed."""
@@ -150,7 +183,8 @@ class RunsPanel(TextPanel):
         rows = lay_out(view, runs, width, height, titled=titled)
         self._write_heading(rows.heading)
         self._names = [run.name for run in runs]
-        self._rows.set(LazyRows(rows.starts.stop, rows.row), rows.starts)
+        made = LazyRows(len(rows.rows), lambda at: rows.rows[at]())
+        self._rows.set(made, rows.starts)
         self._mark(width, height)
         self.subtitle(caption(view, len(runs), self.size.width - 4))
 

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from verl_tui.means import clamp
 from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.search import filter_label
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.tui.keys import COMPARE, HelpSection, actions, first_keys
 from verl_tui.tui.panels.runs import RunsPanel
@@ -33,8 +34,11 @@ class CompareScreen(RowsScreen[None]):
     """The compared runs in columns."""
 
     HELP_SECTION = HelpSection("compare", COMPARE, 50)
+    FILTER = (filter_label(["runs"]), "reward > 0.6 and lr < 1e-5", "runs")
     BINDINGS = actions("""
-        escape,q,C  dismiss     compare.close     Close
+        escape      back        compare.back      Back
+        q,C         dismiss     compare.close     Close
+        /           filter      compare.filter    Filter the runs: reward > 0.6 and lr < 1e-5
         left,h      column(-1)  compare.left      Previous column  EVERYWHERE
         right,l     column(1)   compare.right     Next column  EVERYWHERE
         b           baseline    compare.baseline  Make this run the baseline
@@ -46,7 +50,8 @@ class CompareScreen(RowsScreen[None]):
         compare.baseline            baseline
         compare.align               align
         compare.open                shows the run
-        compare.close               closes
+        compare.filter              filter
+        compare.back                closes
     """
 
     def __init__(self, view: View | None = None) -> None:
@@ -54,6 +59,8 @@ class CompareScreen(RowsScreen[None]):
         self._current: str | None = None
         """Name of the run that the cursor is at."""
         self._alignment = Alignment.END
+        self._narrows = False
+        """True once a filter has been typed here, which is that of the list."""
 
     @property
     def runs(self) -> list[Run]:
@@ -62,7 +69,10 @@ class CompareScreen(RowsScreen[None]):
         if view is None:
             return []
         shown = view.run.name if view.run is not None and not view.selected else None
-        runs = view.selected or around(view.listed, shown, _MOST)
+        listed = view.listed
+        chosen = view.selected
+        shared = list(filter(listed.__contains__, chosen))
+        runs = shared or chosen or around(listed, shown, _MOST)
         names = [run.name for run in runs]
         wanted = (view.selection.baseline, shown)
         first = next((name for name in wanted if name in names), None)
@@ -76,13 +86,15 @@ class CompareScreen(RowsScreen[None]):
         """Return the figures and settings of these runs, the baseline first."""
         from verl_tui.rendering.compare_rows import comparison
 
+        if self._narrows:
+            view.listing.filter = self.wanted
         runs = self.runs
         if not runs:
             return RowsPage([[(part, "dim")] for part in wrapped(_NONE, width)])
         sparks = self.size.height > _SPARKED
         at, alignment = self._at(runs), self._alignment
         heading, rows = comparison(view, runs, alignment, width, at, sparks=sparks)
-        return RowsPage(rows, heading=heading)
+        return RowsPage(rows, heading=heading, matches=view.matches)
 
     def title_words(self, view: View) -> str:
         """Return how many runs are compared, up to where, and the key that selects others."""
@@ -103,6 +115,12 @@ class CompareScreen(RowsScreen[None]):
         return title + more
 
     # -- keys --------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Open the line to type a filter in, which holds for the list, too."""
+        if self._view is not None:
+            self._narrows, self.wanted = True, self._view.listing.filter
+        super().action_filter()
 
     def action_column(self, way: int) -> None:
         """Go to the next or previous run."""

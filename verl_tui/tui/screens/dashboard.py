@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.rendering.text.search import filter_label
+from verl_tui.rendering.session.preferences import DRAWN
+from verl_tui.rendering.text.search import Matches, filter_label
 from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
@@ -56,6 +57,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         e  finding(1)   finding.next         Next finding  WHY
         E  finding(-1)  finding.previous     Previous finding  WHY
+        !  app.finding_of_all(1)   finding.next_of_all      Next warning of all runs  WHY
+        @  app.finding_of_all(-1)  finding.previous_of_all  Previous warning of all runs  WHY
         a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
         """,
         KEYS,
@@ -78,7 +81,7 @@ class Dashboard(DashboardLayout, ChartActions):
         self._runs = self.panel(RunsPanel)
         self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
-        """Panels that the typed filter is meant for."""
+        """Panels that the typed filter is meant for, or the columns that are typed in its place."""
 
     def action_open(self) -> None:
         """Give the focused chart or panel the full screen, else the chart that matters most.
@@ -122,9 +125,10 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def _leave_filter_line(self) -> None:
         self._close_filter()
-        self._filter("", *self._filtered)
+        if not self._asks:
+            self._filter("", *self._filtered)
         if len(self._filtered) == 1:
-            self.action_show_panel(*self._filtered)
+            self.action_show_panel("runs" if self._asks else self._filtered[0])
 
     # -- runs --------------------------------------------------------------------------------------
 
@@ -132,6 +136,35 @@ class Dashboard(DashboardLayout, ChartActions):
     def _listed(self) -> None:
         """Lay the curves of the selected runs over each other; say the shown run's new place."""
         self.redraw()
+
+    def action_ask(self, what: str) -> None:
+        """Have the columns of the list of runs typed, or those that group the runs."""
+        if self.view is not None:
+            self._filtered = (what,)
+            label = f"{what.removeprefix('run_')}: "
+            text = ", ".join(getattr(self.view.listing.kept, what))
+            self.query_one(FilterBar).open(label, text)
+            self._say_known(text)
+            self.set_foot("filter-bar")
+
+    @property
+    def _asks(self) -> bool:
+        """True if columns are typed, no filter."""
+        return self._filtered[0] not in _FILTERED
+
+    def _say_known(self, text: str) -> tuple[str, ...]:
+        """Return the typed columns, and say beside them which no run has."""
+        from verl_tui.comparison.run_columns import parse_columns
+
+        view = self.view
+        if view is None:
+            return ()
+        runs = list(view.monitor.runs.values())
+        titles, said = parse_columns(text, runs, view.moment, DRAWN)
+        counts = {"columns": Matches(len(titles), len(titles), said)}
+        escape = view.keys["back"]
+        self.query_one(FilterBar).say(counts, enter="takes them", escape=escape)
+        return titles
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number in the list."""
@@ -171,11 +204,16 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding; charts and samples go to its step."""
-        health = self._health()
-        finding = health.choose_next(way)
+        finding = self._health().choose_next(way)
         if finding is None:
             toast(self.app, "no finding to go to in this run")
-            return
+        else:
+            self.go_to(finding)
+
+    def go_to(self, finding: Finding) -> None:
+        """Choose a finding; charts and samples go to its step."""
+        health = self._health()
+        health.choose(finding)
         if not self._reads(health):
             toast(self.app, f"{finding.id}: {finding.message}")
         self._follow(finding)
@@ -231,6 +269,7 @@ class Dashboard(DashboardLayout, ChartActions):
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
         health.action_not_judged()
+        self._folded()
         if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
@@ -288,14 +327,20 @@ class Dashboard(DashboardLayout, ChartActions):
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
         if self.foot == "filter-bar":
-            self._filter(event.value, *self._filtered)
-            self._say_matches()
+            if self._asks:
+                self._say_known(event.value)
+            else:
+                self._filter(event.value, *self._filtered)
+                self._say_matches()
 
     @on(Input.Submitted)
     def _filter_kept(self, event: Input.Submitted) -> None:
-        self._filter(event.value, *self._filtered)
         self._close_filter()
-        self.action_show_panel(self._filtered[-1])
+        if self._asks:
+            self._runs.keep(**{self._filtered[0]: self._say_known(event.value)})
+        else:
+            self._filter(event.value, *self._filtered)
+        self.action_show_panel("runs" if self._asks else self._filtered[-1])
 
     def _close_filter(self) -> None:
         if self.foot == "filter-bar":

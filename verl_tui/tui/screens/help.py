@@ -185,7 +185,9 @@ class HelpScreen(RowsScreen[None]):
         found = [one for one in narrowed if one.lines]
         columns = 2 if width >= _WIDE else 1
         each = max(1, (width - _GAP * (columns - 1)) // columns)
-        counts = Matches(*(sum(one.lines for one in of) for of in (found, every)))
+        counts = Matches(
+            sum(one.lines for one in found), sum(one.lines for one in every)
+        )
         return RowsPage([*_rows(found, each, columns)], matches=counts)
 
 

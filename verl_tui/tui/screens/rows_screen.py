@@ -179,8 +179,9 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
             escape = first_keys(self.app, columns(self.FOOTER)[-1][0])
             self.bar.say({self.FILTER[2]: page.matches}, escape=escape)
             if self.wanted:
-                left, total = page.matches
+                left, total, note = page.matches
                 caption = f"filter: {self.wanted} ({left} of {total})"
+                caption += f", {note}" * bool(note)
         self._frame.subtitle(self.edge(*filter(None, [caption])))
 
     def _draw_detail(self) -> None:

@@ -48,6 +48,7 @@ _BY_LOOK = columns("""
     underline $text-warning              repeated
     bold reverse $text-warning           here
     $text-success on $foreground 15%     bar
+    $text-warning on $foreground 15%     bar-low
     $text-primary on $foreground 15%     gauge
     bold on $primary-muted               row
     on $block-cursor-blurred-background  row-blurred
@@ -64,9 +65,13 @@ ROLES: Looks = {
 _IN_SIXTEEN = dict(
     columns("""
     bar          $text-success on ansi_bright_black
+    bar-low      $text-warning on ansi_bright_black
     gauge        $text-primary on ansi_bright_black
+    envelope     ansi_bright_black
+    quartiles    $text-primary
+    healthy      $foreground
     row          bold reverse
-    row-blurred  bold
+    row-blurred  bold underline
 """)
 )
 """Those that look otherwise in the terminal's own colours, which have no shades: nobody knows which

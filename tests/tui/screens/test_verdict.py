@@ -1,0 +1,247 @@
+"""The verdict on the shown run: its row at any width, its colour, what says the same elsewhere, and
+the way through the findings of all runs.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from run_views import NOW, make_run, make_view
+from scenarios.failures import FAILURES, planted
+from scenarios.healthy import HEALTHY
+from scenarios.worlds import FORMS, write
+from watching import dashboard, lines, loaded, press, records, write_run
+
+from verl_tui.config import Config
+from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict, coverage_of
+from verl_tui.monitor import load
+from verl_tui.records import Batch, Event, EventKind, SourceStatus
+from verl_tui.rendering.run_list import lay_out
+from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.status_line import one_row
+from verl_tui.rendering.verdict_row import headline, tally, verdict_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scenarios.worlds import World
+
+    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
+
+COLLAPSE = Finding(
+    "policy-collapse",
+    Severity.CRITICAL,
+    "the policy collapsed: reward cliff at step 60, from 0.6 to 0.1; KL is 3 times its limit",
+    120,
+    60,
+    advice="Stop the run and go back to the last good checkpoint. Then a lower learning rate.",
+    cause="policy collapse",
+)
+KL = Finding("kl-high", Severity.WARNING, "KL is high: mean 0.3", 120, 80, key="kl")
+PLATEAU = Finding("plateau", Severity.INFO, "no trend", 120, 20, cause="plateau")
+EVERY = (
+    "reward-slide",
+    "reward-cliff",
+    "kl-high",
+    "entropy-collapse",
+    "response-short",
+)
+"""Rules of which each quantity has one."""
+COLUMNS = {
+    "actor/ppo_kl": [0.01] * 120,
+    "actor/entropy": [0.5] * 120,
+    "response_length/mean": [200.0] * 120,
+}
+
+
+def text(row: Pieces) -> str:
+    return "".join(words for words, _ in row)
+
+
+def saved(run: Run) -> Run:
+    """Return the run with a checkpoint of step 50."""
+    event = Event(EventKind.CHECKPOINT, "/out/global_step_50", 50, step=50)
+    run.apply(Batch(run.name, SourceStatus("/logs/grpo", "verl"), (event,)), NOW)
+    return run
+
+
+def seen(
+    *found: Finding, run: Run | None = None, unjudged: tuple[str, ...] = ()
+) -> View:
+    run = run or saved(make_run(columns=COLUMNS))
+    reasons = tuple(NotJudged(id, "the log has none") for id in unjudged)
+    return make_view(run, verdicts={run.name: Verdict(found, reasons)}, rules=EVERY)
+
+
+def crashed() -> Run:
+    run = make_run(steps=0)
+    error = Event(EventKind.FATAL, "RuntimeError: no", line=3)
+    status = SourceStatus("/logs/grpo", "verl", size=9, bytes_read=9)
+    run.apply(Batch("grpo", status, (error,)), NOW)
+    return run
+
+
+CASES = (
+    (
+        seen(COLLAPSE, KL),
+        "critical",
+        (
+            "✖ policy collapse since 60: reward cliff at step 60, from 0.6 to 0.1 → stop the run"
+            " and resume from global_step_50",
+            "✖ policy collapse since 60 → stop the run and resume from global_step_50",
+            "✖ policy collapse since 60 → stop the run and r",
+            "✖ policy collapse since 60",
+        ),
+    ),
+    (
+        seen(KL),
+        "warning",
+        ("▲ kl high since 80: mean 0.3", *["▲ kl high since 80"] * 3),
+    ),
+    (
+        seen(),
+        "good",
+        (
+            "● healthy at step 120: reward rising, 5 rules found nothing",
+            "● healthy at step 120: reward rising, 5 rules found nothing",
+            "● healthy at step 120: reward rising",
+            "● healthy at step 120",
+        ),
+    ),
+    (
+        seen(PLATEAU),
+        "good",
+        (
+            "● healthy at step 120: reward rising, 5 rules found nothing; noted: plateau",
+        ),
+    ),
+    (
+        seen(run=make_run(), unjudged=EVERY[2:]),
+        "dim",
+        (
+            "○ no verdict: 2 of 5 rules could judge (not logged: KL, entropy, response length)",
+            *["○ no verdict (not logged: KL, entropy, respo"] * 2,
+            "○ no verdict",
+        ),
+    ),
+    (seen(run=make_run(steps=0)), "dim", ("◌ waits for the first step",) * 4),
+    (seen(run=crashed()), "dim", ("○ no step was logged → read the end of its log",)),
+    (make_view(), "dim", ("◌ no run yet",) * 4),
+    (replace(seen(COLLAPSE), loading=True), "dim", ("◌ reading 45%",) * 4),
+)
+"""What is shown, its role, and what its row begins with in 138, 78, 58 and 40 columns."""
+
+
+@pytest.mark.parametrize(("view", "role", "rows"), CASES)
+def test_the_row_says_the_cause_since_when_and_what_to_do(
+    view: View, role: str, rows: tuple[str, ...]
+) -> None:
+    for width, height, expected in zip(
+        (138, 78, 58, 40), (1, 1, 1, 2), rows, strict=False
+    ):
+        shown = verdict_rows(view, width, height)
+        assert text(shown[0]).startswith(expected), width
+        assert shown[0][0][1] == role
+    for width in range(20, 221):
+        for row in verdict_rows(view, width, 1 if width >= 60 else 2):
+            assert cell_len(text(row)) <= width
+            assert (
+                "since 60" in text(row) or view is not CASES[0][0] or row[0][0] != "✖"
+            )
+
+
+def agreed(view: View) -> str:
+    """Return the role that the row, the count and the list of runs have for the only run."""
+    assert view.run is not None
+    beside = make_run("other", steps=0)
+    monitor = view.monitor
+    monitor.runs["other"] = beside
+    (role,) = {one for words, one in tally(view) if words.strip()[:1].isdigit()} - {
+        "dim"
+    } or {"dim"}
+    listed = lay_out(view, [view.run], 60, 9, titled=False).rows[0]()
+    assert listed[1][1] == role
+    del monitor.runs["other"]
+    return role
+
+
+@given(
+    st.lists(st.sampled_from([COLLAPSE, KL, PLATEAU]), unique_by=lambda one: one.id),
+    st.sets(st.sampled_from(EVERY)),
+    st.sets(st.sampled_from(sorted(COLUMNS))),
+    st.booleans(),
+    st.sampled_from([0.0, 5000.0, 1e6]),
+)
+def test_it_is_never_green_without_evidence_and_all_say_the_same(
+    found: list[Finding],
+    unjudged: set[str],
+    logged: set[str],
+    acknowledge: bool,
+    quiet: float,
+) -> None:
+    columns = {key: COLUMNS[key] for key in logged}
+    run = make_run(columns=columns, quiet=quiet)
+    view = seen(*found, run=run, unjudged=tuple(unjudged))
+    for one in found if acknowledge else ():
+        view.acknowledgements.toggle(run.name, one)
+    role = headline(view).role
+    assert role == agreed(view)
+    if role == "good":
+        assert logged == set(COLUMNS)
+        assert coverage_of(run, view.verdict).complete
+        assert not {one.severity for one in found} - {Severity.INFO}
+    elif found and not acknowledge:
+        worst = max(one.severity for one in found)
+        assert worst is Severity.INFO or role == worst.word
+    assert ("good" in {one for _, one in one_row(view, 200, alone=False)}) <= (
+        role == "good"
+    )
+
+
+WORLDS: list[World] = [
+    *(HEALTHY[name](random.Random(name)) for name in sorted(HEALTHY)[::6]),
+    *(planted(one, one.dialects[0], 0)[0] for one in FAILURES[::12]),
+]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_planted_failures_and_healthy_runs_are_told_apart(
+    world: World, tmp_path: Path
+) -> None:
+    path = write(world, tmp_path / "run", FORMS[world.dialect][0])
+    monitor = load([str(path)], Config(), NOW)
+    (run,) = monitor.runs.values()
+    view = View(monitor, run, NOW)
+    verdict = view.verdict
+    calm = not verdict.severity and coverage_of(run, verdict).complete
+    assert (headline(view).role == "good") <= calm
+    for finding in verdict.primary:
+        assert finding.headline != finding.id, "its rule names it in words"
+
+
+async def test_a_key_goes_through_the_findings_of_all_runs(tmp_path: Path) -> None:
+    write_run(tmp_path, "a_sane", 40)
+    write_run(tmp_path, "b_warned", 40, response_length_mean=300.0)
+    log = write_run(tmp_path, "c_broken", 30)
+    log.write_text(log.read_text() + records(31, 60, kl_div=0.3))
+    app = loaded(tmp_path)
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot)
+        assert "3 runs: 1 ✖ 1 ▲ 1 ○" in lines(app)[1]
+        shown = []
+        for _ in range(4):
+            await press(pilot, "!")
+            chosen = dashboard(app).chosen_finding
+            assert chosen is not None
+            assert app.cursor == chosen.since_step
+            shown.append((app.view_at(NOW).run.name, chosen.id))
+        assert [name for name, _ in shown] == ["c_broken", "b_warned"] * 2
+        await press(pilot, "@")
+        assert app.view_at(NOW).run.name == "c_broken"

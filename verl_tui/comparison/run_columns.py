@@ -1,0 +1,179 @@
+"""Columns of a table of runs, by the words that people type: `reward`, `best val`, `reward@200`,
+`lr`, `state`.
+
+A name is what is known of every run, an indicator, a metric as the log has it, or a setting: the
+first of these that a run has.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from verl_tui.comparison.outcomes import weighty
+from verl_tui.indicators import INDICATORS, factor
+from verl_tui.means import finite, mean
+from verl_tui.metrics import describe
+from verl_tui.patterns import pattern
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.settings import number
+from verl_tui.runs.views.identity import short, stated_as
+from verl_tui.runs.views.provenance import shown_kl
+from verl_tui.runs.views.state import state
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from verl_tui.health.finding import Moment, Verdict
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
+
+ColumnValue: TypeAlias = "float | str | None"
+"""None where a run has no value."""
+_OWN: Mapping[str, Callable[[Run, Moment], ColumnValue]] = {
+    "name": lambda run, _: run.name,
+    "state": lambda run, at: state(run, at.now).label,
+    "step": lambda run, _: None if run.step is None else float(run.step),
+    "findings": lambda run, at: _findings(at.verdicts.get(run.name)),
+}
+_SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
+    "loss": "policy_loss"
+}
+"""Words for indicators beside their ids and labels; `kl` is the one that the list of runs shows."""
+_FORM = pattern(r"(?:(last|best|max|min) )?((?s:.*))")
+_AT = pattern(r"(.+)@(\d{1,15})")
+_UNKNOWN = ("None", "nan")
+_UP = {"up": 1, "max": 1, "down": -1, "min": -1}
+
+
+def _findings(verdict: Verdict | None) -> float | None:
+    return None if verdict is None else float(len(weighty(verdict.primary)))
+
+
+def parse_columns(
+    text: str, runs: Sequence[Run], at: Moment, others: Collection[str] = ()
+) -> tuple[tuple[str, ...], str]:
+    """Return the columns of a list with commas, and a sentence on those that no run has, beside
+    others that are known.
+    """
+    titles = [" ".join(one.split()) for one in text.split(",") if one.strip()]
+    said = [unknown(one, runs, at) for one in titles if one not in others]
+    return tuple(dict.fromkeys(titles)), "; ".join(filter(None, said))
+
+
+def value_of(column: str, run: Run, at: Moment) -> ColumnValue:
+    """Return the value of a column for a run."""
+    if column in _OWN:
+        return _OWN[column](run, at)
+    known = _read(run)
+    if column not in known:
+        known[column] = _value(column, run)
+    return known[column]
+
+
+def unknown(column: str, runs: Sequence[Run], at: Moment) -> str:
+    """Return a sentence on a column that no run has, empty if any has it, or there is none yet."""
+    if not runs or any(value_of(column, run, at) is not None for run in runs):
+        return ""
+    known = {*_OWN, *_SHORT, "kl", *INDICATORS}
+    known.update(*(run.keys for run in runs), *(run.config.values for run in runs))
+    alike = ", ".join(get_close_matches(column, known, n=2))
+    if column.startswith("best "):
+        alike = f"max {column[5:]} or min {column[5:]}, where neither is better"
+    return one_line(f"no run has {column}" + f", alike: {alike}" * bool(alike), 160)
+
+
+def text_of(value: ColumnValue) -> str:
+    """Write a value; empty where there is none."""
+    if isinstance(value, float):
+        return f"{value:.12g}" if value.is_integer() else f"{value:.4g}"
+    return one_line(value or "", 60)
+
+
+def sorted_by(
+    column: str, runs: Sequence[Run], at: Moment, *, up: bool = False
+) -> list[Run]:
+    """Return runs by a column, equal ones in their order: numbers from the greatest, then texts
+    from a; `up` has all the other way round. Those without a value come last.
+    """
+    values = {run.name: value_of(column, run, at) for run in runs}
+    known = [run for run in runs if str(values[run.name]) not in _UNKNOWN]
+
+    def rank(run: Run) -> tuple[bool, Any]:
+        value = values[run.name]
+        if isinstance(value, str):
+            return True, value.casefold()
+        return False, -(value or 0.0)
+
+    known.sort(key=rank, reverse=up)
+    return known + [run for run in runs if str(values[run.name]) in _UNKNOWN]
+
+
+def together(column: str, runs: Iterable[Run], at: Moment) -> float | None:
+    """Return the mean of several runs, None where none has a figure of the training."""
+    values = (value_of(column, run, at) for run in runs if _found(column, run))
+    known = finite(one for one in values if isinstance(one, float))
+    return mean(known) if known else None
+
+
+# -- one value -------------------------------------------------------------------------------------
+
+
+@cached_by_revision
+def _read(_run: Run) -> dict[str, ColumnValue]:
+    """Return where the values of a run are remembered until it changes."""
+    return {}
+
+
+def _indicator(name: str) -> str:
+    """Return the indicator that a word in small letters means, empty for none; `kl` stands for the
+    one that a run shows.
+    """
+    labels = (
+        id for id, one in INDICATORS.items() if name in (id, one.label.casefold())
+    )
+    return name if name == "kl" else _SHORT.get(name) or next(labels, "")
+
+
+def _series(run: Run, name: str) -> tuple[str, Series] | None:
+    """Return the indicator and the values that a name means in a run."""
+    id = _indicator(name.casefold())
+    id = shown_kl(run) if id == "kl" else id
+    key = run.indicators.get(id)
+    if key is None and id == "policy_loss":
+        key = run.loss_alone
+    series = run.present(key or name)
+    return None if series is None else (id if key else "", series)
+
+
+def _found(column: str, run: Run) -> tuple[str, int | None, str, Series] | None:
+    """Return of a column of a metric what it is of the values, or at which step, and these."""
+    of, name = _FORM.fullmatch(column).groups(default="")  # type: ignore[union-attr]
+    if found := _series(run, name):
+        return of, None, *found
+    named = _AT.fullmatch(name)
+    if named and (found := _series(run, named[1])):
+        return of, int(named[2]), *found
+    return None
+
+
+def _value(column: str, run: Run) -> ColumnValue:
+    if found := _found(column, run):
+        return _figure(*found)
+    setting = None if _indicator(column.casefold()) else stated_as(run, column)
+    value = number(setting)
+    return value if value is not None or setting is None else short(setting)
+
+
+def _figure(of: str, step: int | None, id: str, series: Series) -> float | None:
+    """Return a value up to a step, None where the metric has not come so far."""
+    sign, last = factor(id, series.key), series.steps[-1]
+    if last < (last if step is None else step):
+        return None
+    if of in ("", "last"):
+        return series.values[len(series.until(step)) - 1] * sign
+    way = INDICATORS[id].direction if id else describe(series.key).direction
+    up = _UP.get(way if of == "best" else of)
+    point = series.until(step).highest_point(up * sign) if up else None
+    return None if point is None else point.value * sign
