@@ -306,7 +306,7 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 def _loading(view: View, width: int) -> Pieces:
     share = view.monitor.loaded()
     words = f"reading {int(share * 100)}% "[:width]
-    return [(words, "dim"), (gauge(share, width - len(words)), "bar")]
+    return [(words, "dim"), *gauge(share, width - len(words), "bar")]
 
 
 # -- side by side ----------------------------------------------------------------------------------
