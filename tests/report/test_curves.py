@@ -81,6 +81,5 @@ def test_noise_is_smoothed_with_the_values_behind_for_few_runs_only() -> None:
     assert few is not None
     assert many is not None
     assert few.smoothing == many.smoothing > 0
-    behind = {one.role for one in few.picture.lines if one.behind}
-    assert behind == {"run-1-raw", "run-2-raw"}
-    assert not any(one.behind for one in many.picture.lines)
+    assert {one.role for one in few.picture.shades} == {"run-1-raw", "run-2-raw"}
+    assert not many.picture.shades

@@ -100,8 +100,7 @@ def _y(height: float) -> float:
 def _class(role: str) -> str:
     """Return the class that colours a role."""
     own = role.removesuffix(BEHIND)
-    name = f"of-{own}" if own in FAMILIES else "grey" if own == OTHER_RUN else own
-    return f"{name} behind" if own != role else name
+    return f"of-{own}" if own in FAMILIES else "grey" if own == OTHER_RUN else own
 
 
 def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
@@ -138,14 +137,15 @@ def _curves(drawing: ChartDrawing) -> Iterator[str]:
     yield f'<g transform="translate({_LEFT} {_TOP}) scale({1 / _FINE:g})">'
     for shade in picture.shades:
         area = _area(shade, drawing.scale)
-        yield _path(f"area {_class(picture.main_role)}", f"{area}z")
+        role = shade.role if shade.role.endswith(BEHIND) else picture.main_role
+        yield _path(f"area {_class(role)}", f"{area}z")
     for one in picture.lines:
         stretches = _stretches(one)
         last = len(one.columns.lows) - 1
         yield _path(_class(one.role), _way(stretches, last))
         for role in dict.fromkeys(one.alarms.values()):
             way = _way(_alarmed(stretches, one, role), last)
-            yield _path(_class(role + BEHIND * one.behind), way)
+            yield _path(_class(role), way)
         for x, y in chain.from_iterable(stretches) if one.points else ():
             yield _path(f"dot {_class(one.role)}", _way([[(x, y)]], last))
     yield "</g>"

@@ -39,6 +39,7 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     drawing.shades = True
     shaded = drawing.rows(data, 60, 12)
     assert {style for row in dotted for _, style in row} >= {"band", "line"}
+    assert not any("healthy" in style for row in dotted for _, style in row)
     assert not any(style == "band" for row in shaded for _, style in row)
     on = [
         y
@@ -140,8 +141,16 @@ def test_the_noisier_the_smoother(noise, weight):
     assert weight_for(noisy(noise)) == weight
 
 
+def test_seldom_but_far_is_noise_one_spike_is_none():
+    rare = [float(i % 9 == 0) for i in range(1000)]
+    assert weight_for(rare) == 0.97
+    assert weight_for([*noisy(0.0), 50.0, *noisy(0.0)]) == 0.0
+
+
 def smoothly(data: ChartData, width: int = 40):
-    return ChartRenderer().rows(data, width, 12)
+    drawing = ChartRenderer()
+    drawing.shades = True
+    return drawing.rows(data, width, 12)
 
 
 def styles(rows) -> set[str]:
@@ -155,9 +164,11 @@ NOISY = ChartData(
 
 def test_what_is_smoothed_says_so_and_hides_nothing():
     rows = smoothly(NOISY)
-    assert {"line", "raw"} <= styles(rows)
+    assert any(style.endswith("+raw") for style in styles(rows))
+    assert "line+raw" in styles(rows), "the average stands on the band of the values"
     assert any("0.9" in text and style == "key" for text, style in rows[0])
-    assert "raw" not in styles(smoothly(NOISY._replace(by_noise=False)))
+    clean = styles(smoothly(NOISY._replace(by_noise=False)))
+    assert not any(style.endswith("raw") for style in clean)
 
 
 def test_the_title_tells_the_value_as_it_is():

@@ -40,9 +40,8 @@ _OTHER_SIGNS = {
     "⠂⠂⠂⠂⠂⠂⠂": "ends of the healthy range, else shaded",
     "⠒⠒⠒⠐⠒⠒⠂": "a target of the configuration",
     "⠅": "the step of a restart",
-    "⡠⠒⠢": "values as they are, faint behind the smoothed ones",
     "~0.9": "smoothed, as noise asks for: weight of the past",
-    "░░░": "from the least to the greatest value of a step, else shaded",
+    "░░░": "from the least to the greatest value around a mean, else shaded",
     "▒▒▒": "middle half of a distribution, faint: 5 to 95%, else shaded",
     "a b": "on a line: the run that has this letter in the run list",
 }

@@ -32,8 +32,6 @@ _ANY = Scale(0.0, 1.0)
 HealthyRange = tuple[float | None, float | None]
 _SOME = 3
 """Fewest points for one to be marked as the best."""
-_FULL = 0.85
-"""Share of the height from which on an area fills the plot: a heuristic."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
 
@@ -48,8 +46,8 @@ class DrawnLine(NamedTuple):
     """Its letter, or the marker of its points."""
     points: bool = False
     """True if its points have markers."""
-    behind: bool = False
-    """True if other lines are drawn over it, and their cells have no dots of it."""
+    values: DotColumns | None = None
+    """Those of its values, where it is their average."""
     alarms: dict[int, AlarmRole] = {}  # noqa: RUF012 - nobody changes it
     """Dot columns that findings are about."""
     end: tuple[int, float] | None = None
@@ -100,8 +98,8 @@ def picture_of(
     # of several runs the shown one's line is on top
     for line in sorted(data.lines, key=lambda one: bool(one.sign) and one is main):
         lines += _drawn(data, line, scales[line.right] or _ANY, window, cache)
-    lines.sort(key=lambda line: (not line.behind, not line.points))
-    shades = [*_shades(data, scale, window, cache)]
+    lines.sort(key=lambda line: not line.points)
+    shades = [*_shades(data, window, cache)]
     marks = [*_marks(data, scale, window)]
     best, role = _best(data, scale, window), main.role if main else ""
     return Picture(lines, shades, marks, window, scale, data.band, best, role)
@@ -120,9 +118,10 @@ def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]
 def _drawn(
     data: ChartData, line: ChartLine, scale: Scale, window: Window, cache: ChartCache
 ) -> Iterator[DrawnLine]:
-    """Yield a line; where it is smoothed its values behind the average, too."""
+    """Yield a line, its average where it is smoothed."""
     columns = cache.columns(line.points, window)
     alarms = alarmed(columns, line.alarms, window, data.band)
+    values = None
     if line.kind == "points":
         yield DrawnLine(
             line.role, columns, scale, line.sign, points=True, alarms=alarms
@@ -130,15 +129,13 @@ def _drawn(
         return
     average = line.points
     if data.smoothing:
-        average = cache.smoothed(line.points, data.smoothing)
-        if data.by_noise or not line.sign or line is data.main:
-            coloured = line.role in (*FAMILIES, *RUNS)
-            role = line.role + BEHIND if coloured else "raw"
-            yield DrawnLine(role, columns, scale, behind=True, alarms=alarms)
+        average, values = cache.smoothed(line.points, data.smoothing), columns
         columns = cache.columns(average, window)._replace(odds=columns.odds)
         alarms = alarmed(columns, line.alarms, window, data.band)
     end = _end(data, line, average, window)
-    yield DrawnLine(line.role, columns, scale, line.sign, alarms=alarms, end=end)
+    yield DrawnLine(
+        line.role, columns, scale, line.sign, values=values, alarms=alarms, end=end
+    )
 
 
 def _end(
@@ -188,22 +185,19 @@ def alarmed(
     return found
 
 
-def _shades(
-    data: ChartData, scale: Scale, window: Window, cache: ChartCache
-) -> Iterator[DrawnShade]:
-    """Yield the areas that leave room: one that mostly fills the plot, as of scores of 0 and 1,
-    says nothing.
+def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[DrawnShade]:
+    """Yield the areas between two series, then those from the least to the greatest value around
+    averages, the main line's last.
     """
     for shade in data.shades:
         low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
-        known = [
-            scale.fraction(top) - scale.fraction(bottom)
-            for bottom, top in zip(low.lows, high.highs, strict=True)
-            if bottom is not None and top is not None
-        ]
-        full = sum(share >= _FULL for share in known)
-        if shade.role and full * 2 <= len(known):
+        if shade.role:
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
+    for line in sorted(data.lines, key=lambda one: one is data.main):
+        if data.smoothing and line.kind == "line":
+            coloured = line.role in (*FAMILIES, *RUNS)
+            columns = cache.around(line.points, window)
+            yield DrawnShade(line.role + BEHIND if coloured else "raw", columns)
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:

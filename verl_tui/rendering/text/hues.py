@@ -29,8 +29,9 @@ class Hue(NamedTuple):
 
     @property
     def faint(self) -> Hue:
-        """The colour of values behind their average; the sixteen have no shades."""
-        return Hue(f"{self.dark} 50%", f"{self.light} 50%", self.ansi)
+        """The shade of values behind their average; the sixteen have none."""
+        dark, light = (f"{one} 50% on {one} 14%" for one in (self.dark, self.light))
+        return Hue(dark, light, "ansi_bright_black")
 
 
 def with_faint(hues: Mapping[str, Hue]) -> dict[str, Hue]:

@@ -61,17 +61,14 @@ _LOOKS = columns("""
     cursor        bold $foreground
     line          $text-primary
     right         $text-success
-    raw           $primary 60%
-    envelope      $primary 60% on $primary 15%
-    quartiles     $primary 80% on $primary 30%
+    raw           $primary 60% on $primary 14%
+    envelope      $primary 60% on $primary 10%
+    quartiles     $primary 80% on $primary 25%
     band          $success
     healthy       on $foreground 8%
     target        $text-accent
     warning       bold $text-warning
     info          bold $text-primary
-    critical-raw  $text-error 70%
-    warning-raw   $text-warning 70%
-    info-raw      $text-primary 70%
     restart       $text-secondary
     checkpoint    $text-muted
 """)
