@@ -23,7 +23,7 @@ from verl_tui.rendering.charts.chart_data import (
 )
 from verl_tui.rendering.charts.downsample import weight_for
 from verl_tui.rendering.charts.plan import ChartLook, single_metric
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
 
@@ -201,3 +201,21 @@ def test_checkpoints_displace_no_number_of_the_axis(height):
     numbers = [row.translate(dict.fromkeys(map(ord, "┴┼┬"), "─")) for row in with_marks]
     assert numbers == [row.replace("┬", "─") for row in without]
     assert 5 <= "".join(with_marks).count("┴") <= 60 / 3
+
+
+@pytest.mark.parametrize(
+    ("values", "log_y", "note"),
+    [
+        ([0.0, 0.1, 5.0], True, ""),
+        ([0.1, -0.1, 5.0], False, "linear y: below 0"),
+        ([], True, ""),
+    ],
+)
+def test_what_lies_below_0_has_a_linear_axis_and_says_so(values, log_y, note):
+    run = make_run(steps=3, columns={"loss": values, "other": [1.0] * 3})
+    view, look = view_of(run), ChartLook(log_y=True)
+    data = chart_data(single_metric(run, "loss"), view, look)
+    assert (data.log_y, data.note) == (log_y, note)
+    other = chart_data(single_metric(run, "other"), view, look)
+    both = with_right(other, data) if values else other
+    assert (both.log_y, both.note) == (log_y, note)
