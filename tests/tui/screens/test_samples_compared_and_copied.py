@@ -62,6 +62,7 @@ async def test_the_same_prompt_at_other_steps_and_beside_another(run: Path) -> N
         await press(pilot, "enter")
         await until(pilot, lambda: at(app) == (2, False, 0))
         await until(pilot, lambda: "answer 2-0" in text(app))
+        assert len(app.screen_stack) == 2, "the samples that the map was opened over"
         # The marked sample stands beside each that is gone to.
         await press(pilot, "d")
         await until(pilot, lambda: "step 4 · sample 2" in text(app))
