@@ -132,6 +132,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._compared: LastResult[list[Pieces]] = LastResult()
         self._bar = FilterBar(query.HINT)
         self._export: Export | None = None
+        # the sentence has the room of the list where there is nothing to list
+        self.set_class(view.run is None or not view.run.samples.places, "-nothing")
 
     @property
     def browse(self) -> Browse:
@@ -182,7 +184,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         samples, end = (run.samples, run.end) if run is not None else (None, None)
         if browse.settle(samples, view.browser, end):
             self._to_top()
-        # the sentence has the room of the list where there is nothing to list
         self.set_class(browse.page is None, "-nothing")
         if browse.page is None or run is None:
             self._place.show([("samples", "strong")])
