@@ -143,7 +143,9 @@ async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
             check_cells(app)
     assert costs["dashboard"] > 100, "it is drawn at all"
     assert {name: cost for name, cost in costs.items() if cost > GOAL} == {}
-    assert all(costs[name] == 0 for name in ("samples", "prompts", "config", "history"))
+    assert all(
+        costs[name] == 0 for name in ("samples", "prompts", "config", "history", "help")
+    )
 
 
 async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:
