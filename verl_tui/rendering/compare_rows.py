@@ -32,7 +32,7 @@ from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.state import remaining
-from verl_tui.times import duration
+from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -263,10 +263,17 @@ def _figures(
     for kind in FIGURES:
         if kind.indicator:
             yield from _of_kind(kind, found)
-    ahead = (duration(remaining(one.run, view.now)) for one in found)
-    yield _texts(f"ETA{now}", ahead)
+    yield _texts(f"ETA{now}", (_end(one.run, view.now) for one in found))
     counts = [_findings(view, one.run) for one in found]
     yield _values(f"findings{now}", counts, -1, is_count=True)
+
+
+def _end(run: Run, now: float) -> str:
+    """Return how long a run takes from now on, and when it ends; empty where that is unknown."""
+    left = remaining(run, now)
+    if left is None:
+        return ""
+    return f"{duration(left)}, {clock_time((run.last_record or now) + left, now)}"
 
 
 def _chosen(

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.rendering.session.run_order import id_of
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.runs.run_id import run_id
 from verl_tui.times import clock_time
 from verl_tui.words import counted
 
@@ -62,7 +62,7 @@ def _look_at(view: View) -> Look | None:
     series = run.present(run.indicators.get("reward"))
     found = (f"{one.id} {one.since_step}" for one in view.verdict.primary)
     reward = series.values[-1] if series is not None else None
-    return Look(run_id(run), view.now, run.step, (*found,), reward)
+    return Look(id_of(run), view.now, run.step, (*found,), reward)
 
 
 class Looks:

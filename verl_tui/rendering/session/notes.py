@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.given_files import is_ordinary, read_given
 from verl_tui.rendering.session.preferences import written
+from verl_tui.rendering.session.run_order import id_of
 from verl_tui.rendering.text.printable import wrapped
-from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.run_id import run_id
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ _LARGEST = 1 << 22
 """Most bytes read of the file."""
 _LONGEST = 500
 """Characters of a note."""
-_id = cached_by_revision(run_id)
 
 
 class NoteBook:
@@ -48,7 +46,7 @@ class NoteBook:
 
     def of(self, run: Run | None) -> dict[int, str]:
         """Return the notes on a run by their steps, ascending."""
-        known = self._notes.get(_id(run)) if run is not None and self._notes else None
+        known = self._notes.get(id_of(run)) if run is not None and self._notes else None
         return dict(sorted(known.items())) if known else {}
 
     def read(self) -> None:
@@ -69,7 +67,7 @@ class NoteBook:
             Why it could not be written, empty on success.
         """
         note: dict[str, Any] = {
-            "run": _id(run),
+            "run": id_of(run),
             "name": run.name,  # for who reads the file
             "step": step,
             "text": one_line(text, _LONGEST),
