@@ -43,7 +43,6 @@ MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim
 STANDINGS = ("critical", "warning", "good", "dim")
 """Roles of a run, the worst first."""
 _WAITS = "◌"
-_QUIET = ("good", "dim")
 _WAYS: dict[int | None, str] = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
 """Columns from which on the count of runs has its room; below it has what is left."""
@@ -90,7 +89,7 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     one = headline(view)
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
     if height == 1 and width >= _TALLIED:
-        asks = one.role in _QUIET and view.verdict.not_judged
+        asks = one.role in STANDINGS[2:] and view.verdict.not_judged
         why = f"  {view.keys['health.not_judged']}: why"
         right += [*[(why, "dim")] * bool(asks), *tally(view)]
     room = width - cells_of(right)
