@@ -49,11 +49,6 @@ _NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
 """Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
-_ASIDES: dict[State | Unread, str] = {
-    State.STALLED: ": no ETA",
-    State.ENDED: " no end marker",
-}
-"""What long variants of states add."""
 _GAP = 2
 _BAR = 24
 """Cells of the bar of progress."""
@@ -114,10 +109,9 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     role, worth = _STATES.get(current, ("dim", 72))
     if role == "good" and standing(view, run) != "good":
         role = ""
-    word, aside = (current.label, role), (_ASIDES.get(current, ""), "dim")
-    if current is State.ENDED and run.outcome is not None:
-        aside = ("", "")
-    yield [(worth, [word]), *[(18, [word, aside])] * bool(aside[0])]
+    word, aside = (current.label, role), ": no ETA" * (current is State.STALLED)
+    aside += " no end marker" * (current is State.ENDED and run.outcome is None)
+    yield [(worth, [word]), (18, [word, (aside, "dim")])]
     if run.step is not None:
         yield _ways("", *_steps(run.step, run.total_steps, current))
     if has_estimated_steps(run):
@@ -240,13 +234,8 @@ def _metric(
 def _finding(view: View) -> RowPart:
     """Return the verdict in the words of its row."""
     one = headline(view)
-    mark = one.mark
-    return _ways(
-        one.role,
-        (36, one.head),
-        (80, f"{mark} {middle(one.cause, 16)}"),
-        (95, mark),
-    )
+    short = f"{one.mark} {middle(one.cause, 16)}"
+    return _ways(one.role, (36, one.head), (80, short), (95, one.mark))
 
 
 # -- the whole line --------------------------------------------------------------------------------

@@ -43,7 +43,6 @@ MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim
 STANDINGS = ("critical", "warning", "good", "dim")
 """Roles of a run, the worst first."""
 _WAITS = "◌"
-_QUIET = ("good", "dim")
 _WAYS: dict[int | None, str] = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
 """Columns from which on the count of runs has its room; below it has what is left."""
@@ -90,9 +89,9 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     one = headline(view)
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
     if height == 1 and width >= _TALLIED:
-        asks = one.role in _QUIET and view.verdict.not_judged
-        why = f"  {view.keys['health.not_judged']}: why"
-        right += [*[(why, "dim")] * bool(asks), *tally(view)]
+        asks = one.role in STANDINGS[2:] and bool(view.verdict.not_judged)
+        right += [(f"  {view.keys['health.not_judged']}: why", "dim")] * asks
+        right += tally(view)
     room = width - cells_of(right)
     left = (one if height == 1 else one._replace(more=())).in_row(room)
     gap = " " * (room - cell_len(left))
@@ -170,11 +169,10 @@ def problems(view: View) -> list[tuple[Run, Finding]]:
     """Return the warnings and criticals of all runs that are not acknowledged, the worst runs
     first.
     """
-    known = ((run, open_findings(view, run)) for run in view.listed)
-    found = [(run, one) for run, findings in known for one in findings]
-    worst = {run.name: one.severity for run, one in reversed(found)}
-    found.sort(key=lambda stop: -worst[stop[0].name])
-    return [stop for stop in found if stop[1].severity > Severity.INFO]
+    known = [(run, open_findings(view, run)) for run in view.listed]
+    known.sort(key=lambda one: -max([found.severity for found in one[1]], default=0))
+    every = ((run, found) for run, findings in known for found in findings)
+    return [one for one in every if one[1].severity > Severity.INFO]
 
 
 def _found(run: Run, found: Sequence[Finding]) -> Headline:
