@@ -6,11 +6,13 @@ from array import array
 from math import inf, nan
 
 import pytest
+from chart_columns import Column
 from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.rendering.charts.axes import fit_scale, fit_window
-from verl_tui.rendering.charts.sparkline import gauge
+from verl_tui.rendering.charts.chart_data import Mark
+from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
 from verl_tui.rendering.text.ascii_table import ascii_locale
 from verl_tui.rendering.text.numbers import compact
 
@@ -62,20 +64,25 @@ def test_compact(value, expected):
     assert compact(value) == expected
 
 
-def test_gauge():
-    assert [
-        gauge(0, 4),
-        gauge(0.5, 4),
-        gauge(0.53125, 4),
-        gauge(1, 4),
-        gauge(nan, 2),
-    ] == [
-        "    ",
-        "██  ",
-        "██▏ ",
-        "████",
-        "  ",
-    ]
+@pytest.mark.parametrize(
+    ("share", "bar"),
+    [(0, "────"), (0.5, "━━──"), (0.6, "━━╸─"), (1, "━━━━"), (nan, "────")],
+)
+def test_gauge(share, bar):
+    assert text([gauge(share, 4, "bar")]) == [bar]
+
+
+def test_neighbouring_rows_of_bars_do_not_touch():
+    rising = sparkline(Column(range(30), range(30)), 30, "reward")
+    assert text([rising, []])[0][-1] == "▇"
+    assert tall([100.0], 1, 1) == ["▇"]
+    assert tall([100.0], 1, 3) == ["▇", "█", "█"]
+
+
+def test_a_mark_hides_no_bar():
+    points = Column(range(6), [9.0, 0, 0, 0, 0, 0])
+    drawn = sparkline(points, 6, "kl", marks=[Mark(0, "breach", "warning")])
+    assert drawn == [("▇", "warning"), ("▁▁▁▁▁", "kl")]
 
 
 def test_a_value_rounded_to_single_precision_is_the_same_value():

@@ -170,8 +170,8 @@ def test_checkpoints_stand_apart_and_displace_no_number(height: int, every: int)
         for data in (NOISY._replace(marks=marks), NOISY)
     )
     assert re.findall(r"\d+", shown[-1]) == re.findall(r"\d+", plain[-1])
-    (row,) = (one for one in shown if "■" in one)
-    assert min(map(len, re.findall("(?<=■)[^■]+(?=■)", row))) >= 3
+    (row,) = (one for one in shown[-2:] if "┴" in one or "┼" in one)
+    assert re.search("[┴┼].{0,1}[┴┼]", row) is None
 
 
 @pytest.mark.parametrize("value", [24.0, 0.0, 1.0, -0.5, 5.712])
@@ -197,3 +197,19 @@ def test_a_new_mark_is_one_row_and_whatever_yields_it(monkeypatch):
     assert ("«", "the data were rewound") in legend()
     rows = ChartRenderer().rows(DATA._replace(marks=(Mark(2, "rewind"),)), 50, 12)
     assert [text for text, style in rows[-2] if style == "rewind"] == ["«"]
+
+
+@pytest.mark.parametrize("height", [6, 12])
+def test_checkpoints_displace_no_number_of_the_axis(height):
+    data = ChartData("r", lines=(ChartLine(Column(range(200), range(200))),))
+    marks = tuple(Mark(step, "checkpoint") for step in range(200))
+    with_marks, without = (
+        ["".join(text for text, _ in row) for row in drawn]
+        for drawn in (
+            ChartRenderer().rows(one, 60, height)
+            for one in (data._replace(marks=marks), data)
+        )
+    )
+    numbers = [row.translate(dict.fromkeys(map(ord, "┴┼┬"), "─")) for row in with_marks]
+    assert numbers == [row.replace("┬", "─") for row in without]
+    assert 5 <= "".join(with_marks).count("┴") <= 60 / 3

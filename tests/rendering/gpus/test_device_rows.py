@@ -129,7 +129,7 @@ def test_utilisation_is_coloured_where_a_run_needs_the_device(
     """By the bounds of the rules on GPUs, one that holds nothing by none."""
     gpu = replace(H100, memory_used=used)
     (row,) = device_rows([Device(gpu, lately=lately, worked=worked)], 120)
-    assert next(look for words, look in row if "█" in words) == role
+    assert next(look for words, look in row if "━" in words) == role
 
 
 def test_the_time_that_a_history_covers_stands_beside_the_first() -> None:

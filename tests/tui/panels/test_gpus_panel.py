@@ -96,4 +96,4 @@ async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
     assert "13   name not visible" in text
     assert "power cap" in text
     assert "100%" in text
-    assert "█" * 15 in text
+    assert "━" * 15 in text

@@ -32,6 +32,8 @@ _NARROW = 5
 """A logarithmic axis over less than this factor has the ends and ticks of a linear one."""
 _DECADES = 100
 """From this factor on the ticks of a logarithmic axis are powers of ten."""
+_AROUND = 0.7
+"""Share of the height that an axis of a single value takes: its middle lies a dot lower."""
 _HOUR = 3600
 _DAY = 86400
 _SECONDS = (
@@ -46,6 +48,8 @@ class Scale(NamedTuple):
     lo: float
     hi: float
     log: bool = False
+    only: float | None = None
+    """The value in its middle, where there is no other."""
 
     @property
     def extent(self) -> float:
@@ -71,6 +75,9 @@ class Scale(NamedTuple):
         low, high = self._project(self.lo), self._project(self.hi)
         factor = (count - 1) / (high - low)
         bottom = count - 0.5
+        if self.only is not None:  # where a sign in its cell lies
+            factor *= _AROUND
+            bottom = count // 8 * 4 + 1.5 + (count - 1) * _AROUND / 2
         shown = [v if v is None else min(self.hi, max(self.lo, v)) for v in values]
         if self.log:
             shown = [v and log10(v) for v in shown]
@@ -80,6 +87,8 @@ class Scale(NamedTuple):
         """Return about `count` round values within the scale, two at least if it has them,
         ascending.
         """
+        if self.only is not None:
+            return [self.only]
         if self.log and self.hi / _NARROW >= self.lo:
             return self._log_ticks(count)
         step = _round_up((self.hi - self.lo) / max(1, count - 1))
@@ -117,17 +126,21 @@ def fit_scale(
     if log:
         lo, hi = max(lo, _NEAR), max(hi, _NEAR)
     scale = (_round_log if log else _round_linear)(lo, hi)
-    fits = previous and previous.log == log and previous.lo <= lo and hi <= previous.hi
-    if previous and fits and scale.extent >= previous.extent * _KEEP:
-        return previous
-    return scale
+    return previous if previous and _serves(previous, scale, lo, hi) else scale
+
+
+def _serves(previous: Scale, scale: Scale, lo: float, hi: float) -> bool:
+    """Return whether an axis shows `lo` .. `hi` nearly as well as the one that fits best."""
+    alike = (previous.log, previous.only) == (scale.log, scale.only)
+    fits = alike and previous.lo <= lo and hi <= previous.hi
+    return fits and scale.extent >= previous.extent * _KEEP
 
 
 def _round_linear(lo: float, hi: float) -> Scale:
     size = max(abs(lo), abs(hi))
     if hi - lo <= max(size * SINGLE, _NEAR):
-        # a constant lies on the number of one end, 0 on the other
-        return Scale(min(lo, 0.0), max(hi, 0.0)) if size > _NEAR else Scale(0.0, 1.0)
+        pad = size / 10 if size > _NEAR else 1.0
+        return Scale(lo - pad, hi + pad, only=lo)
     step = _round_up((hi - lo) / 8)
     low, high = floor(lo / step + _ROUNDING) * step, ceil(hi / step - _ROUNDING) * step
     return Scale(min(lo, low), max(hi, high))
@@ -137,6 +150,8 @@ def _round_log(lo: float, hi: float) -> Scale:
     """Return the scale that ends at 1, 2 or 5 times a power of ten, so that the data fill it."""
     if hi / _NARROW < lo:
         linear = _round_linear(lo, hi)
+        if linear.only is not None:
+            return linear
         if linear.lo > 0:
             return Scale(linear.lo, linear.hi, log=True)
     nice = _nice(lo, hi)

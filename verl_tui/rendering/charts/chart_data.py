@@ -19,7 +19,7 @@ MARKS = {
     "breach": ("▲", "a finding began at this step"),
     "restart": ("↻", "the run was restarted here"),
     "note": ("✎", "a note of yours"),
-    "checkpoint": ("■", "checkpoint"),
+    "checkpoint": ("┴", "a checkpoint was written; many are thinned out"),
 }
 """By the role of a mark on the x axis: its sign and meaning; the first of a column is shown. Its
 colour is a role of the chart's widget.

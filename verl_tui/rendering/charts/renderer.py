@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.chart_data import Axis, ChartData
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Piece, Pieces
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
@@ -44,8 +44,8 @@ _GUTTER = 6
 """Cells of the numbers of a y axis among others: nearly all fit, and curves stay where they are."""
 _APART = 10
 """Cells from one label of the x axis to the next at least."""
-_CHECKPOINTS_APART = 4
-"""Cells from one mark of a checkpoint to the next at least: more are a second axis."""
+_CHECKPOINTS_APART = 3
+"""Cells from one checkpoint to the next at least: more of them would be a comb."""
 
 
 class ChartRenderer:
@@ -146,6 +146,11 @@ def _sentences(text: str, width: int, rows: int) -> list[Pieces]:
 # -- axes ------------------------------------------------------------------------------------------
 
 
+def _row(scale: Scale, value: float, height: int) -> int:
+    """Return the row of so many that the dots of a value lie in."""
+    return (scale.dots([value], height * 4)[0] or 0) // 4
+
+
 def _y_axis(
     scale: Scale | None, height: int, least: int = 0, *, right: bool = False
 ) -> list[Pieces]:
@@ -167,11 +172,12 @@ def row_labels(scale: Scale | None, height: int) -> Mapping[int, str]:
     """Return the numbers of a y axis by row: both ends, round values in between if they do not
     crowd.
     """
-    if scale is None or not height:
+    if scale is None:
         return {}
-    rows = {0: scale.hi} if height < 2 else {0: scale.hi, height - 1: scale.lo}
+    ends = [scale.hi, scale.lo] if scale.only is None else [scale.only]
+    rows = {_row(scale, value, height): value for value in ends[:height]}
     for value in scale.ticks(max(3, height // 4)) if height >= 5 else []:
-        row = round((1 - scale.fraction(value)) * (height - 1))
+        row = _row(scale, value, height)
         if all(abs(row - other) >= 2 for other in rows):
             rows[row] = value
     labels = zip(rows, distinct_texts([*rows.values()]), strict=True)
@@ -180,14 +186,13 @@ def row_labels(scale: Scale | None, height: int) -> Mapping[int, str]:
 
 def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Pieces]:
     """Write the x axis in one or two rows: a rule with ticks and marks, and labels with the name of
-    the axis where there is room. Checkpoints stand where no number does.
+    the axis where there is room.
     """
     marks = _marks(data, window, width)
     rule = [("─", "rule")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
     axis, free = data.axis, 0
-    weighty = [cell for cell, (_, role) in marks.items() if role != "checkpoint"]
-    taken = [] if rows > 1 else weighty
+    taken = [cell for cell in marks if marks[cell][1] != "checkpoint"] * (rows < 2)
     for cell, start, label in _labels(axis, window, width, taken):
         if start >= free:
             free = start + len(label) + 1
@@ -197,27 +202,31 @@ def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Piec
     if rows > 1 and width - free > len(axis.label) + 1:
         text[width - len(axis.label) :] = zip(axis.label, repeat("key"))
     for cell, sign in marks.items():
-        if cell in weighty or not rule[cell][0].strip("─┬"):
-            rule[cell] = sign
+        rule[cell] = _marked(rule[cell], sign)
     return [joined(rule), joined(text)][:rows]
 
 
-def _marks(data: ChartData, window: Window, width: int) -> dict[int, tuple[str, str]]:
-    """Return sign and role of the marks by cell: of several in one that which weighs most, of
-    checkpoints the newest and as many as stand apart.
-    """
+def _marked(there: Piece, mark: Piece) -> Piece:
+    """Return a cell of the x axis with a mark on it: checkpoints leave numbers where they are."""
+    if mark[1] != "checkpoint":
+        return mark
+    sign = "┼" if there[0] == "┬" else mark[0]
+    return (sign, mark[1]) if there[1] == "rule" else there
+
+
+def _marks(data: ChartData, window: Window, width: int) -> dict[int, Piece]:
+    """Return the marks by cell, of several in one that which weighs most."""
     weights = ["critical", "warning", "info", *MARKS]
-    marks: dict[int, tuple[str, str]] = {}
+    marks: dict[int, Piece] = {}
     free = width
-    for mark in sorted(data.marks, key=lambda one: one.step, reverse=True):
+    # the newest first, as checkpoints keep apart
+    newest = sorted(data.marks, key=lambda mark: -mark.step)
+    for mark in sorted(newest, key=lambda mark: -weights.index(mark.style)):
         cell = window.column(mark.step) // 2
-        if not 0 <= cell < width or (mark.role == "checkpoint" and cell > free):
-            continue
-        if mark.role == "checkpoint":
-            free = cell - _CHECKPOINTS_APART
-        there = marks.get(cell, ("", mark.style))[1]
-        if weights.index(mark.style) <= weights.index(there):
+        thinned = mark.role == "checkpoint" and cell > free
+        if 0 <= cell < width and not thinned:
             marks[cell] = (MARKS[mark.role][0], mark.style)
+            free = cell - _CHECKPOINTS_APART
     return marks
 
 

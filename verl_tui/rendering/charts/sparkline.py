@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
+from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import joined
 from verl_tui.rendering.text.wrap import fit
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LEVELS = _BLOCKS[:-1]
-"""Of a sparkline: full blocks of rows below each other would be one area."""
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
+"""Levels of one row: full ones of neighbouring rows would be one picture."""
 _TINY = 1e-300
 """Differences below this count as none: their reciprocals overflow."""
 _BROKEN = "!"
@@ -52,7 +52,7 @@ def sparkline(
         role: What colours it.
         broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
-        marks: What happened, which colours the blocks.
+        marks: What happened, in the colour of the blocks; a sign only where there is none.
         from_zero: Whether the blocks begin at 0, as those of what adds up.
     """
     steps = points.steps
@@ -71,7 +71,9 @@ def sparkline(
     ]
     for mark in marks:
         if 0 <= (column := mark.step // per - start) < count:
-            cells[column] = (cells[column][0], mark.style)
+            there = cells[column][0]
+            sign = there if there.strip() else MARKS[mark.role][0]
+            cells[column] = (sign, mark.style)
     return joined(cells)
 
 
@@ -117,17 +119,18 @@ def _glyph(middle: float | None, least: float, most: float) -> str:
     return _LEVELS[min(len(_LEVELS) - 1, at)]
 
 
-def gauge(fraction: float, width: int) -> str:
-    """Draw a bar that fills `fraction` of `width` columns, in eighths of a column; exactly `width`
-    characters.
+def gauge(fraction: float, width: int, role: str) -> Pieces:
+    """Draw a bar that fills `fraction` of exactly `width` columns, in halves of a column; thin, so
+    that those of neighbouring rows stay apart.
 
     A value that is not a number fills nothing, one outside 0 .. 1 is clipped.
     """
-    if width < 1:
-        return ""
+    width = max(0, width)
     share = 0.0 if math.isnan(fraction) else min(1.0, max(0.0, fraction))
-    full, rest = divmod(round(share * width * 8), 8)
-    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(width)
+    full, half = divmod(round(share * width * 2), 2)
+    filled = "━" * full + "╸" * half
+    rest = "─" * (width - len(filled))
+    return [piece for piece in ((filled, role), (rest, "unfilled")) if piece[0]]
 
 
 # -- upright bars ----------------------------------------------------------------------------------
@@ -139,11 +142,11 @@ _LEAST = 16
 
 
 def _upright(values: Sequence[float], top: float, height: int) -> list[str]:
-    """Return rows of upright bars, as tall as all of them at the top value; what is not 0 is
-    visible.
+    """Return rows of upright bars, which end an eighth below the row above at most; what is not 0
+    is visible.
     """
     glyphs, levels = f" {_BLOCKS}", len(_BLOCKS)
-    whole = height * levels
+    whole = height * levels - 1
     bars = [max(1, round(one / top * whole)) if one > 0 else 0 for one in values]
     return [
         "".join(glyphs[min(levels, max(0, bar - row * levels))] for bar in bars)

@@ -103,7 +103,7 @@ def name(device: Device) -> str:
 def device_rows(
     devices: Sequence[Device], width: int, *, past: bool = True
 ) -> list[Pieces]:
-    """Lay out devices as one row each, e.g. `0 H100 ██████▉   87% ████ 62.1/79.6 GiB 71°C
+    """Lay out devices as one row each, e.g. `0 H100 ━━━━━━───  87% ━━━─ 62.1/79.6 GiB 71°C
     512/700W`; the time that the histories cover stands beside the first.
 
     Args:
@@ -154,7 +154,7 @@ def worth(device: Device) -> str:
 
 def _bar(device: Device, cells: int) -> Pieces:
     share = (finite(device.gpu.utilization) or 0.0) / 100
-    return [(gauge(share, cells), _OF_BAR[worth(device)])]
+    return gauge(share, cells, _OF_BAR[worth(device)])
 
 
 def _past(device: Device, cells: int, *, scale: bool) -> Pieces:
@@ -185,7 +185,7 @@ def _celsius(device: Device, _: int) -> Pieces:
 def _memory_bar(device: Device, cells: int) -> Pieces:
     percent = memory_percent([device])
     role = "bar-low" if "memory full" in troubles(device.gpu) else "gauge"
-    return [] if percent is None else [(gauge(percent / 100, cells), role)]
+    return [] if percent is None else gauge(percent / 100, cells, role)
 
 
 def _memory(device: Device, cells: int) -> Pieces:
@@ -366,7 +366,7 @@ def _figure(key: str, label: str, series: Series) -> _Figure:
 
 
 def _gauge(one: _Figure, cells: int) -> Pieces:
-    return [] if one.share is None else [(gauge(one.share, cells), "gauge")]
+    return [] if one.share is None else gauge(one.share, cells, "gauge")
 
 
 def _spark(one: _Figure, cells: int) -> Pieces:

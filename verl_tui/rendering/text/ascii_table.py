@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 _LIKE = {
     "•": "*",
-    **dict.fromkeys("·–—−─━▔▃┈", "-"),
+    **dict.fromkeys("·–—−─▔▃┈", "-"),
     **dict.fromkeys("“”„", '"'),
-    **dict.fromkeys("‘’°", "'"),
+    **dict.fromkeys("‘’°┴", "'"),
     **dict.fromkeys("…≈±", "~"),
     **dict.fromkeys("→▸≥", ">"),
     "←": "<",
@@ -41,8 +41,8 @@ _LIKE = {
     **dict.fromkeys("│┃▌▐▋▊▍▎▏▕╎", "|"),
     "▁": "_",
     "▂": ".",
-    **dict.fromkeys("▄▅‖", "="),
-    **dict.fromkeys("▆▒╭╮╰╯┌┐└┘├┤┬┴┼", "+"),
+    **dict.fromkeys("▄▅‖━╸", "="),
+    **dict.fromkeys("▆▒╭╮╰╯┌┐└┘├┤┬┼", "+"),
     "▇": "*",
     "▓": "%",
     "░": ":",

@@ -33,12 +33,13 @@ _BY_LOOK = columns("""
     bold $foreground                     shown
     $text-muted                          dim nothing prefix axis progress system
     $text-disabled                       token number
-    $text-success                        good ok up better override mark
-    $text-warning                        warning differs pin
+    $foreground 25%                      unfilled
+    $text-success                        good ok up better override mark bar
+    $text-warning                        warning differs pin bar-low
     bold $text-warning                   warn
     $text-error                          error worse
     bold $text-error                     critical down odd
-    $text-primary                        info setting spark truth step
+    $text-primary                        info setting spark truth step gauge
     bold $text-primary                   count answer
     reverse $text-primary                hit
     $text-secondary                      user tool result
@@ -47,9 +48,6 @@ _BY_LOOK = columns("""
     italic $text-muted                   thought tag
     underline $text-warning              repeated
     bold reverse $text-warning           here
-    $text-success on $foreground 15%     bar
-    $text-warning on $foreground 15%     bar-low
-    $text-primary on $foreground 15%     gauge
     bold on $primary-muted               row
     on $block-cursor-blurred-background  row-blurred
 """)
@@ -64,9 +62,7 @@ ROLES: Looks = {
 """
 _IN_SIXTEEN = dict(
     columns("""
-    bar          $text-success on ansi_bright_black
-    bar-low      $text-warning on ansi_bright_black
-    gauge        $text-primary on ansi_bright_black
+    unfilled     ansi_bright_black
     envelope     ansi_bright_black
     quartiles    $text-primary
     healthy      $foreground

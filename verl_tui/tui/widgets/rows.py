@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
 
 
-_BLOCKS = frozenset("▁▂▃▄▅▆▇█▏▎▍▌▋▊▉")
+_BLOCKS = frozenset("▁▂▃▄▅▆▇█━╸─")
 """Characters of bars and sparklines."""
 
 
