@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -137,3 +138,25 @@ async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart() -
         plan = app.panel.focused_plan()
         assert plan is not None
         assert plan.key == "system/disk.vda.in"
+
+
+async def test_it_is_said_once_that_noise_smooths_most_charts() -> None:
+    app, steps, chance = Charts(), 400, random.Random(7)
+    noisy = ("critic/score/mean", "actor/ppo_kl", "actor/pg_loss")
+    columns = {key: [chance.random() for _ in range(steps)] for key in noisy}
+    level = [float(n > 200) for n in range(steps)]
+    async with app.run_test(size=(140, 30)) as pilot:
+        app.panel.show(view_of(make_run(steps=steps, columns=columns)))
+        await drawn(pilot)
+        assert app.text.count("smoothed (auto)") == 1
+        assert "~0." not in app.text
+        assert "raw" not in app.text
+        columns["actor/entropy"] = level
+        app.panel.show(view_of(make_run(steps=steps, columns=columns)))
+        await drawn(pilot)
+        assert app.text.count("raw") == 1
+        columns = dict.fromkeys(noisy, level)
+        app.panel.show(view_of(make_run(steps=steps, columns=columns)))
+        await drawn(pilot)
+        assert "smoothed (auto)" not in app.text
+        assert "raw" not in app.text

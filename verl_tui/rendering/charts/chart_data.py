@@ -195,7 +195,7 @@ class ChartData(NamedTuple):
     by_noise: bool = False
     """True if the curve's noise chooses the smoothing, where points are denser than columns."""
     smoothed_around: bool = False
-    """True if the charts around it are smoothed like this, too, and a caption says so."""
+    """True if a caption says that charts around it are smoothed by noise."""
     first_step: int | None = None
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None

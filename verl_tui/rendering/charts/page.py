@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.rendering.arrange import Room
+    from verl_tui.rendering.charts.downsample import ChartCache
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
@@ -272,7 +273,9 @@ def _differs(run: Run, key: str, other: Run) -> bool:
 # -- the data of a page ----------------------------------------------------------------------------
 
 
-def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
+def page_data(
+    page: ChartPage, view: View, look: ChartLook, cache: ChartCache
+) -> list[ChartData]:
     """Return the data of each chart of a page; of those of one name the first has it, the others go
     by their keys.
     """
@@ -282,7 +285,7 @@ def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
         one._replace(label=one.label * (first[one.title] == one.key)) for one in data
     ]
     tiles = page.page.tiles
-    data = _smoothed_alike(data, tiles, look)
+    data = _smoothed_alike(data, tiles, cache)
     # names that differ in a row
     rows = [i for i, tile in enumerate(tiles) if tile.height == 1]
     cells = name_cells(min((tiles[i].width for i in rows), default=0))
@@ -293,15 +296,17 @@ def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
 
 
 def _smoothed_alike(
-    data: list[ChartData], tiles: Sequence[Room], look: ChartLook
+    data: list[ChartData], tiles: Sequence[Room], cache: ChartCache
 ) -> list[ChartData]:
-    """Return charts marked where all that have a plot have more points than cells, so that noise
-    smooths them.
-    """
-    plots = [i for i, tile in enumerate(tiles) if tile.height >= PLOT_HEIGHT]
-    lines = ((data[i].main, tiles[i].width) for i in plots)
-    dense = look.smoothing is None and look.span is None
-    dense &= all(line is None or len(line.points.steps) > at for line, at in lines)
+    """Return charts with those marked that have a plot, where noise smooths most of these."""
+    found = {
+        i: cache.smoothed_by_noise(one, one.shown, tiles[i].width)
+        for i, one in enumerate(data)
+        if one.shown is not None and tiles[i].height >= PLOT_HEIGHT
+    }
+    cache.forget_unused()
+    smooth = sum(one.by_noise and one.smoothing > 0 for one in found.values())
+    most = 2 * smooth > len(found)
     return [
-        one._replace(smoothed_around=dense and i in plots) for i, one in enumerate(data)
+        one._replace(smoothed_around=most and i in found) for i, one in enumerate(data)
     ]

@@ -256,16 +256,19 @@ _PART = 22
 def part_rows(
     data: ChartData, width: int, height: int, cursor: int | None
 ) -> list[Pieces]:
-    """Write the parts of a metric in so many rows at most, then how many more there are."""
+    """Write the parts of a metric in so many rows at most; in the last one of several how many have
+    no room, in a single one all or none.
+    """
     if not data.parts or not height:
         return []
     columns = max(1, min(-(-len(data.parts) // height), width // _PART))
-    rows: list[Pieces] = []
-    for at in range(0, len(data.parts), columns):
-        rows.append([])
-        for part in data.parts[at : at + columns]:
-            shown = part._replace(reach=data.shown)
-            row = chart_row(shown, width // columns - 3, cursor)
-            rows[-1] += [*row, ("   ", "")]
-    more = len(data.parts) - height * columns
-    return [*rows[:height], *[[(f"and {counted(more, 'part')}", "key")]] * (more > 0)]
+    if more := max(0, len(data.parts) - height * columns):
+        height -= 1
+        more += columns
+    rows: list[Pieces] = [[] for _ in range(height)]
+    for at, part in enumerate(data.parts[: height * columns]):
+        shown = part._replace(reach=data.shown)
+        row = chart_row(shown, width // columns - 3, cursor)
+        rows[at // columns] += [*row, ("   ", "")]
+    said = [[(f"and {counted(more, 'part')}", "key")]] * (more > 0 < height)
+    return [*filter(None, rows), *said]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.page import (
     MACHINE,
     ChartFilter,
@@ -135,6 +136,7 @@ class ChartsPanel(Panel):
         """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._tiles = ChartTiles(self._places, self._data)
         self._start_log = StartLog()
+        self._smoothing = ChartCache()
 
     def compose(self) -> ComposeResult:
         """The tiles are filled when their size is known."""
@@ -214,7 +216,7 @@ class ChartsPanel(Panel):
             return []
         self._give_focus()
         self._content = page_content(view, self.look, self.filter, self._revealed)
-        data = page_data(self._page, view, self.look)
+        data = page_data(self._page, view, self.look, self._smoothing)
         if self._tiles.display:
             page, text = self._page, self.filter.text
             self.subtitle(page.caption(self.look, view, text, data))
