@@ -114,10 +114,10 @@ def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
 @pytest.mark.parametrize(
     ("lately", "used", "worked", "role"),
     [
-        (95.0, 60 * GIB, True, "bar"),
+        (95.0, 60 * GIB, True, "good"),
         (69.0, 60 * GIB, True, "gauge"),
-        (49.0, 60 * GIB, True, "bar-low"),
-        (0.0, 60 * GIB, True, "bar-low"),
+        (49.0, 60 * GIB, True, "warning"),
+        (0.0, 60 * GIB, True, "warning"),
         (0.0, GIB, True, "gauge"),
         (0.0, 60 * GIB, False, "gauge"),
         (None, 60 * GIB, True, "gauge"),

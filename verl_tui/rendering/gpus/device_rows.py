@@ -45,8 +45,6 @@ _LONGEST_NAME = 16
 _REASON = len("power brake")
 """Cells for a throttle reason, kept free so that nothing moves when one comes and goes."""
 _NOTHING = "–"
-_OF_BAR = {"value": "gauge", "good": "bar", "warning": "bar-low"}
-"""The role of a bar, by that of its value."""
 _NOW = " now"
 _SCALE = len("−3h 05m ") + len(_NOW)
 """Cells beside a history for the ends of its time."""
@@ -154,7 +152,8 @@ def worth(device: Device) -> str:
 
 def _bar(device: Device, cells: int) -> Pieces:
     share = (finite(device.gpu.utilization) or 0.0) / 100
-    return gauge(share, cells, _OF_BAR[worth(device)])
+    role = worth(device)
+    return gauge(share, cells, "gauge" if role == "value" else role)
 
 
 def _past(device: Device, cells: int, *, scale: bool) -> Pieces:
@@ -184,7 +183,7 @@ def _celsius(device: Device, _: int) -> Pieces:
 
 def _memory_bar(device: Device, cells: int) -> Pieces:
     percent = memory_percent([device])
-    role = "bar-low" if "memory full" in troubles(device.gpu) else "gauge"
+    role = "warning" if "memory full" in troubles(device.gpu) else "gauge"
     return [] if percent is None else gauge(percent / 100, cells, role)
 
 
