@@ -313,6 +313,7 @@ async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
         for role in {**ROLES, **Chart.LOOKS}:
             style = chart.role_style(role)
             assert style.color != style.bgcolor, role
+            assert style.bgcolor == chart.rich_style.bgcolor, role
 
 
 # -- which one is in force -------------------------------------------------------------------------

@@ -136,6 +136,8 @@ def lay_out(
         return RunRows([], rows, [])
     groups = view.listing.gathered(runs, view.moment)
     width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
+    # the end of a heading would lie under the corner of the frame
+    width -= GAP * titled
     table = FittedTable(_columns(view, runs, width, titled=titled), width)
     starts: list[int] = []
 
@@ -290,7 +292,9 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"{count} selected")
     words += filter(None, (passed_over(view), not_reached(view)))
     text = " · ".join(words)
-    return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
+    return next(
+        (form for form in (text, note, *words[-1:]) if form and len(form) <= width), ""
+    )
 
 
 def _no_runs(view: View, width: int) -> list[Pieces]:
@@ -401,6 +405,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
 def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
     sign, role = _STATES.get(one.state, (" ", "dim"))
+    role = "name" if role == "ok" and standing(one.view, one.run) != "good" else role
     return sign if cells == 1 else one.state.label, role
 
 
