@@ -290,7 +290,8 @@ def test_curves_can_be_seen_in_every_theme(
     known = variables(theme, shown)
     base = Color.parse(known["background"])
     # the shade between the least and the most, too
-    grounds = [base, base + Color.parse(known["block-cursor-blurred-background"])]
+    text = Color.parse(known["foreground"])
+    grounds = [base, base + text.with_alpha(0.12)]
     runs = run_hues.DARK if theme.dark else run_hues.LIGHT
     families = [
         one.on_ground(ansi=False, dark=theme.dark) for one in run_hues.FAMILIES.values()
@@ -312,6 +313,7 @@ async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
         for role in {**ROLES, **Chart.LOOKS}:
             style = chart.role_style(role)
             assert style.color != style.bgcolor, role
+            assert style.bgcolor == chart.rich_style.bgcolor, role
 
 
 # -- which one is in force -------------------------------------------------------------------------

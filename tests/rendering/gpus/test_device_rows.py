@@ -100,7 +100,7 @@ def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int) -> None
 
 
 def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
-    device = Device(H100, history=(50.0,) * 20, span=750.0, live=True)
+    device = Device(H100, "", (50.0,) * 20, 50.0, span=750.0, live=True)
     above, *rows = detail_rows([device], 120, 8, lambda _: "")
     assert text(above).startswith("0 H100")
     assert text(rows[-1]).startswith("    −12m 0% █")
@@ -114,10 +114,10 @@ def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
 @pytest.mark.parametrize(
     ("lately", "used", "worked", "role"),
     [
-        (95.0, 60 * GIB, True, "bar"),
+        (95.0, 60 * GIB, True, "good"),
         (69.0, 60 * GIB, True, "gauge"),
-        (49.0, 60 * GIB, True, "bar-low"),
-        (0.0, 60 * GIB, True, "bar-low"),
+        (49.0, 60 * GIB, True, "warning"),
+        (0.0, 60 * GIB, True, "warning"),
         (0.0, GIB, True, "gauge"),
         (0.0, 60 * GIB, False, "gauge"),
         (None, 60 * GIB, True, "gauge"),
@@ -134,7 +134,8 @@ def test_utilisation_is_coloured_where_a_run_needs_the_device(
 
 def test_the_time_that_a_history_covers_stands_beside_the_first() -> None:
     devices = [
-        Device(H100, history=(50.0,) * 60, span=at, live=True) for at in (600.0, 599.0)
+        Device(H100, "", (50.0,) * 60, 50.0, span=at, live=True)
+        for at in (600.0, 599.0)
     ]
     first, second = map(text, device_rows(devices, 160))
     assert first.endswith("▄ now")

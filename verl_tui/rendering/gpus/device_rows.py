@@ -45,8 +45,6 @@ _LONGEST_NAME = 16
 _REASON = len("power brake")
 """Cells for a throttle reason, kept free so that nothing moves when one comes and goes."""
 _NOTHING = "–"
-_OF_BAR = {"value": "gauge", "good": "bar", "warning": "bar-low"}
-"""The role of a bar, by that of its value."""
 _NOW = " now"
 _SCALE = len("−3h 05m ") + len(_NOW)
 """Cells beside a history for the ends of its time."""
@@ -111,34 +109,20 @@ def device_rows(
         width: Most cells a row may take.
         past: Whether histories are shown where there are any.
     """
-    longest = max(4, width // 3)
-
     # What it is in so many cells, how wide, how long it stays.
     columns = [
-        _column(
-            lambda d, n: [(fit_left(name(d), min(n, longest)), "name")],
-            WIDEST,
-            9,
-            gap=2,
-        ),
+        _column(_name, WIDEST, 9, gap=2),
         _column(_model, WIDEST, 2),
         _column(_bar, 4, 5, most=20),
-        _column(
-            lambda d, _: [_number(d.gpu.utilization, "%", worth(d))], 4, 8, right=True
-        ),
+        _column(_busy, 4, 8, right=True),
         _column(_memory_bar, 4, 3, most=12),
         _column(_memory, 8, 7, most=WIDEST, right=True),
         _column(_celsius, 5, 6, right=True),
         _column(_power, 5, 4, most=WIDEST, right=True),
         _column(_reason, _REASON, 1),
     ]
-    if past and any(
-        finite(used) is not None for one in devices for used in one.history
-    ):
-
-        def history(one: Device, cells: int) -> Pieces:
-            return _past(one, cells, scale=one is devices[0])
-
+    if past and any(one.lately is not None for one in devices):
+        history = partial(_past, first=devices[0])
         columns.append(_column(history, 8 + _SCALE, 0, most=40 + _SCALE))
     return [*map(FittedTable(columns, width, devices).row, devices)]
 
@@ -152,15 +136,24 @@ def worth(device: Device) -> str:
     return "good" if device.lately >= GOOD else "warning"
 
 
+def _name(device: Device, cells: int) -> Pieces:
+    return [(fit_left(name(device), min(cells, _LONGEST_NAME)), "name")]
+
+
+def _busy(device: Device, _: int) -> Pieces:
+    return [_number(device.gpu.utilization, "%", worth(device))]
+
+
 def _bar(device: Device, cells: int) -> Pieces:
     share = (finite(device.gpu.utilization) or 0.0) / 100
-    return gauge(share, cells, _OF_BAR[worth(device)])
+    role = worth(device)
+    return gauge(share, cells, "gauge" if role == "value" else role)
 
 
-def _past(device: Device, cells: int, *, scale: bool) -> Pieces:
+def _past(device: Device, cells: int, *, first: Device) -> Pieces:
     """Draw the utilisation until now, newest at the end, between the ends of its time."""
     bars = tall(device.history, cells - _SCALE, 1)[0]
-    begin = _since(device, cells - _SCALE) if scale else ""
+    begin = _since(device, cells - _SCALE) if device is first else ""
     return [
         (begin.rjust(cells - len(bars) - len(_NOW)), "dim"),
         (bars, "spark"),
@@ -184,7 +177,7 @@ def _celsius(device: Device, _: int) -> Pieces:
 
 def _memory_bar(device: Device, cells: int) -> Pieces:
     percent = memory_percent([device])
-    role = "bar-low" if "memory full" in troubles(device.gpu) else "gauge"
+    role = "warning" if "memory full" in troubles(device.gpu) else "gauge"
     return [] if percent is None else gauge(percent / 100, cells, role)
 
 

@@ -26,7 +26,7 @@ FAMILIES = {
     "validation": Hue("#F5F5F5", "#1A1A1A", "ansi_bright_white"),
     "kl": Hue("#C084C0", "#60246C", "ansi_bright_magenta"),
     "loss": Hue("#B4CC3C", "#5C6814", "ansi_bright_blue"),
-    "entropy": Hue("#48B478", "#0C786C", "ansi_green"),
+    "entropy": Hue("#48B478", "#0A7064", "ansi_green"),
     "length": Hue("#789CFC", "#483C9C", "ansi_magenta"),
     "time": Hue("#9C909C", "#284050", "ansi_white"),
     "other": Hue("#CCC0B4", "#6C6048", "ansi_white"),

@@ -61,11 +61,11 @@ _LOOKS = columns("""
     cursor        bold $foreground
     line          $text-primary
     right         $text-success
-    around        $primary 60% on $block-cursor-blurred-background
-    envelope      $primary 60% on $block-cursor-blurred-background
+    around        $primary 60% on $foreground 12%
+    envelope      $primary 60% on $foreground 12%
     quartiles     $primary 80% on $foreground 20%
     band          $success
-    healthy       on $foreground 8%
+    healthy       on $foreground 6%
     target        $text-accent
     warning       bold $text-warning
     info          bold $text-primary

@@ -35,7 +35,7 @@ _BY_LOOK = columns("""
     $text-disabled                       token number
     $foreground 25%                      unfilled
     $text-success                        good ok up better override mark bar
-    $text-warning                        warning differs pin bar-low
+    $text-warning                        warning differs pin
     bold $text-warning                   warn
     $text-error                          error worse
     bold $text-error                     critical down odd
@@ -63,6 +63,7 @@ ROLES: Looks = {
 _IN_SIXTEEN = dict(
     columns("""
     unfilled     ansi_bright_black
+    around       ansi_bright_black
     envelope     ansi_bright_black
     quartiles    $text-primary
     healthy      $foreground
