@@ -68,7 +68,7 @@ SCREENS = {
     "all samples, about to filter": "o slash",
     "all samples, same prompt": "o a",
     "all samples, one beside another": "o d n d",
-    "prompts by steps": "M left d",
+    "prompts by steps": "O left d",
     "prompts by steps, of training": "o h",
     "configuration": "c j j",
     "configuration, about to filter": "c slash",

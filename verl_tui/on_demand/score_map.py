@@ -56,7 +56,7 @@ class ScoreMap(Job):
         self.wanted: dict[Place, tuple[object, Callable[[], Rows]]] = {}
         """Steps to read, the newest first: what changes when a step does, and what opens it."""
         self.failed: set[Place] = set()
-        """Steps that cannot be read."""
+        """Steps that cannot be read whole."""
         self.revision = 0
         """Grows with every step that is read."""
         self._seen = -1
@@ -128,6 +128,8 @@ class ScoreMap(Job):
                 rows, start = opened(), 0
                 rows.index()
                 while start < rows.count_so_far:
+                    if len(rated) >= MOST_CELLS:
+                        raise OSError("too many prompts")
                     stop = rows.span(start, SLICE)
                     for fact in rows.facts(start, stop):
                         if fact.prompt is not None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, unjudged, unjudged_rules
+from verl_tui.health.finding import Severity, unjudged_rules
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
+_POINTS = pattern(r"needs (\d+) points, has (\d+)")
+_NONE = "the log has no "
 
 
 class _Block(NamedTuple):
@@ -290,22 +293,30 @@ def _not_judged(view: View, width: int) -> list[Pieces]:
     counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
     rows: list[Pieces] = [[(middle(counts, width), "dim")]]
     for rule in known:
-        text, indent = f"{rule.id}: {rule.reason}", 2 * (width > _NARROW)
+        text, indent = f"{rule.id}: {reason_words(rule.reason)}", 2 * (width > _NARROW)
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
             rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
 
 
-def caption(view: View, width: int, *, reasons: bool = False) -> str:
-    """Count the findings by severity, acknowledged ones and rules without a verdict, or say that
-    they cover the log's end alone, in at most `width` cells; empty where there is too little room.
-    Consequences of other findings do not count.
+def reason_words(reason: str) -> str:
+    """Return why a rule gave no verdict as people read it: of several variants' reasons how far the
+    points go that one waits for, else each metric that is missing once.
+    """
+    parts = reason.split("; ")
+    for part in parts:
+        if points := _POINTS.fullmatch(part):
+            return f"{points[2]} of {points[1]} points so far"
+    missing = [one.removeprefix(_NONE) for one in parts if one.startswith(_NONE)]
+    rest = [one for one in parts if not one.startswith(_NONE)]
+    named = dict.fromkeys(" or ".join(missing).split(" or "))
+    return "; ".join([*[_NONE + " or ".join(named)] * bool(missing), *rest])
 
-    Args:
-        view: The state to show.
-        width: Cells for the caption.
-        reasons: Whether the rows name the rules that were not judged: else the caption counts them,
-            and names the key.
+
+def caption(view: View, width: int) -> str:
+    """Count the findings by severity, and acknowledged ones, or say that they cover the log's end
+    alone, in at most `width` cells; empty where there is too little room. Consequences of other
+    findings do not count.
     """
     run, verdict = view.run, view.verdict
     if run is None or (view.loading and not (run.preview and verdict.findings)):
@@ -314,21 +325,18 @@ def caption(view: View, width: int, *, reasons: bool = False) -> str:
         words = f"reading {int(view.monitor.loaded() * 100)}%"
         forms = [f"found at the end of its log; {words}", words]
     else:
-        forms = _counts(view, reasons=reasons)
+        forms = _counts(view)
     return next((text for text in forms if cell_len(text) <= width), "")
 
 
-def _counts(view: View, *, reasons: bool) -> list[str]:
-    primary, unfit = view.verdict.primary, view.verdict.not_judged
+def _counts(view: View) -> list[str]:
+    primary = view.verdict.primary
     active = [one for one in primary if not _acknowledged(view, one)]
     counts = sorted(Counter(one.severity for one in active).items(), reverse=True)
     known = len(primary) - len(active)
     words = [_count(*one) for one in counts] + [f"{known} acknowledged"] * bool(known)
     marks = "  ".join(f"{MARKS[severity.word]} {count}" for severity, count in counts)
-    rest = ", ".join(unjudged([rule.reason for rule in unfit])) * (not reasons)
-    why = f"{rest} ({view.keys['health.not_judged']}: why)" * bool(rest)
-    ways = ((" · ".join(words), why), (marks, why), (marks, rest))
-    return [" · ".join(filter(None, way)) for way in ways]
+    return [" · ".join(words), marks]
 
 
 def _count(severity: Severity, count: int) -> str:

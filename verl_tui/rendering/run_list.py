@@ -405,6 +405,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
 def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
     sign, role = _STATES.get(one.state, (" ", "dim"))
+    role = "name" if role == "ok" and standing(one.view, one.run) != "good" else role
     return sign if cells == 1 else one.state.label, role
 
 

@@ -18,9 +18,10 @@ from verl_tui.health.next_step import (
     next_step_in_short,
 )
 from verl_tui.health.root_cause import waiting
+from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
@@ -43,7 +44,7 @@ STANDINGS = ("critical", "warning", "good", "dim")
 """Roles of a run, the worst first."""
 _WAITS = "◌"
 _QUIET = ("good", "dim")
-_WAYS = {1: "rising", 0: "steady", -1: "falling"}
+_WAYS: dict[int | None, str] = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
 """Columns from which on the count of runs has its room; below it has what is left."""
 _LEAST = 20
@@ -212,9 +213,10 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
     notes += f"; {known} acknowledged" * bool(known)
     if standing(view, run) == "good":
-        way, at = _way(run), f" at step {exact_step(run.step or 0)}"
-        said = f": {way}{counted(judged, 'rule')} found nothing"
-        proofs = [said + notes, said, f": {way}"[:-2]]
+        at, course = f" at step {exact_step(run.step or 0)}", _course(run)
+        rules = f"{counted(judged, 'rule')} found nothing"
+        all_ = f": {', '.join((*course[:1], rules))}"
+        proofs = [all_ + notes, all_, *[f": {one}" for one in course]]
         return Headline("good", "●", "healthy", at, _more(proofs, advice, firm=True))
     lacks = coverage_of(run, verdict).words.replace("; ", " (", 1)
     lacks += ")" * bool(lacks)
@@ -257,11 +259,18 @@ def _no_step(run: Run, current: State | Unread) -> str:
     return wait.headline
 
 
-def _way(run: Run) -> str:
-    """Say where the reward goes, as the arrow beside it does."""
+def _course(run: Run) -> list[str]:
+    """Say where the reward went and goes, the latter as the arrow beside it does, in ever fewer
+    words.
+    """
     series = run.present(run.indicators.get("reward"))
     if series is None:
-        return ""
+        return []
+    values = series.values
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
-    way = trend(series.values[-TREND_POINTS:], drawn)
-    return "" if way is None else f"reward {_WAYS[way]}, "
+    way = _WAYS.get(trend(values[-TREND_POINTS:], drawn), "")
+    ends = [finite(part) for part in (values[:TREND_POINTS], values[-TREND_POINTS:])]
+    if not way or len(values) < 2 * TREND_POINTS or not all(ends):
+        return [f"reward {way}"] * bool(way)
+    begun, now = (compact(mean(one)) for one in ends)
+    return [f"reward from {begun} to {now} and {way}", f"reward {way}"]

@@ -86,18 +86,18 @@ def test_summary() -> None:
 @pytest.mark.parametrize(
     ("devices", "words"),
     [
-        ([device(0), device(1, 9.9)], ["idle: GPU 1"]),
-        ([device(0), device(1, 10.0)], ["behind the others: GPU 1 10%"]),
+        ([device(0), device(1, 9.9)], ["lately idle: GPU 1"]),
+        ([device(0), device(1, 10.0)], ["lately behind the others: GPU 1 10%"]),
         ([device(0), device(1, 59.0)], []),
         ([device(0, 59.0), device(1, 20.0)], []),
         ([device(0), device(1, 0.0, memory_used=GIB)], []),
         (
             [device(0), *(device(i, 0.0) for i in range(1, 8))],
-            ["idle: GPU 1, 2, 3, 4 +3 more"],
+            ["lately idle: GPU 1, 2, 3, 4 +3 more"],
         ),
         (
             [device(0), device(1, 0.0)._replace(worked=False), device(2, 0.0)],
-            ["idle: GPU 2", "never at work, maybe not this run's: GPU 1"],
+            ["lately idle: GPU 2", "never at work, maybe not this run's: GPU 1"],
         ),
         ([device(0, throttle=(POWER_CAP,))], []),
         (

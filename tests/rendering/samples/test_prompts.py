@@ -191,6 +191,10 @@ def test_long_dumps_take_bounded_memory(
     assert table.steps == [6, 7, 8]
     words = map_words(found, table)
     assert "the newest 3 steps of 8" in words
+    # A step with more prompts than that is not read to its end, and counted.
+    monkeypatch.setattr(score_map, "MOST_CELLS", 50)
+    assert len(read(samples).failed) == 1
+    monkeypatch.undo()
     # as bytes do
     monkeypatch.setattr(score_map, "BUDGET", 3_000_000)
     assert [*read(samples).steps] == [8]

@@ -71,7 +71,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
             200,
             (
                 "finished  all 300 steps",
-                "reward ▆▆▇",
+                "reward ▅▆",
                 "KL ▁▁▁",
                 "since 144",
                 "2 GPUs 94%",

@@ -42,14 +42,14 @@ async def test_a_note_is_written_shown_found_changed_and_deleted(
     run = write_run(tmp_path, "run", 30)
     app = loaded(run, state_file=StateFile(tmp_path / "state.json"))
     async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, "home", "M", Typed("rate [b]halved\x1b[2J"), "enter")
+        await press(pilot, "home", "B", Typed("rate [b]halved\x1b[2J"), "enter")
         assert app.screen is dashboard(app)
         assert noted(app) == {(1,)}
         assert "✎" in text(app)
         # Without a cursor it is on the newest step.
-        await press(pilot, "escape", "M", Typed("looks odd"), "enter")
+        await press(pilot, "escape", "B", Typed("looks odd"), "enter")
         assert noted(app) == {(1, 30)}
-        await press(pilot, "M", "escape")
+        await press(pilot, "B", "escape")
         assert isinstance(app.screen, NoteScreen)
         assert "step  1  rate [b]halved" in text(app)
         assert text(app).index("step  1") < text(app).index("step 30")
@@ -58,7 +58,7 @@ async def test_a_note_is_written_shown_found_changed_and_deleted(
         assert app.screen is dashboard(app)
         assert app.cursor == 1
         # The line begins with the words that are known.
-        await press(pilot, "M", *"!!", "enter", "M")
+        await press(pilot, "B", *"!!", "enter", "B")
         await press(pilot, *["backspace"] * 40, "enter")
         assert noted(app) == {(30,)}
     assert not list(run.parent.glob("*note*")), (
@@ -77,7 +77,7 @@ async def test_notes_of_a_run_that_vanishes_stay_for_who_looks_at_them(
 ) -> None:
     app = loaded(write_run(tmp_path, "run", 30))
     async with app.run_test(size=(80, 24)) as pilot:
-        await press(pilot, "M", *"abc")
+        await press(pilot, "B", *"abc")
         app.monitor.apply(Reread("run", left=False), NOW)
         app.monitor.judge(NOW)
         app.post_message(app.News())
@@ -86,7 +86,7 @@ async def test_notes_of_a_run_that_vanishes_stay_for_who_looks_at_them(
         await press(pilot, "enter")
         assert app.screen is dashboard(app)
         check_layout(app)
-        await press(pilot, "M")
+        await press(pilot, "B")
         assert "no notes yet" in text(app)
         await press(pilot, "enter", "j", "escape")
         assert app.screen is dashboard(app)
@@ -95,6 +95,6 @@ async def test_notes_of_a_run_that_vanishes_stay_for_who_looks_at_them(
 async def test_without_a_run_there_is_nothing_to_note(tmp_path: Path) -> None:
     app = loaded(tmp_path)
     async with app.run_test(size=(40, 12)) as pilot:
-        await press(pilot, "M", "enter")
+        await press(pilot, "B", "enter")
         assert "no notes yet" in text(app)
         check_layout(app)

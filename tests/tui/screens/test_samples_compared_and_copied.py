@@ -88,7 +88,7 @@ async def test_prompts_by_steps_from_the_dashboard(run: Path) -> None:
         write(other / "rollouts", step, rows)
     app = loaded(run, other)
     async with app.run_test(size=(100, 24)) as pilot:
-        await press(pilot, "M")
+        await press(pilot, "O")
         await until(pilot, lambda: "1 prompt · 1 partly right of grpo" in text(app))
         await press(pilot, "v")
         assert "2 prompts" in text(app)

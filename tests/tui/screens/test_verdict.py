@@ -109,8 +109,8 @@ CASES = (
         seen(),
         "good",
         (
-            "● healthy at step 120: reward rising, 5 rules found nothing",
-            "● healthy at step 120: reward rising, 5 rules found nothing",
+            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing",
+            "● healthy at step 120: reward from 0.276 to 0.809 and rising",
             "● healthy at step 120: reward rising",
             "● healthy at step 120",
         ),
@@ -119,7 +119,7 @@ CASES = (
         seen(PLATEAU),
         "good",
         (
-            "● healthy at step 120: reward rising, 5 rules found nothing; noted: plateau",
+            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing; noted: plateau",
         ),
     ),
     (

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 _ALWAYS = "reward"
 """The indicator that is a chart even when it is constant: a reward that does not move is news."""
-
-
 MACHINE = "machine"
 """Heading of the charts that tell nothing of the training."""
 
@@ -63,8 +61,8 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-    are pinned, wanted or revealed, then a row each for the others; without a filter first all of
-    the training. What tells of learning is large as the first one, unless others are pinned.
+    are pinned, wanted or revealed, then a row each for the others; machines' behind the training's.
+    The first is large if it tells of learning, without a filter or pins.
     """
     run = view.run
     if run is None:
@@ -195,7 +193,7 @@ class ChartPage(NamedTuple):
         return " · ".join(words)
 
     def _place(self, view: View) -> Iterator[str]:
-        """Yield which charts of each section the page has, on which page those in a row begin, and
+        """Yield which charts of each section the page has, how many constant ones come later, and
         the key that turns it.
         """
         first, last = self.starts[self.at], self.starts[self.at] + len(self.charts)

@@ -106,6 +106,9 @@ def picture_of(
     ]
     lines.sort(key=lambda line: not line.points)
     shades = [*_shades(data, scale, window, cache)]
+    if data.smoothing and main is not None and not main.right:
+        around = _around(cache.columns(main.points, window))
+        shades.insert(0, DrawnShade("envelope", around))
     marks = [*_marks(data, scale, window)]
     best, role = _best(data, scale, window), main.role if main else ""
     return Picture(lines, shades, marks, window, scale, data.band, best, role)
@@ -188,12 +191,9 @@ def alarmed(
 def _shades(
     data: ChartData, scale: Scale, window: Window, cache: ChartCache
 ) -> Iterator[DrawnShade]:
-    """Yield the values around the average, then the areas that leave room: one that mostly fills
-    the plot, as of scores of 0 and 1, says nothing.
+    """Yield the areas that leave room: one that mostly fills the plot, as of scores of 0 and 1,
+    says nothing.
     """
-    line = data.main
-    if data.smoothing and line is not None and line.kind == "line" and not line.right:
-        yield DrawnShade("envelope", _around(cache.columns(line.points, window)))
     for shade in data.shades:
         low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
         known = [

@@ -304,8 +304,8 @@ def callouts(devices: Sequence[Device]) -> Iterator[str]:
     never = [device for device in devices if not device.worked]
     lag = [one for one in behind(devices) if one not in idlers]
     found = {
-        "idle": [*map(name, idlers)],
-        "behind the others": [f"{name(one)} {one.lately:.0f}%" for one in lag],
+        "lately idle": [*map(name, idlers)],
+        "lately behind the others": [f"{name(one)} {one.lately:.0f}%" for one in lag],
         "never at work, maybe not this run's": [
             *map(name, never * (len(never) < len(devices)))
         ],

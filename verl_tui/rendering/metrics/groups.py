@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -61,17 +62,13 @@ class Shelf:
 
 def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
     """Group keys by prefix, in natural order; the groups family by family, as on the dashboard."""
-    prefixes: dict[str, list[str]] = {}
-    for key in sorted(keys, key=natural):
-        prefixes.setdefault(key.partition("/")[0] if "/" in key else "", []).append(key)
+    known = sorted(keys, key=natural)
+    counts = Counter(key.partition("/")[0] for key in known if "/" in key)
     groups: dict[str, list[str]] = {}
-    for prefix, members in prefixes.items():
-        lone = len(members) == 1 or not prefix
-        groups.setdefault(OTHER if lone else prefix, []).extend(members)
-    found = [
-        MetricGroup(name, tuple(sorted(members, key=natural)))
-        for name, members in groups.items()
-    ]
+    for key in known:
+        prefix = key.partition("/")[0] if "/" in key else ""
+        groups.setdefault(prefix if counts[prefix] > 1 else OTHER, []).append(key)
+    found = (MetricGroup(name, tuple(members)) for name, members in groups.items())
     return tuple(sorted(found, key=lambda group: min(map(family_rank, group.keys))))
 
 

@@ -186,8 +186,7 @@ def map_words(found: ScoreMap, table: PromptTable) -> str:
     read = read_words(found)
     word = "right" if table.binary else "high"
     half = f"{word} from {compact(table.middle)}, half of what scores span"
-    once = f"{table.different - len(table.rows):,} drawn once"
-    return " · ".join([*[read] * bool(read), *[half] * (table.low < table.high), once])
+    return " · ".join([read] * bool(read) + [half] * (table.low < table.high))
 
 
 def read_words(found: ScoreMap) -> str:
@@ -197,7 +196,7 @@ def read_words(found: ScoreMap) -> str:
     if found.waits():
         words = f"reading {count:,} of {len(found.wanted):,} steps"
     if failed:
-        words += f"{', ' * bool(words)}{counted(failed, 'step')} cannot be read"
+        words += f"{', ' * bool(words)}{counted(failed, 'step')} cannot be read whole"
     return words
 
 

@@ -226,7 +226,7 @@ def beside_rows(
     """
     read = [one for one in found if one is not None]
     if len(read) < 2:
-        return [[("reading … ", "warning")]]
+        return [[("not read yet, or gone", "warning")]]
     titles = [
         [
             [(one_line(one.run), "accent")],

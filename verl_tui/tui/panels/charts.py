@@ -102,6 +102,7 @@ class ChartsPanel(Panel):
         chart.zoom                        Full screen
         look.in look.out                  Zoom
         chart.next chart.previous         Chart
+        note                              Note
     """
     HELP_SECTION = HelpSection(
         "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True

@@ -26,7 +26,7 @@ class NoteScreen(RowsScreen[None]):
     FILTER = ("", "a few words; none to delete the note", "")
     BINDINGS = actions("""
         escape  back     note.back   Leave the line, then close
-        q,M     dismiss  note.close  Close
+        q,B     dismiss  note.close  Close
     """)
     FOOTER = """
         entries.open  goes there
@@ -77,11 +77,10 @@ class NoteScreen(RowsScreen[None]):
 
 SCREEN = ScreenSpec(
     "note",
-    "M",
+    "B",
     "note",
     "Note on this step, list of notes",
     NoteScreen.opened,
     rank=85,
-    short="Note",
     task="WHY",
 )

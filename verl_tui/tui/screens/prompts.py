@@ -37,7 +37,7 @@ class PromptsScreen(RowsScreen[None]):
         right,l     step(1)   prompts.right   Later step of the prompt
         v           kind      samples.kind    Training or validation
         d           beside    samples.beside  Mark; then another beside it
-        escape,q,M  dismiss   prompts.close   Close
+        escape,q,O  dismiss   prompts.close   Close
     """)
     FOOTER = """
         entries.open                samples
@@ -161,7 +161,7 @@ class PromptsScreen(RowsScreen[None]):
 
 SCREEN = ScreenSpec(
     "prompts",
-    "M",
+    "O",
     "samples.map",
     "Prompts by steps: always right, always wrong, learned, forgotten",
     PromptsScreen,

@@ -301,6 +301,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._list_or_text(to_list=self.focused is not self._list)
 
     def _list_or_text(self, *, to_list: bool) -> None:
+        to_list = to_list and not self._panel.beside
         self.set_class(to_list, "-list")
         self.set_class(self._panel.beside, "-beside")
         self.redraw()
@@ -316,7 +317,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         if self._bar.display:
             self._bar.close()
         elif self._panel.beside:
-            self.action_beside()
+            self._panel.beside = False  # the mark stays
+            self._list_or_text(to_list=False)
         elif self.browse.back():
             self._list_or_text(to_list=False)
         else:
