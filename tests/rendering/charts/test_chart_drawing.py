@@ -24,7 +24,7 @@ from verl_tui.rendering.charts.chart_data import (
 )
 from verl_tui.rendering.charts.downsample import weight_for
 from verl_tui.rendering.charts.plan import ChartLook, single_metric
-from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
 
@@ -40,6 +40,7 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     drawing.shades = True
     shaded = drawing.rows(data, 60, 12)
     assert {style for row in dotted for _, style in row} >= {"band", "line"}
+    assert not any("healthy" in style for row in dotted for _, style in row)
     assert not any(style == "band" for row in shaded for _, style in row)
     on = [
         y
@@ -141,8 +142,16 @@ def test_the_noisier_the_smoother(noise, weight):
     assert weight_for(noisy(noise)) == weight
 
 
+def test_seldom_but_far_is_noise_one_spike_is_none():
+    rare = [float(i % 9 == 0) for i in range(1000)]
+    assert weight_for(rare) == 0.97
+    assert weight_for([*noisy(0.0), 50.0, *noisy(0.0)]) == 0.0
+
+
 def smoothly(data: ChartData, width: int = 40, height: int = 12):
-    return ChartRenderer().rows(data, width, height)
+    drawing = ChartRenderer()
+    drawing.shades = True
+    return drawing.rows(data, width, height)
 
 
 def styles(rows) -> set[str]:
@@ -156,9 +165,10 @@ NOISY = ChartData(
 
 def test_what_is_smoothed_says_so_and_hides_nothing():
     rows = smoothly(NOISY)
-    assert {"line", "envelope"} <= styles(rows)
+    assert {"line+around", "+around"} <= styles(rows)
     assert any("0.9" in text and style == "key" for text, style in rows[0])
-    assert "envelope" not in styles(smoothly(NOISY._replace(by_noise=False)))
+    clean = styles(smoothly(NOISY._replace(by_noise=False)))
+    assert not any("around" in style for style in clean)
 
 
 @pytest.mark.parametrize("height", [5, 12])
@@ -213,3 +223,21 @@ def test_checkpoints_displace_no_number_of_the_axis(height):
     numbers = [row.translate(dict.fromkeys(map(ord, "┴┼┬"), "─")) for row in with_marks]
     assert numbers == [row.replace("┬", "─") for row in without]
     assert 5 <= "".join(with_marks).count("┴") <= 60 / 3
+
+
+@pytest.mark.parametrize(
+    ("values", "log_y", "note"),
+    [
+        ([0.0, 0.1, 5.0], True, ""),
+        ([0.1, -0.1, 5.0], False, "linear y: below 0"),
+        ([], True, ""),
+    ],
+)
+def test_what_lies_below_0_has_a_linear_axis_and_says_so(values, log_y, note):
+    run = make_run(steps=3, columns={"loss": values, "other": [1.0] * 3})
+    view, look = view_of(run), ChartLook(log_y=True)
+    data = chart_data(single_metric(run, "loss"), view, look)
+    assert (data.log_y, data.note) == (log_y, note)
+    other = chart_data(single_metric(run, "other"), view, look)
+    both = with_right(other, data) if values else other
+    assert (both.log_y, both.note) == (log_y, note)

@@ -38,12 +38,12 @@ ends.
 """
 WEIGHTS = (0.6, 0.9, 0.97)
 """Weights of the past to choose from."""
-_CHOICES = ((0.6, 4, 0.04), (0.9, 19, 0.1), (0.97, 65, 0.5))
-"""Each of them, the values that it averages over, (1 + w) / (1 - w), and the noise, as a share of
-the trend, from which on it is chosen: below the first it is hardly two of the forty dots that a
-chart is high.
+_CHOICES = ((0.6, 4, 0.04), (0.9, 19, 0.1), (0.97, 65, 0.5), (0.99, 199, 2.0))
+"""Weights that noise chooses from, the values that each averages over, (1 + w) / (1 - w), and the
+noise, as a share of the trend, from which on it is chosen: below the first it is hardly two of the
+forty dots that a chart is high (heuristic).
 """
-_PARTS = 5
+_PARTS = 6
 """A series is at least so many times as long as what is averaged over: else the trend goes, too."""
 _BLOCKS = 16
 _FEWEST = 32
@@ -273,20 +273,36 @@ def _decisive(
 
 
 def weight_for(values: Sequence[float]) -> float:
-    """Return the weight of the past that a curve is smoothed with, 0 where it is clean or short."""
+    """Return the weight of the past that a curve is smoothed with, 0 where it is clean or short.
+
+    The noise is how much neighbours differ, mostly; where they seldom do, but then by far, as of a
+    share that is 0 or 1, it is how much they do on average, if that is more than the trend.
+    """
     known = [value for value in values[-_ENOUGH:] if isfinite(value)]
     if len(known) < _FEWEST:
         return 0.0
-    noise = median(abs(b - a) for a, b in pairwise(known))
+    apart = [abs(b - a) for a, b in pairwise(known)]
+    noise, rare = median(apart), sum(apart) / len(apart)
     size = -(-len(known) // _BLOCKS)
     blocks = [known[i : i + size] for i in range(0, len(known), size)]
     means = [sum(block) / len(block) for block in blocks]
     seen = (max(means) - min(means)) or inf
+    noise = max(noise, rare * (rare > seen))
     weights = [
         weight * (noise > seen * share and averaged * _PARTS <= len(known))
         for weight, averaged, share in _CHOICES
     ]
     return max(weights)
+
+
+def _denser(weight: float, in_cell: int, count: int) -> float:
+    """Return a weight that averages over what so many values of a cell are: else the curve still
+    shows the noise within it.
+    """
+    enough = (
+        one for one, averaged, _ in _CHOICES if in_cell <= averaged <= count / _PARTS
+    )
+    return max(weight, next(enough, 0.0)) if weight else weight
 
 
 # -- what is kept ----------------------------------------------------------------------------------
@@ -319,6 +335,26 @@ class ChartCache:
         key = (pyramid, pyramid.revision, newest, window)
         found: DotColumns = self._keep(key, lambda: _columns(pyramid, window))
         return found
+
+    def around(self, points: Points, window: Window) -> DotColumns:
+        """Return the least and the greatest value around each dot column: of its neighbours, and
+        where these are sparse of a point on either side, as an outline of columns alone would be as
+        ragged as the values.
+        """
+        columns, steps = self.columns(points, window), points.steps
+        known = [x for x, low in enumerate(columns.lows) if low is not None]
+        first, stop = (bisect_left(steps, at) for at in (window.start, window.end + 1))
+        reach = max(1, -(-window.columns // max(1, stop - first)))
+        lows, highs = columns.lows[:], columns.highs[:]
+        for x in range(known[0], known[-1] + 1) if known else ():
+            near = slice(max(0, x - reach), x + reach + 1)
+            lows[x] = min(
+                (v for v in columns.lows[near] if v is not None), default=None
+            )
+            highs[x] = max(
+                (v for v in columns.highs[near] if v is not None), default=None
+            )
+        return DotColumns(lows, highs, columns.odds)
 
     def smoothed(self, points: Points, weight: float) -> Smoothed:
         """Return the moving average of a series, caught up with it."""
@@ -376,6 +412,7 @@ class ChartCache:
         values = main.points.values[max(0, stop - _ENOUGH) : stop]
         key = ("weight", pyramid, pyramid.revision, stop)
         weight = float(self._keep(key, lambda: weight_for(values)))
+        weight = _denser(weight, within // cells, within)
         return data._replace(smoothing=weight, by_noise=weight > 0)
 
 

@@ -29,8 +29,14 @@ _APART = 3
 """Cells from one sign of a point to the next."""
 _STAMP = 18
 """Cells from one letter on a line to its next."""
-_AREAS = {"healthy": " ", "envelope": "░", "quartiles": "▒"}
+_AREAS = {"healthy": "", "quartiles": "▒"}
 """Roles of areas, and what fills their empty cells where there are no backgrounds."""
+_AREA = "░"
+"""The same of the others; where signs would fill half of the plot, there are none."""
+_FULL = 0.85
+"""Share of the height from which on an area fills the plot, as of scores of 0 and 1, and says
+nothing: a heuristic.
+"""
 _STRAIGHT = {"band": (2, 1), "target": (8, 6), "restart": (2, 1)}
 """How a straight line of a role is broken up: of so many dots the first ones are drawn. Each looks
 unlike the others, so that colour is never needed to distinguish them.
@@ -65,7 +71,7 @@ def paint(
         grid: Rows with a dotted line behind everything.
     """
     painting, scale = _Painting(*size), picture.scale
-    painting.areas(picture)
+    painting.areas(picture, shades=shades)
     for mark in picture.marks:
         if not (shades and mark.role == "band"):
             painting.across(mark, scale)
@@ -123,7 +129,8 @@ class _Painting:
             if area and shades:
                 yield text, f"{style}+{area}"
             else:
-                yield (_AREAS[area], area) if area and text == " " else cell
+                sign = _AREAS.get(area, _AREA) if area and text == " " else ""
+                yield (sign, area) if sign else cell
 
     def _dotted(self) -> list[tuple[str, str]]:
         masks = [0] * len(self._grounds)
@@ -146,16 +153,22 @@ class _Painting:
 
     # -- areas -------------------------------------------------------------------------------------
 
-    def areas(self, picture: Picture) -> None:
-        """Fill the healthy band, and what lies between two series."""
+    def areas(self, picture: Picture, *, shades: bool) -> None:
+        """Fill the healthy band, and what lies between two series, or around an average."""
+        self._healthy(picture)
+        for role, columns in picture.shades:
+            area = _without_gaps(_spans(columns, picture.scale, self._dots))
+            full = _full(area, self._dots * (_FULL if shades else 0.5))
+            if (role == "around" and shades) or not full:
+                self._fill(role, area)
+
+    def _healthy(self, picture: Picture) -> None:
         scale = picture.scale
         low = scale.lo if picture.band[0] is None else picture.band[0]
         high = scale.hi if picture.band[1] is None else picture.band[1]
         if picture.band != (None, None) and low <= scale.hi and high >= scale.lo:
             rows = self.row(high, scale), self.row(low, scale)
             self._fill("healthy", [rows] * self._width * 2)
-        for role, columns in picture.shades:
-            self._fill(role, _without_gaps(_spans(columns, scale, self._dots)))
 
     def _fill(self, role: str, area: Sequence[DotSpan | None]) -> None:
         """Fill the cells at least half of which are in an area, but at least one where it is
@@ -326,6 +339,12 @@ def _bridge(
         own = joined[x] or (y, y)
         joined[x] = (min(own[0], near, y), max(own[1], near, y))
         last = y
+
+
+def _full(area: Sequence[DotSpan | None], rows: float) -> bool:
+    """Return whether an area mostly takes so many rows."""
+    known = [span for span in area if span is not None]
+    return sum(bottom - top >= rows for top, bottom in known) * 2 > len(known)
 
 
 def _without_gaps(spans: Sequence[DotSpan | None]) -> list[DotSpan | None]:

@@ -31,12 +31,6 @@ _ANY = Scale(0.0, 1.0)
 HealthyRange = tuple[float | None, float | None]
 _SOME = 3
 """Fewest points for one to be marked as the best."""
-_AROUND = 2
-"""Dot columns at either side whose values the area around an average also holds, so that its edges
-are even.
-"""
-_FULL = 0.85
-"""Share of the height from which on an area fills the plot: a heuristic."""
 _LOOK_BACK = 100
 """A line that ended in so many values that are no numbers has no sign at its end."""
 
@@ -105,10 +99,7 @@ def picture_of(
         _drawn(data, one, scales[one.right] or _ANY, window, cache) for one in found
     ]
     lines.sort(key=lambda line: not line.points)
-    shades = [*_shades(data, scale, window, cache)]
-    if data.smoothing and main is not None and not main.right:
-        around = _around(cache.columns(main.points, window))
-        shades.insert(0, DrawnShade("envelope", around))
+    shades = [*_shades(data, window, cache)]
     marks = [*_marks(data, scale, window)]
     best, role = _best(data, scale, window), main.role if main else ""
     return Picture(lines, shades, marks, window, scale, data.band, best, role)
@@ -188,35 +179,17 @@ def alarmed(
     return found
 
 
-def _shades(
-    data: ChartData, scale: Scale, window: Window, cache: ChartCache
-) -> Iterator[DrawnShade]:
-    """Yield the areas that leave room: one that mostly fills the plot, as of scores of 0 and 1,
-    says nothing.
+def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[DrawnShade]:
+    """Yield the areas between two series, then that of the values around the main line's
+    average.
     """
     for shade in data.shades:
         low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
-        known = [
-            scale.fraction(top) - scale.fraction(bottom)
-            for bottom, top in zip(low.lows, high.highs, strict=True)
-            if bottom is not None and top is not None
-        ]
-        full = sum(share >= _FULL for share in known)
-        if shade.role and full * 2 <= len(known):
+        if shade.role:
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
-
-
-def _around(columns: DotColumns) -> DotColumns:
-    """Return the least and the greatest value of each column and its neighbours."""
-    lows, highs, odds = columns
-    none: list[float | None] = [None] * len(odds)
-    found = DotColumns(none, none[:], odds)
-    for x, low in enumerate(lows):
-        near = slice(max(0, x - _AROUND), x + _AROUND + 1)
-        if low is not None:
-            found.lows[x] = min(v for v in lows[near] if v is not None)
-            found.highs[x] = max(v for v in highs[near] if v is not None)
-    return found
+    line = data.main
+    if data.smoothing and line is not None and not line.right:
+        yield DrawnShade("around", cache.around(line.points, window))
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:

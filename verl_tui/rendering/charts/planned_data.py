@@ -104,7 +104,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         by_noise=look.smoothing is None,
     )
     data = _overlaid(data, plan.indicator, view, look.axis)
-    return _completed(data, plan, run, points)
+    return _linear_if_signed(_completed(data, plan, run, points))
 
 
 def _completed(
@@ -154,6 +154,17 @@ def _of_devices(
         of for _, of in words[-1:]
     )
     return data._replace(lines=lines, value=value)
+
+
+def _linear_if_signed(data: ChartData) -> ChartData:
+    """Return a chart whose y axis is not logarithmic where that cannot show values below 0."""
+    spans = (
+        (line.points for line in data.lines if line.points.steps) if data.log_y else ()
+    )
+    bounds = (one.pyramid.bounds(one.steps[0], one.steps[-1]) for one in spans)
+    if not any(least < 0 for least, _ in filter(None, bounds)):
+        return data
+    return data._replace(log_y=False, note="linear y: below 0")
 
 
 def _ends(
@@ -268,7 +279,9 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
     ]
     more = (one for one in other.marks if one.role == "breach")
     marks = tuple(dict.fromkeys((*data.marks, *more)))
-    return data._replace(lines=(*lines, own), marks=marks)
+    axis = min(data, other, key=lambda one: one.log_y)
+    log, note = axis.log_y, data.note if axis is data else axis.note
+    return data._replace(lines=(*lines, own), marks=marks, log_y=log, note=note)
 
 
 # -- the same metric of other runs -----------------------------------------------------------------

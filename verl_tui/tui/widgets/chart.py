@@ -61,6 +61,7 @@ _LOOKS = columns("""
     cursor        bold $foreground
     line          $text-primary
     right         $text-success
+    around        $primary 60% on $block-cursor-blurred-background
     envelope      $primary 60% on $block-cursor-blurred-background
     quartiles     $primary 80% on $foreground 20%
     band          $success
