@@ -68,11 +68,11 @@ def run(options: argparse.Namespace) -> int:
         alignment=Alignment[options.align.upper()],
         last=options.last,
     )
-    values = {
-        run.name: [value_of(one, run, at) for one in columns]
+    asked = {
+        run.name: {one: value_of(one, run, at) for one in columns}
         for run in monitor.runs.values()
     }
-    found = replace(found, columns=columns, values=values)
+    found = replace(found, asked=asked if columns else {})
     print(_written(found, options), end="", flush=True)
     return 0
 

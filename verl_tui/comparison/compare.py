@@ -79,10 +79,8 @@ class Comparison:
     association: Association
     notes: Sequence[str]
     """Sentences on what is not compared and why, and on what to bear in mind."""
-    columns: tuple[str, ...] = ()
-    """Columns that were asked for."""
-    values: Mapping[str, Sequence[ColumnValue]] = field(default_factory=dict)
-    """Run -> the value of each of these columns, in the order that was asked for."""
+    asked: Mapping[str, Mapping[str, ColumnValue]] = field(default_factory=dict)
+    """Run -> column that was asked for -> value, in the order that was asked for."""
 
 
 def compare(

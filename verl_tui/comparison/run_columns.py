@@ -64,8 +64,8 @@ def parse_columns(
 
 def value_of(column: str, run: Run, at: Moment) -> ColumnValue:
     """Return the value of a column for a run."""
-    if column in _OWN:
-        return _OWN[column](run, at)
+    if own := _OWN.get(column.casefold()):
+        return own(run, at)
     known = _read(run)
     if column not in known:
         known[column] = _value(column, run)

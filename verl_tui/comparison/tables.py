@@ -130,12 +130,13 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
 
 def _asked(comparison: Comparison) -> TextTable:
     """Return the columns that were asked for."""
+    asked = comparison.asked
     rows = [
-        (one_line(run), *(text_of(one) or UNKNOWN for one in values))
-        for run, values in comparison.values.items()
+        (one_line(run), *(text_of(one) or UNKNOWN for one in values.values()))
+        for run, values in asked.items()
     ]
-    columns = ("run", *map(one_line, comparison.columns))
-    return TextTable("columns", columns, rows if comparison.columns else ())
+    columns = next(iter(asked.values()), ())
+    return TextTable("columns", ("run", *map(one_line, columns)), rows)
 
 
 def _seeds(groups: Sequence[RunGroup]) -> TextTable:

@@ -187,13 +187,9 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         }
         for group in comparison.groups
     ]
-    asked = {
-        run: dict(zip(comparison.columns, values, strict=True))
-        for run, values in comparison.values.items()
-    }
     found: dict[str, Any] = plain(
         {
-            **({"columns": asked} if comparison.columns else {}),
+            **({"columns": comparison.asked} if comparison.asked else {}),
             "version": VERSION,
             "baseline": comparison.groups[0].name,
             "align": comparison.alignment.name.lower(),
@@ -236,8 +232,7 @@ def as_csv(comparison: Comparison) -> str:
     writer = csv.writer(out, lineterminator="\n")
     for at, one in enumerate(comparison.runs):
         row = dict(_cells(one))
-        values = comparison.values.get(one.name, ())
-        for column, value in zip(comparison.columns, values, strict=False):
+        for column, value in comparison.asked.get(one.name, {}).items():
             row[f"column:{column}"] = plain(value)
         for setting in comparison.settings:
             value = setting.values[at]

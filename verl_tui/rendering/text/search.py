@@ -159,11 +159,9 @@ def filter_state(
     kept = enter == "keeps it"  # else nothing is filtered before the enter key
     away = f"{escape} {'clears it' if kept and typed.strip() else 'leaves'}"
     leave = (f"enter {enter}", away) if typed.strip() else (away,)
-    count = (
-        _count(matches, zeros=not kept) if typed.strip() and matches is not None else ""
-    )
-    said = "; ".join(one.note for one in (matches or {}).values() if one.note)
-    some = (fit(said, width),) if said else (leave[-1],)
+    matches = matches if typed.strip() else None
+    count = "" if matches is None else _count(matches, zeros=not kept)
+    some = (fit(_notes(matches), width) or leave[-1],)
     forms = ((count, *leave), (count, leave[-1]), some, (escape,))
     texts = (" · ".join(filter(None, form)) for form in forms)
     return next((text for text in texts if len(text) <= width), "")
@@ -175,5 +173,8 @@ def _count(matches: Mapping[str, Matches], *, zeros: bool) -> str:
         for kind, one in matches.items()
         if one.found or zeros
     ]
-    notes = [one.note for one in matches.values() if one.note]
-    return ", ".join([*found, *notes]) or "nothing matches"
+    return ", ".join(filter(None, [*found, _notes(matches)])) or "nothing matches"
+
+
+def _notes(matches: Mapping[str, Matches] | None) -> str:
+    return ", ".join(one.note for one in (matches or {}).values() if one.note)

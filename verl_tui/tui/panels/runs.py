@@ -94,8 +94,8 @@ class RunsPanel(TextPanel):
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return a row a run; none for one, for which the status line is enough."""
-        count = len(view.monitor.runs)
-        return count if count > 1 else 0
+        runs = view.monitor.runs.values()
+        return len(view.listing.unhidden(runs)) if len(runs) > 1 else 0
 
     def show(self, view: View) -> None:
         """List the runs and mark the shown one."""
