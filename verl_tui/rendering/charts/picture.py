@@ -196,7 +196,7 @@ def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[Draw
     for line in sorted(data.lines, key=lambda one: one is data.main):
         if data.smoothing and line.kind == "line":
             coloured = line.role in (*FAMILIES, *RUNS)
-            columns = cache.around(line.points, window)
+            columns = cache.columns(line.points, window)
             yield DrawnShade(line.role + BEHIND if coloured else "raw", columns)
 
 
