@@ -102,8 +102,8 @@ class ChartRenderer:
         if width >= _AXIS_FROM:
             least = _GUTTER * (data.reach is not None)
             left = _y_axis(scale, height, data.unit, least)
-            unit = next((line.unit for line in data.lines if line.right), "")
-            right = _y_axis(other, height, unit, right=True) if other else right
+            if other:
+                right = _y_axis(other, height, _right_unit(data), right=True)
         self.left = cells_of(left[0])
         size = (width - self.left - cells_of(right[0]), height)
         # few steps, and a stretch of the past, take the whole width
@@ -133,6 +133,11 @@ def _sentences(text: str, width: int, rows: int) -> list[Pieces]:
     filled = [*[""] * above, *lines, *[""] * rows][:rows]
     centred = (" " * ((width - cell_len(line)) // 2) + line for line in filled)
     return [[(set_cell_size(line, width), "key")] for line in centred]
+
+
+def _right_unit(data: ChartData) -> str:
+    """Return the unit of the y axis at the right."""
+    return next((line.unit for line in data.lines if line.right), "")
 
 
 # -- axes ------------------------------------------------------------------------------------------
