@@ -113,6 +113,8 @@ class SampleFacts:
     numbers: Mapping[str, float]
     """Further fields that are numbers."""
     validation: bool
+    prompt: str | None = None
+    """The same for all samples of one prompt, at any step; None without a prompt."""
 
 
 class Progress(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import floor, isfinite, log10
 
 _MOST_DECIMALS = 8
+_NAMES = ("Ray", "Slurm", "Python", "Triton")
+"""Names that sentences begin with and that are spelled as words are."""
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
@@ -42,7 +44,8 @@ def with_spread(value: float, spread: float) -> str:
 
 def lowered(sentence: str) -> str:
     """Return a sentence as it continues after a colon; names and abbreviations stay as they are."""
-    usual = sentence[:1].isupper() and (sentence[1:2].islower() or sentence[1:2] == " ")
-    if not usual:
+    first = sentence.partition(" ")[0]
+    is_name = first.removesuffix("'s") in _NAMES or first[1:] != first[1:].lower()
+    if is_name or not (first[1:2].islower() or first == "A"):
         return sentence
     return sentence[0].lower() + sentence[1:]

@@ -112,3 +112,49 @@ def test_what_makes_no_sense(
 ) -> None:
     assert main(["compare", str(runs), *words]) == code
     assert sentence in capsys.readouterr().err
+
+
+def test_columns_conditions_and_an_order_are_asked_for(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--columns", "best reward, lr", "--where", "lr < 1e-3 and not seed2"]
+    command = ["compare", str(runs), *asked, "--sort", "best reward"]
+    assert main(command) == 0
+    shown, said = capsys.readouterr()
+    assert "2 of 4 runs match\n" in said
+    lines = shown.splitlines()
+    table = [line.split() for line in lines[lines.index("columns") + 1 :]][:3]
+    assert table[0] == ["run", "best", "reward", "lr"]
+    assert [(row[0], row[2]) for row in table[1:]] == [
+        ("high-seed1", "5e-06"),
+        ("low-seed1", "1e-06"),
+    ]
+    assert "baseline: high-seed1" in shown, "the first in this order"
+    assert main([*command[:-2], "--sort=-lr", "--json"]) == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert list(columns) == ["low-seed1", "high-seed1"]
+    assert columns["high-seed1"]["lr"] == 5e-6
+    assert main([*command, "--csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["column:lr"] for row in rows] == ["5e-06", "1e-06"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "code"),
+    [
+        (("--where", "reward >"), "--where: unfinished", 64),
+        (("--where", "rewrd > 1"), "no run has rewrd, alike: reward", 64),
+        (("--columns", "reward, kl_coeff"), "no run has kl_coeff", 64),
+        (("--sort", "rewrd"), "no run has rewrd, alike: reward", 64),
+        (("--where", "reward > 5"), "0 of 4 runs match", 3),
+    ],
+)
+def test_what_no_run_has_is_said(
+    runs: Path,
+    capsys: pytest.CaptureFixture[str],
+    asked: tuple[str, str],
+    said: str,
+    code: int,
+) -> None:
+    assert main(["compare", str(runs), *asked]) == code
+    assert said in capsys.readouterr().err

@@ -121,16 +121,6 @@ def _clear(path: Path) -> None:
     path.write_bytes(b"")
 
 
-def _rename(path: Path) -> None:
-    """Rotate a file as logrotate does: each part gets the next number."""
-    parts = sorted(
-        path.parent.glob(f"{path.name}.*"), key=lambda one: -int(one.suffix[1:])
-    )
-    for part in parts:
-        part.rename(path.with_name(f"{path.name}.{int(part.suffix[1:]) + 1}"))
-    path.rename(path.with_name(f"{path.name}.1"))
-
-
 def _replace_by_copy(path: Path) -> None:
     copy = path.parent / f".{path.name}.copy"
     shutil.copy2(path, copy)
@@ -140,7 +130,6 @@ def _replace_by_copy(path: Path) -> None:
 _BEGINNINGS: dict[str, Callable[[Path], object]] = {
     "new": _leave,
     "cleared": _clear,
-    "renamed": _rename,
 }
 
 
@@ -180,10 +169,10 @@ def _gzip_log(steps: list[int]) -> bytes:
 
 
 _GZIP = zlib.MAX_WBITS | 16
-_ROTATED = ("cleared", "renamed")
+_RESUMED = ("cleared",)
 _FORMS = (
-    Form("train.log", console_log, _ROTATED),
-    Form("log.jsonl", file_log, _ROTATED),
+    Form("train.log", console_log, _RESUMED),
+    Form("log.jsonl", file_log, _RESUMED),
     Form("verl_logs.jsonl", tutorial_log, ("cleared",), prefix="ppo/"),
     Form("progress.csv", csv_log, ("cleared",)),
     Form("logging.jsonl", swift_log, ("cleared",)),
@@ -207,7 +196,7 @@ def log(folder: Path, random: Random) -> Log:
 
 
 def _numbers(form: Form, random: Random) -> Iterator[Part]:
-    """Yield the parts of a log: it begins, and may be resumed or rotated."""
+    """Yield the parts of a log: it begins, and may be resumed."""
     line_end = random.choice((b"\n", b"\n", b"\r\n")) if form.text else b"\n"
     name = random.choice((_PLAIN, _OTHER)) if form.text else _PLAIN
     begins, first, last, starts = "new", 1, 0, {1}

@@ -1,4 +1,4 @@
-"""Logs that are written in pieces, also cleared, rotated and replaced by copies: each point arrives
+"""Logs that are written in pieces, also cleared and replaced by copies: each point arrives
 once.
 """
 

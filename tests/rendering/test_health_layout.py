@@ -1,15 +1,16 @@
-"""The rows of the health panel: badges, findings and what is chosen and unfolded among them."""
+"""The rows of the health panel: findings and what is chosen and unfolded among them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.rendering.health_rows import FindingList, HealthLayout
+from verl_tui.rendering.health_rows import FindingList, HealthLayout, reason_words
 
 COLLAPSE = Finding(
     "collapse", Severity.CRITICAL, "The reward fell.", 90, 80, ("0.4",), "Stop."
@@ -70,3 +71,20 @@ def test_no_row_is_empty_while_something_is_cut(
     if len(rows) > height or any("…" in row for row in rows):
         assert all(row.strip() for row in rows)
         assert len(rows) >= min(height, 1 + len(messages))
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            "needs 141 points, has 123; the task is not solved",
+            "123 of 141 points so far",
+        ),
+        ("judged from 1 on; needs 31 points, has 20", "20 of 31 points so far"),
+        ("the log has no b or c; the log has no b", "the log has no b or c"),
+        ("the log has no b; judged by x", "the log has no b; judged by x"),
+        ("failed: KeyError()", "failed: KeyError()"),
+    ],
+)
+def test_reasons_are_said_once(reason: str, said: str) -> None:
+    assert reason_words(reason) == said

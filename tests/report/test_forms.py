@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
-from reported import KL, REWARD, report_of, rising
+from reported import KL, NOW, ORIGIN, REWARD, monitor_of, report_of, rising
 
 from verl_tui.records import Sample
+from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.documents import drawn_charts, report_text
+from verl_tui.report.record import make_report
 from verl_tui.report.stylesheet import PAGE_STYLE, policy
 
 if TYPE_CHECKING:
@@ -159,3 +161,24 @@ def test_text_and_curves_can_be_seen_on_each_ground(ground: int) -> None:
         for role, colour in colours.items():
             if role.startswith(("run-", "of-")):
                 assert _contrast(colour, below) >= 3, role
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_notes_are_listed_and_marked_and_stay_text(name: str, tmp_path: Path) -> None:
+    monitor = monitor_of({"a": {REWARD: rising()}})
+    runs = [*monitor.runs.values()]
+    without = form(make_report(monitor, runs, NOW, ORIGIN), name)
+    book = NoteBook(tmp_path / "state.json")
+    book.write(runs[0], 7, f"rate halved {HOSTILE}")
+    text = form(make_report(monitor, runs, NOW, ORIGIN, book), name)
+    assert "rate halved" in text
+    assert "rate halved" not in without
+    if name == "json":
+        (run,) = json.loads(text)["runs"]
+        assert run["notes"] == [{"step": 7, "text": f"rate halved {HOSTILE}"}]
+        return
+    assert HOSTILE not in text
+    assert "step 7: rate halved" in text
+    assert ("mark noted" if name == "html" else "✎") in text
+    assert "Notes on steps" in text
+    assert "Notes on steps" not in without

@@ -71,11 +71,6 @@ def _another_time(run: Path) -> None:
     os.utime(run / "m.jsonl", (NOW, NOW))
 
 
-def _rotation(run: Path) -> None:
-    (run / "m.jsonl").rename(run / "m.jsonl.1")
-    write(run / "m.jsonl", steps(3))
-
-
 def _compression(run: Path) -> None:
     text = (run / "m.jsonl").read_bytes()
     (run / "m.jsonl").unlink()
@@ -90,7 +85,6 @@ def _compression(run: Path) -> None:
         _more_files_of_it,
         _growth,
         _another_time,
-        _rotation,
         _compression,
     ],
 )

@@ -7,7 +7,7 @@ import json
 from log_reading import read_run, values
 
 from verl_tui.runs.views.devices import logged_devices
-from verl_tui.sources.fields.device_fields import is_name
+from verl_tui.sources.fields.numbers import is_name
 
 GIB = 2**30
 

@@ -6,7 +6,7 @@ import struct
 import zlib
 
 import pytest
-from log_reading import read_runs
+from log_reading import read_run, read_runs, values
 
 from verl_tui.sources.discovery.finder import Finder
 
@@ -224,3 +224,22 @@ def test_a_number_makes_no_name_that_another_run_has(tree):
     found = tree(files)
     assert sorted(found) == ["a", "a (2)", "a (3)"]
     assert sorted(found.values()) == sorted([name] for name in files)
+
+
+def test_the_parts_of_a_rotated_log_are_one_run(tree, tmp_path):
+    tree(
+        {
+            name: "".join(
+                f"step:{step} - actor/pg_loss:{step} - a/b:1 - c/d:1 - e/f:1 - g/h:1\n"
+                for step in steps
+            ).encode()
+            for name, steps in {
+                "train.log.2": range(1, 4),
+                "train.log.1": range(4, 7),
+                "train.log": range(7, 9),
+            }.items()
+        }
+    )
+    run = read_run(tmp_path)
+    assert values(run, "actor/pg_loss") == {step: step for step in range(1, 9)}
+    assert (run.step, list(run.restarts)) == (8, [])

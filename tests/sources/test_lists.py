@@ -13,7 +13,7 @@ from log_reading import drain, read_run, values
 from verl_tui.distributions import QUANTILES
 from verl_tui.records import Unreadable
 from verl_tui.sources.fields.jsonl import flatten
-from verl_tui.sources.fields.lists import split
+from verl_tui.sources.fields.numbers import split
 from verl_tui.sources.formats import filelogger, tutorial
 from verl_tui.sources.source import FileSource
 

@@ -18,7 +18,7 @@ from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
-from verl_tui.sources.http.address_run import AskedAddress
+from verl_tui.sources.http.addresses import AskedAddress
 from verl_tui.sources.http.client import ask
 from verl_tui.sources.http.prometheus_server import Server
 

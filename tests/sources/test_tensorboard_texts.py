@@ -7,7 +7,7 @@ import json
 import pytest
 
 from verl_tui.records import Sample, Settings
-from verl_tui.sources.formats.event_texts import read_texts
+from verl_tui.sources.formats.tensorboard import read_texts
 
 
 def read(

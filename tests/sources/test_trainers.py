@@ -15,9 +15,6 @@ from command_line import run as run_command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_reading import feed_in_pieces, read_run, read_runs, values
-from tensorboardX.event_file_writer import EventsWriter
-from tensorboardX.proto.event_pb2 import Event
-from tensorboardX.summary import scalar
 
 from verl_tui.cli import main
 from verl_tui.indicators import INDICATORS
@@ -224,20 +221,6 @@ def test_pieces_make_no_difference(
     assert {key: values(cut, key) for key in cut.keys} == {
         key: values(whole, key) for key in whole.keys
     }
-
-
-def test_a_length_that_is_a_difference_is_read_from_event_files(tmp_path: Path) -> None:
-    writer = EventsWriter(str(tmp_path / "events"))
-    for step in range(3):
-        logged = {"ppo_actor/update/actor_loss/avg": 0.5, "ppo_actor/seq_len/avg": 900}
-        logged |= {"ppo_actor/prompt_len/avg": 100 + step} if step != 1 else {}
-        for key, value in logged.items():
-            event = Event(wall_time=1e9 + step, step=step, summary=scalar(key, value))
-            writer.write_event(event)
-    writer.close()
-    (run,) = read_runs(tmp_path).values()
-    assert values(run, run.indicators["response_length"]) == {0: 800.0, 2: 798.0}
-    assert run.step == 2
 
 
 def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path: Path) -> None:

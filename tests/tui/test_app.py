@@ -14,14 +14,17 @@ from watching import (
     dashboard,
     in_sight,
     lines,
+    loaded,
     press,
     settle,
     showing,
     text,
     until,
+    write_run,
 )
 
 from verl_tui.config import Config
+from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.gpus import GpusPanel
@@ -35,6 +38,8 @@ from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.monitor import Monitor
 
 
@@ -193,3 +198,19 @@ async def test_an_unknown_theme_is_reported(
         await settle(pilot)
         assert any("no theme is called [red]none" in words for words in notices(app))
     await asyncio.sleep(0)
+
+
+async def test_what_has_changed_since_the_last_time_goes_with_the_first_key(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state.json"
+    for steps, said in ((20, False), (30, True), (30, False)):
+        run = write_run(tmp_path / str(steps) / str(said), "run", steps)
+        first = tmp_path / "run.jsonl"
+        first.write_bytes(run.read_bytes())
+        app = loaded(first, state_file=StateFile(state))
+        async with app.run_test(size=(100, 30), notifications=True) as pilot:
+            await press(pilot)
+            assert ("+10 steps" in text(app)) == said
+            await press(pilot, "j")
+            assert "+10 steps" not in text(app)

@@ -73,11 +73,11 @@ def seen(run: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> S
 def test_a_screen_opens_on_its_key(seen: Seen) -> None:
     assert "notes of run" in seen["screen"]
     assert "learning rate halved" in seen["screen"]
-    assert "B Notes" in seen["wide"].splitlines()[-1]
+    assert "K Notes" in seen["wide"].splitlines()[-1]
 
 
 def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
-    assert "  B                 Notes about the run" in seen["help"]
+    assert "  K                 Notes about the run" in seen["help"]
     assert "Notes about the run" in seen["palette"]
     assert {"notes.open", "notes.close", "notes.write"} <= set(seen["names"])
     assert "\nmove and look · notes\n" in seen["help"], "behind the others"

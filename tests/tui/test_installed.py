@@ -104,7 +104,7 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     before = len(terminal.output)
     with log.open("a") as file:
         file.write(breach(78, 88))
-    terminal.until("circuit-breaker-kl")
+    terminal.until("circuit breaker: policy KL")
     terminal.read_for(1.0)
     assert b"\x07" not in terminal.output[before:]
     # It ends with success, and leaves the terminal as it was.
@@ -265,7 +265,7 @@ def test_what_is_found_while_watching_is_reported_where_that_is_wanted(
     assert b"circuit" not in terminal.output
     with log.open("a") as file:
         file.write(breach(50, 60))
-    terminal.until("circuit-breaker-kl")
+    terminal.until("circuit breaker: policy KL")
     terminal.read_for(1.0)
     written = terminal.output[before:]
     assert written.count(said) == 1

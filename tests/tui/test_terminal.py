@@ -151,7 +151,7 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
             app.pop_screen()
             await settle(pilot)
         # What a panel does is done though another has the focus.
-        await press(pilot, "f4")
+        await press(pilot, "f3")
         await settle(pilot)
         before = text(app)
         command = next(

@@ -17,6 +17,8 @@ from verl_tui.config import Config
 from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import hues as run_hues
 from verl_tui.tui import base_app as themes
+from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.role_styled import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -280,18 +282,36 @@ def words(text: str) -> bool:
     return sum(sign.isalnum() for sign in text) > 1
 
 
-def test_curves_of_several_runs_can_be_seen_in_every_theme() -> None:
-    for theme in ALL:
-        if not theme.ansi:
-            ground = Color.parse(variables(theme)["background"])
-            for colour in run_hues.DARK if theme.dark else run_hues.LIGHT:
-                assert contrast(Color.parse(colour), ground) >= LEAST
+@pytest.mark.parametrize("shown", [exactly, of_256])
+@pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])
+def test_curves_can_be_seen_in_every_theme(
+    theme: Theme, shown: Callable[[Color], Color]
+) -> None:
+    known = variables(theme, shown)
+    base = Color.parse(known["background"])
+    # the shade between the least and the most, too
+    grounds = [base, base + Color.parse(known["block-cursor-blurred-background"])]
+    runs = run_hues.DARK if theme.dark else run_hues.LIGHT
+    families = [
+        one.on_ground(ansi=False, dark=theme.dark) for one in run_hues.FAMILIES.values()
+    ]
+    for colour in (*runs, *families):
+        for ground in grounds:
+            apart = contrast(shown(Color.parse(colour)), shown(ground))
+            assert apart >= LEAST, (colour, ground)
 
 
-HUES_APART, SEVERITY_APART = 13.0, 10.0
-"""Least distances of families, and of families and runs to severities: there are more of them than
-of the meanings above, and each has its name beside it.
-"""
+async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
+    """As a shade of a colour would be, which is the colour itself there."""
+    app = showing(demo)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot)
+        app.theme = themes.PLAIN
+        await settle(pilot)
+        chart = app.screen.query(Chart).first()
+        for role in {**ROLES, **Chart.LOOKS}:
+            style = chart.role_style(role)
+            assert style.color != style.bgcolor, role
 
 
 # -- which one is in force -------------------------------------------------------------------------

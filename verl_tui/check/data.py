@@ -34,7 +34,7 @@ from verl_tui.runs.views.state import (
     unread_form,
 )
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.sources.http.address_run import SERVER
+from verl_tui.sources.http.addresses import SERVER
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

@@ -80,27 +80,22 @@ def run(options: argparse.Namespace) -> int:
 def _narrow(
     monitor: Monitor, options: argparse.Namespace, at: Moment
 ) -> tuple[str, ...]:
-    """Leave the runs that meet the condition, in their order, with a message on how many these
-    are; return the columns.
-    """
+    """Leave the runs that are asked for, in their order; return the columns."""
     from verl_tui.comparison.run_columns import parse_columns, sorted_by
-    from verl_tui.comparison.run_filter import parse_filter
+    from verl_tui.comparison.run_filter import meeting
 
-    runs = [*monitor.runs.values()]
-    sort = options.sort or ""
+    runs, sort = [*monitor.runs.values()], options.sort or ""
     columns, said = parse_columns(options.columns or "", runs, at)
     order, wrong = parse_columns(sort.removeprefix("-"), runs, at)
     if said or wrong:
         raise CommandError(said or wrong)
     if options.where is not None:
         try:
-            wanted = parse_filter(options.where, runs, at)
+            found, said = meeting(options.where, runs, at)
         except ValueError as error:
             raise CommandError(f"--where: {error}") from None
-        found = [run for run in runs if wanted.holds(run, at)]
-        lacking = wanted.lacking(runs, at)
-        said = f"{len(found)} of {counted(len(runs), 'run')} match"
-        print_message(f"{said}, {lacking}" if lacking else said)
+        said = f", {said}" * bool(said)
+        print_message(f"{len(found)} of {counted(len(runs), 'run')} match{said}")
         runs = found
     for column in order[:1]:
         runs = sorted_by(column, runs, at, up=sort.startswith("-"))

@@ -54,6 +54,8 @@ _MOST_OF_COMMENT = 65_536
 
 def run(options: argparse.Namespace) -> int:
     """Write the report; return the exit code."""
+    from verl_tui.rendering.session.notes import NoteBook
+    from verl_tui.rendering.session.preferences import state_path
     from verl_tui.report.record import Origin, make_report
     from verl_tui.report.reported_samples import masked
 
@@ -70,7 +72,8 @@ def run(options: argparse.Namespace) -> int:
         sentences=tuple(monitor.sentences),
     )
     runs = baseline_first(monitor, options.baseline, now, "report on")
-    _write(make_report(monitor, runs, now, origin), form, options)
+    report = make_report(monitor, runs, now, origin, NoteBook(state_path()))
+    _write(report, form, options)
     return 0
 
 

@@ -8,7 +8,6 @@ first of these that a run has.
 from __future__ import annotations
 
 from difflib import get_close_matches
-from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.comparison.outcomes import weighty
@@ -26,7 +25,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from verl_tui.health.finding import Moment
+    from verl_tui.health.finding import Moment, Verdict
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -34,13 +33,9 @@ ColumnValue: TypeAlias = "float | str | None"
 """None where a run has no value."""
 _OWN: Mapping[str, Callable[[Run, Moment], ColumnValue]] = {
     "name": lambda run, _: run.name,
-    "state": lambda run, at: state(run, at.now).value,
+    "state": lambda run, at: state(run, at.now).label,
     "step": lambda run, _: None if run.step is None else float(run.step),
-    "findings": lambda run, at: (
-        float(len(weighty(at.verdicts[run.name].primary)))
-        if run.name in at.verdicts
-        else None
-    ),
+    "findings": lambda run, at: _findings(at.verdicts.get(run.name)),
 }
 _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
     "loss": "policy_loss"
@@ -48,7 +43,12 @@ _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"}
 """Words for indicators beside their ids and labels; `kl` is the one that the list of runs shows."""
 _FORM = pattern(r"(?:(last|best|max|min) )?((?s:.*))")
 _AT = pattern(r"(.+)@(\d{1,15})")
+_UNKNOWN = ("None", "nan")
 _UP = {"up": 1, "max": 1, "down": -1, "min": -1}
+
+
+def _findings(verdict: Verdict | None) -> float | None:
+    return None if verdict is None else float(len(weighty(verdict.primary)))
 
 
 def parse_columns(
@@ -92,30 +92,28 @@ def text_of(value: ColumnValue) -> str:
 
 
 def sorted_by(
-    column: str, runs: Iterable[Run], at: Moment, *, up: bool = False
+    column: str, runs: Sequence[Run], at: Moment, *, up: bool = False
 ) -> list[Run]:
     """Return runs by a column, equal ones in their order: numbers from the greatest, then texts
     from a; `up` has all the other way round. Those without a value come last.
     """
-    ranks: list[tuple[bool, Any, Run]] = []
-    lacking = []
-    for run in runs:
-        value = value_of(column, run, at)
+    values = {run.name: value_of(column, run, at) for run in runs}
+    known = [run for run in runs if str(values[run.name]) not in _UNKNOWN]
+
+    def rank(run: Run) -> tuple[bool, Any]:
+        value = values[run.name]
         if isinstance(value, str):
-            ranks.append((True, value.casefold(), run))
-        elif value is not None and isfinite(value):
-            ranks.append((False, -value, run))
-        else:
-            lacking.append(run)
-    ranks.sort(key=lambda one: one[:2], reverse=up)
-    return [*(run for *_, run in ranks), *lacking]
+            return True, value.casefold()
+        return False, -(value or 0.0)
+
+    known.sort(key=rank, reverse=up)
+    return known + [run for run in runs if str(values[run.name]) in _UNKNOWN]
 
 
 def together(column: str, runs: Iterable[Run], at: Moment) -> float | None:
     """Return the mean of several runs, None where none has a figure of the training."""
-    logged = (run for run in runs if _found(column, run))
-    values = (value_of(column, run, at) for run in logged)
-    known = list(finite(one for one in values if isinstance(one, float)))
+    values = (value_of(column, run, at) for run in runs if _found(column, run))
+    known = finite(one for one in values if isinstance(one, float))
     return mean(known) if known else None
 
 

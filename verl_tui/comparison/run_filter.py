@@ -32,38 +32,40 @@ _EQUALS = pattern(r"(?<![<>=!])=(?!=)")
 CONDITION = pattern(r"[<>=]|(?:^|[\s(])(?:and|or|not)(?:[\s(]|$)")
 """What is in a condition, and not in a mere part of a name."""
 _LONGEST = 300
-_ORDERS: dict[type[ast.cmpop], tuple[int, ...]]
-_ORDERS = {ast.Lt: (-1,), ast.LtE: (-1, 0), ast.Gt: (1,), ast.GtE: (1, 0)}
-"""What a comparison takes: less (-1), the same, more (1)."""
-_TAKES = {**_ORDERS, ast.Eq: (0,), ast.NotEq: (-1, 1)}
 
 
-class RunFilter(NamedTuple):
-    """A condition for runs. It is read as an expression of Python, in which a name as wide as each
-    operand stands in its place.
+def meeting(text: str, runs: Sequence[Run], at: Moment) -> tuple[list[Run], str]:
+    """Return the runs that meet a condition, and how many have no value of what it compares. It is
+    read as an expression of Python, in which a name as wide as each operand stands in its place.
+
+    Raises:
+        ValueError: It cannot be read, or compares what no run has; the message says what and where.
     """
+    text = _EQUALS.sub("==", text.strip()[:_LONGEST])
+    source = _OPERAND.sub(lambda found: "_" * len(found[0]), text)
+    reader = _Reader(text, runs, at, {})
+    try:
+        held = reader.held(ast.parse(source, mode="eval").body)
+    except SyntaxError as error:
+        raise reader.wrong((error.offset or len(text) + 1) - 1) from None
+    counts = reader.lacking.items()
+    note = ", ".join(f"{count} without {column}" for column, count in counts if count)
+    return [run for run, holds in zip(runs, held, strict=True) if holds], note
+
+
+class _Reader(NamedTuple):
+    """Says of parts of a condition which runs meet them."""
 
     text: str
-    tree: ast.expr
-    known: frozenset[str]
-    """The operands that some run has a value of."""
+    runs: Sequence[Run]
+    at: Moment
+    lacking: dict[str, int]
+    """What is compared, with the number of runs that have no value of it."""
 
-    def holds(self, run: Run, at: Moment) -> bool:
-        """Return whether a run meets it."""
-        return self._held(self.tree, run, at) is True
-
-    def compared(self) -> list[str]:
-        """Return what is compared, each once."""
-        parts = [one for one in ast.walk(self.tree) if isinstance(one, ast.Compare)]
-        return [*dict.fromkeys(self.typed(one.left) for one in parts)]
-
-    def lacking(self, runs: Sequence[Run], at: Moment) -> str:
-        """Count the runs that have no value of what is compared, empty for none."""
-        counts = (
-            (sum(value_of(one, run, at) is None for run in runs), one)
-            for one in self.compared()
-        )
-        return ", ".join(f"{count} without {one}" for count, one in counts if count)
+    def wrong(self, place: int) -> ValueError:
+        """Return an error at a place."""
+        rest = one_line(self.text[place:], 30)
+        return ValueError(f"not understood from “{rest}” on" if rest else "unfinished")
 
     def typed(self, node: ast.expr) -> str:
         """Return an operand as it was typed."""
@@ -71,69 +73,52 @@ class RunFilter(NamedTuple):
             raise self.wrong(node.col_offset)
         return self.text[node.col_offset : node.end_col_offset].strip('"')
 
-    def wrong(self, place: int) -> ValueError:
-        """Return an error at a place."""
-        rest = one_line(self.text[place:], 30)
-        return ValueError(f"not understood from “{rest}” on" if rest else "unfinished")
-
-    def _held(self, node: ast.expr, run: Run, at: Moment) -> bool | None:
-        """Return whether a part of it holds, None where that is unknown."""
+    def held(self, node: ast.expr) -> list[bool | None]:
+        """Return whether each run meets a part, None where that is unknown."""
         if isinstance(node, ast.BoolOp):
-            held = [self._held(one, run, at) for one in node.values]
-            decides = isinstance(node.op, ast.Or)
-            return decides if decides in held else None if None in held else not decides
+            parts = zip(*map(self.held, node.values), strict=True)
+            return [
+                _joined(part, decides=isinstance(node.op, ast.Or)) for part in parts
+            ]
         if isinstance(node, ast.UnaryOp):
-            inner = self._held(node.operand, run, at)
-            return None if inner is None else not inner
-        title = self.typed(getattr(node, "left", node))
-        value = value_of(title, run, at)
+            return [None if one is None else not one for one in self.held(node.operand)]
         if isinstance(node, ast.Compare):
-            wanted = self.typed(node.comparators[0])
-            return _compares(value, _TAKES[type(node.ops[0])], wanted)
-        if title in self.known:
-            return value not in (None, "off")
-        return title.casefold() in run.name.casefold()
+            return self._compared(node)
+        return self._named(self.typed(node))
+
+    def _values(self, word: str) -> list[ColumnValue]:
+        return [value_of(word, run, self.at) for run in self.runs]
+
+    def _named(self, word: str) -> list[bool | None]:
+        values, part = self._values(word), word.casefold()
+        if values.count(None) < len(values):
+            return [value not in (None, "off") for value in values]
+        return [part in run.name.casefold() for run in self.runs]
+
+    def _compared(self, node: ast.Compare) -> list[bool | None]:
+        left, right = node.left, node.comparators[0]
+        column, wanted = self.typed(left), self.typed(right)
+        if node.comparators[1:]:
+            raise self.wrong(right.end_col_offset or 0)
+        if said := unknown(column, self.runs, self.at):
+            raise ValueError(said)
+        sign = self.text[left.end_col_offset : right.col_offset].strip()
+        if sign not in ("==", "!=") and number(wanted) is None:
+            raise ValueError(f"“{wanted}” is no number")
+        values = self._values(column)
+        self.lacking[column] = values.count(None)
+        return [_compares(value, sign.replace("!=", "<>"), wanted) for value in values]
 
 
-def _compares(value: ColumnValue, takes: Sequence[int], wanted: str) -> bool | None:
+def _joined(held: Sequence[bool | None], *, decides: bool) -> bool | None:
+    return decides if decides in held else None if None in held else not decides
+
+
+def _compares(value: ColumnValue, takes: str, wanted: str) -> bool | None:
     limit = number(wanted)
     if isinstance(value, float) and limit is not None:
-        return None if isnan(value) else (value > limit) - (value < limit) in takes
+        order = (value > limit) - (value < limit)
+        return None if isnan(value) else "=><"[order] in takes
     if value is None:
         return None
-    return fnmatchcase(str(value).casefold(), wanted.casefold()) is (0 in takes)
-
-
-def parse_filter(text: str, runs: Sequence[Run], at: Moment) -> RunFilter:
-    """Return the condition that a text states.
-
-    Raises:
-        ValueError: It cannot be read, or compares what no run has; the message says what and where.
-    """
-    text = _EQUALS.sub("==", text.strip()[:_LONGEST])
-    found = RunFilter(text, ast.Name("", lineno=1, col_offset=0), frozenset())
-    try:
-        source = _OPERAND.sub(lambda found: "_" * len(found[0]), text)
-        found = found._replace(tree=ast.parse(source, mode="eval").body)
-    except SyntaxError as error:
-        raise found.wrong((error.offset or len(text) + 1) - 1) from None
-    parts = [node for node in ast.walk(found.tree) if isinstance(node, ast.expr)]
-    for node in parts:
-        _check(found, node, runs, at)
-    operands = {found.typed(node) for node in parts if isinstance(node, ast.Name)}
-    known = (one for one in operands if not unknown(one, runs, at))
-    return found._replace(known=frozenset(known))
-
-
-def _check(found: RunFilter, node: ast.expr, runs: Sequence[Run], at: Moment) -> None:
-    """Refuse what is no part of a condition, and a comparison of what no run has."""
-    if isinstance(node, ast.Compare):
-        value, *more = node.comparators
-        if more:
-            raise found.wrong(value.end_col_offset or 0)
-        if said := unknown(found.typed(node.left), runs, at):
-            raise ValueError(said)
-        if type(node.ops[0]) in _ORDERS and number(found.typed(value)) is None:
-            raise ValueError(f"“{found.typed(value)}” is no number")
-    elif not isinstance(node, ast.BoolOp | ast.UnaryOp | ast.Name):
-        raise found.wrong(node.col_offset)
+    return fnmatchcase(str(value).casefold(), wanted.casefold()) is ("=" in takes)

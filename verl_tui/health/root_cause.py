@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.runs.settings import gpu_count, number
@@ -112,6 +113,11 @@ class RootCause(NamedTuple):
     def is_certain(self) -> bool:
         """True if it can end a run or hold it up."""
         return self.kind in ("cause", "symptom")
+
+    @property
+    def headline(self) -> str:
+        """What a run waits for, and for how long."""
+        return (f"{minutes(self.seconds)}: " if self.seconds else "") + self.title
 
     @property
     def line(self) -> str:

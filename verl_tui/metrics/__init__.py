@@ -232,33 +232,34 @@ def place(key: str) -> int:
     return figures.index(name) if name in figures else 0
 
 
-_SECTIONS: Sequence[Sequence[Group]] = (
-    (
-        "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",
-        "async", "data", "other", "progress",
-    ),
-    ("throughput", "timing"),
-    ("memory", "system"),
+_FAMILIES: Sequence[Group] = (
+    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",
+    "async", "data", "other", "progress", "throughput", "timing", "memory", "system",
 )  # fmt: skip
 """Groups in the order of showing: of the training, of its time, of its machines."""
-MACHINES = 2
-"""Index of the last."""
-_OF_DEVICE = pattern(r"(?<![a-z])(?:gpus?|devices?|cuda)[/_.:]?\d{1,4}[/_.]", re.I)
+OF_TIME, OF_MACHINES = 12, 14
+"""Where those of time and of machines begin."""
+_OF_DEVICE = pattern(
+    r"((?<![a-z])(?:gpus?|devices?|cuda)[/_.: ]?)(\d{1,4})(?=[/_. ])", re.I
+)
+
+
+def of_devices(name: str, which: str = "") -> str:
+    """Return the name of a figure that several devices have, with words for which ones."""
+    return _OF_DEVICE.sub(rf"\g<1>{which}", name, count=1)
+
+
+def device(key: str) -> int | None:
+    """Return the index of the device that a metric is about, None if it is about none."""
+    found = _OF_DEVICE.search(key)
+    return int(found[2]) if found else None
 
 
 @cache
-def section(key: str) -> int:
-    """Return what a metric is about: the training (0), its time (1), the machines (2)."""
-    group = describe(key).group
-    found = next(i for i, groups in enumerate(_SECTIONS) if group in groups)
-    return MACHINES if _OF_DEVICE.search(key) else found
-
-
-def family_rank(key: str) -> tuple[int, int]:
+def family_rank(key: str) -> int:
     """Return a sort key by which metrics are shown family by family."""
-    at = section(key)
-    groups, group = _SECTIONS[at], describe(key).group
-    return at, groups.index(group) if group in groups else -1
+    rank = _FAMILIES.index(describe(key).group)
+    return rank if device(key) is None else max(rank, OF_MACHINES)
 
 
 def counts(key: str) -> bool:

@@ -35,8 +35,6 @@ SLICE = 512 * 1024
 """Bytes read and decoded in one go, in a few milliseconds, which other requests wait for."""
 _KEPT_SLICE = 256
 """Samples in memory searched in one go."""
-_SEARCHES = 2
-"""Most searches of a page at a time: a filter, and a search for the same prompt."""
 
 
 class TextMatcher(Protocol):
@@ -71,6 +69,9 @@ class KeptRows:
         """Rows there are."""
         return len(self.samples)
 
+    def index(self) -> None:
+        """Know the rows: they are all there."""
+
     def span(self, start: int, size: int = 0) -> int:  # noqa: ARG002 - a dump's has bytes
         """Return where to stop reading from `start`."""
         return min(start + _KEPT_SLICE, self.count_so_far)
@@ -92,10 +93,9 @@ class KeptRows:
 def _fact(sample: Sample, index: int) -> SampleFacts:
     found = {key: number(value) for key, value in sample.extras.items()}
     numbers = {key: value for key, value in found.items() if value is not None}
-    group = sample.group or group_of(sample.prompt)
-    return SampleFacts(
-        index, sample.score, group, len(sample.response), numbers, sample.validation
-    )
+    prompt = group_of(sample.prompt)
+    known = sample.score, sample.group or prompt, len(sample.response), numbers
+    return SampleFacts(index, *known, sample.validation, prompt)
 
 
 class SamplePage(FileJob):
@@ -116,8 +116,8 @@ class SamplePage(FileJob):
         """Facts of the rows read so far, from the first on."""
         self.generation = 0
         """Grows when the file is rewritten, which makes all rows known before invalid."""
-        self._searches: list[Hits] = []
-        """Searches, the newest last."""
+        self._hits: Hits | None = None
+        """The newest search."""
 
     def sample(self, index: int) -> Sample | None:
         """Return a row; None if it does not exist or is still being read, then ask again later."""
@@ -136,24 +136,22 @@ class SamplePage(FileJob):
     def hits(self, query: TextMatcher) -> Hits:
         """Return the rows found so far in whose texts a query matches: prompt, response, ground
         truth and all further fields. The search goes on in the background, that of the newest
-        queries only, row by row while other work waits.
+        query only, row by row while other work waits.
         """
         with self._wake:
-            hits = next((hits for hits in self._searches if hits.query == query), None)
-            if hits is None:
-                hits = Hits(query)
-                self._searches = [*self._searches, hits][-_SEARCHES:]
+            if self._hits is None or self._hits.query != query:
+                self._hits = Hits(query)
                 self._wake.notify()
-            return hits
+            return self._hits
 
     def _search_anew(self) -> None:
-        """Restart all searches, since the rows have changed."""
-        self._searches = [Hits(hits.query) for hits in self._searches]
+        """Restart the search, since the rows have changed."""
+        self._hits = Hits(self._hits.query) if self._hits is not None else None
 
     def _searching(self) -> Hits | None:
         """Return the search to go on with."""
-        going = (hits for hits in reversed(self._searches) if not hits.complete)
-        return next(going, None)
+        hits = self._hits
+        return hits if hits is not None and not hits.complete else None
 
     def waits(self) -> bool:
         """Return True if there is something to read or to search."""
@@ -287,8 +285,8 @@ class DumpPage(SamplePage):
             self.count = self.rows.count_so_far
             self.complete = self.rows.complete
             self._grown = not self.complete
-            for hits in self._searches:
-                hits.complete = hits.complete and hits.searched == self.count
+            if self._hits is not None and self._hits.searched != self.count:
+                self._hits.complete = False
         return rewritten or self.count > before or self.complete
 
     def _unreadable(self, row: Unreadable) -> Sample:

@@ -37,6 +37,10 @@ _SPARED = 100
 """Cells left to the charts beside it: two columns of charts with their axes."""
 
 
+_NARROW_CHARTS = 22
+"""Rows beyond which the charts of a narrow screen get only what no other panel can fill: a large
+one, and ten metrics.
+"""
 _PAIR = ("gpus", "samples")
 """Panels that stand beside each other where there is room: neither needs the whole width."""
 _PAIRED = 160
@@ -195,7 +199,14 @@ def _heights(
         # without a frame where little would be left in it
         bare = framed and tall <= _FRAMED
         given[name] = (_SENTENCE, False) if bare else (tall - 1, framed)
-    return {**given, rest: (rows - sum(tall for tall, _ in given.values()), frames)}
+    left = rows - sum(tall for tall, _ in given.values())
+    for name in () if frames else given:
+        tall = given[name][0]
+        most = left - max(_NARROW_CHARTS, int(rows * _CHARTS))
+        more = max(0, min(needs[name].rows - tall, most))
+        given[name] = (tall + more, False)
+        left -= more
+    return {**given, rest: (left, frames)}
 
 
 def _greedy(needs: Mapping[str, Need]) -> str:

@@ -1,7 +1,6 @@
 """Findings as rows of a panel: all of them worst first, and below them on request the rules that
-were not judged; their messages are cut, or they are badges, where so
-little room is left that they do not fit. Also all findings ever raised, each with the steps at
-which it was raised and cleared.
+were not judged; messages are cut where that makes all fit. Also all findings ever raised, each with
+the steps at which it was raised and cleared.
 """
 
 from __future__ import annotations
@@ -9,12 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, unjudged, unjudged_rules
+from verl_tui.health.finding import Severity, unjudged_rules
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS
@@ -33,12 +32,8 @@ if TYPE_CHECKING:
 
 _NARROW = 12
 """Width up to which nothing is indented, in cells."""
-_BADGE_ROWS = 4
-"""Up to this height findings without room are badges, as long as nothing is unfolded: in more rows
-a list can be scrolled.
-"""
-_BADGES_ONLY = 2
-"""Up to this height they are badges even then."""
+_POINTS = pattern(r"needs (\d+) points, has (\d+)")
+_NONE = "the log has no "
 
 
 class _Block(NamedTuple):
@@ -54,7 +49,7 @@ class HealthLayout(NamedTuple):
 
     rows: list[Pieces]
     starts: Sequence[int] = ()
-    """Row that each finding begins at; none of badges."""
+    """Row that each finding begins at."""
     not_judged: int | None = None
     """Row that the rules not judged begin at, None where they are not listed."""
 
@@ -122,10 +117,10 @@ class FindingList:
 
     @property
     def _is_brief(self) -> bool:
-        """Whether there is one finding at most, which nothing follows from or is unfolded of, and
-        nothing more is asked for.
+        """Whether there is one finding at most that stands for itself, and nothing more is asked
+        for.
         """
-        known = self.view.verdict.findings if self.view is not None else ()
+        known = self.view.verdict.primary if self.view is not None else ()
         return len(known) < 2 and not self._is_detailed
 
     def needed(self, view: View, width: int) -> int:
@@ -144,26 +139,15 @@ class FindingList:
             width: Cells of a row.
             height: Rows of the panel.
         """
-        findings = self.findings
-        detailed = self._is_detailed
-        for layout in self._ways(view, width, height if not detailed else 0):
+        for layout in self._ways(view, width, 0 if self._is_detailed else height):
             if len(layout.rows) <= height:
                 return layout
-        if findings and height <= (_BADGES_ONLY if detailed else _BADGE_ROWS):
-            return HealthLayout(self._badge_rows(view, width)[:height])
         return self._whole(view, width - 1)
 
     @property
     def _is_detailed(self) -> bool:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
-
-    def _badge_rows(self, view: View, width: int) -> list[Pieces]:
-        """Return the findings as badges, the chosen one first, and their messages."""
-        first = sorted(self.findings, key=lambda one: _name(one) != self.chosen_name)
-        messages = (_message(view, one, width) for one in first)
-        rows = chain.from_iterable(_beginning(one, 1, width) for one in messages)
-        return [_badges(view, first, width), *rows]
 
     def _ways(self, view: View, width: int, longest: int) -> Iterator[HealthLayout]:
         """Yield all findings in ever fewer rows: without the rules that were not judged, then with
@@ -230,7 +214,7 @@ def _acknowledged(view: View, finding: Finding) -> bool:
 
 def _badge(view: View, finding: Finding, cells: int) -> Pieces:
     role = "dim" if _acknowledged(view, finding) else finding.severity.word
-    mark = MARKS[finding.severity]
+    mark = MARKS[finding.severity.word]
     return [(f"{mark} "[: max(0, cells)], role), (middle(finding.id, cells - 2), role)]
 
 
@@ -272,19 +256,6 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
     yield from _indented("  ", source, "dim", width)
 
 
-def _badges(view: View, findings: Sequence[Finding], width: int) -> Pieces:
-    """Write the names of findings in one row, and the number of those without room."""
-    row: Pieces = []
-    for at, finding in enumerate(findings):
-        left = len(findings) - at
-        more = f" +{left}"
-        room = width - cells_of(row) - bool(row) - len(more) * (left > 1)
-        if row and room < cell_len(finding.id) + 2:
-            return [*row, (more, "dim")]
-        row += [(" " * bool(row), ""), *_badge(view, finding, room)]
-    return row
-
-
 def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:
     """Return the first rows; if there are more, the last one ends with an ellipsis."""
     if len(rows) <= count:
@@ -322,22 +293,30 @@ def _not_judged(view: View, width: int) -> list[Pieces]:
     counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
     rows: list[Pieces] = [[(middle(counts, width), "dim")]]
     for rule in known:
-        text, indent = f"{rule.id}: {rule.reason}", 2 * (width > _NARROW)
+        text, indent = f"{rule.id}: {reason_words(rule.reason)}", 2 * (width > _NARROW)
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
             rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
     return rows
 
 
-def caption(view: View, width: int, *, reasons: bool = False) -> str:
-    """Count the findings by severity, acknowledged ones and rules without a verdict, or say that
-    they cover the log's end alone, in at most `width` cells; empty where there is too little room.
-    Consequences of other findings do not count.
+def reason_words(reason: str) -> str:
+    """Return why a rule gave no verdict as people read it: of several variants' reasons how far the
+    points go that one waits for, else each metric that is missing once.
+    """
+    parts = reason.split("; ")
+    for part in parts:
+        if points := _POINTS.fullmatch(part):
+            return f"{points[2]} of {points[1]} points so far"
+    missing = [one.removeprefix(_NONE) for one in parts if one.startswith(_NONE)]
+    rest = [one for one in parts if not one.startswith(_NONE)]
+    named = dict.fromkeys(" or ".join(missing).split(" or "))
+    return "; ".join([*[_NONE + " or ".join(named)] * bool(missing), *rest])
 
-    Args:
-        view: The state to show.
-        width: Cells for the caption.
-        reasons: Whether the rows name the rules that were not judged: else the caption counts them,
-            and names the key.
+
+def caption(view: View, width: int) -> str:
+    """Count the findings by severity, and acknowledged ones, or say that they cover the log's end
+    alone, in at most `width` cells; empty where there is too little room. Consequences of other
+    findings do not count.
     """
     run, verdict = view.run, view.verdict
     if run is None or (view.loading and not (run.preview and verdict.findings)):
@@ -346,21 +325,18 @@ def caption(view: View, width: int, *, reasons: bool = False) -> str:
         words = f"reading {int(view.monitor.loaded() * 100)}%"
         forms = [f"found at the end of its log; {words}", words]
     else:
-        forms = _counts(view, reasons=reasons)
+        forms = _counts(view)
     return next((text for text in forms if cell_len(text) <= width), "")
 
 
-def _counts(view: View, *, reasons: bool) -> list[str]:
-    primary, unfit = view.verdict.primary, view.verdict.not_judged
+def _counts(view: View) -> list[str]:
+    primary = view.verdict.primary
     active = [one for one in primary if not _acknowledged(view, one)]
     counts = sorted(Counter(one.severity for one in active).items(), reverse=True)
     known = len(primary) - len(active)
     words = [_count(*one) for one in counts] + [f"{known} acknowledged"] * bool(known)
-    marks = "  ".join(f"{MARKS[severity]} {count}" for severity, count in counts)
-    rest = ", ".join(unjudged([rule.reason for rule in unfit])) * (not reasons)
-    why = f"{rest} ({view.keys['health.not_judged']}: why)" * bool(rest)
-    ways = ((" · ".join(words), why), (marks, why), (marks, rest))
-    return [" · ".join(filter(None, way)) for way in ways]
+    marks = "  ".join(f"{MARKS[severity.word]} {count}" for severity, count in counts)
+    return [" · ".join(words), marks]
 
 
 def _count(severity: Severity, count: int) -> str:
@@ -408,7 +384,7 @@ def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     steps.append("ongoing" if cleared is None else f"cleared at step {cleared}")
     steps += ["acknowledged"] * acknowledged
     name = middle(episode.id, width - 2)
-    rows: list[Pieces] = [[(f"{MARKS[episode.severity]} ", role), (name, role)]]
+    rows: list[Pieces] = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
     message = (episode.message, "dim" if acknowledged else "text")
     for words, words_role in ((" · ".join(steps), "dim"), message):
         rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]

@@ -25,10 +25,17 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, short_names
+from verl_tui.rendering.text.printable import (
+    cut,
+    middle,
+    paragraph,
+    printable,
+    short_run_names,
+    told_apart,
+)
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS
-from verl_tui.rendering.verdict_row import open_findings, standing
+from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import State, ahead, remaining, silence, state
@@ -60,6 +67,8 @@ _OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
 """Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
+_HEADING = 26
+"""Cells of the heading of a group of runs, where there is room to spare."""
 _WIDEST = 24
 """Most cells of a text in a column that the user has chosen."""
 _MORE = 6
@@ -71,15 +80,7 @@ runs with a key, which is their number in the list.
 _LABELLED = len("ETA 23h 59m")
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
-_BADGES = {
-    "good": ("●", "healthy"),
-    "warning": ("▲", "warning"),
-    "critical": ("✖", "critical"),
-    "dim": ("○", "no verdict, or none yet"),
-}
-"""Marks of the badges, which differ by shape as well as by colour, and their meanings; by their
-roles.
-"""
+_MEANS = {"good": "healthy", "dim": "no verdict"}
 _STATES: dict[State | Unread, tuple[str, str]] = {
     State.RUNNING: (" ", "ok"),
     State.FINISHED: ("✓", "ok"),
@@ -100,7 +101,7 @@ def signs() -> str:
 
 def badges() -> str:
     """Explain the marks of badges."""
-    return ", ".join(f"{mark} {means}" for mark, means in _BADGES.values())
+    return ", ".join(f"{MARKS[one]} {_MEANS.get(one, one)}" for one in STANDINGS)
 
 
 class RunRows(NamedTuple):
@@ -135,6 +136,8 @@ def lay_out(
         return RunRows([], rows, [])
     groups = view.listing.gathered(runs, view.moment)
     width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
+    # the end of a heading would lie under the corner of the frame
+    width -= GAP * titled
     table = FittedTable(_columns(view, runs, width, titled=titled), width)
     starts: list[int] = []
 
@@ -142,8 +145,8 @@ def lay_out(
         return table.row(_Listed(view, runs, at))
 
     for words, members in groups.items():
-        heading = partial(_of_group, view, words, members)
-        rows += [partial(table.cells, heading)] * bool(words)
+        if words:
+            rows.append(partial(_group_row, view, table, words, members))
         for _ in members:
             rows.append(partial(row, len(starts)))
             starts.append(len(rows) - 1)
@@ -179,13 +182,15 @@ def _usual(
     steps = max(4, *(len(_steps(run)) for run in runs))
     # number, badge, count of findings and letter, with the spaces after them
     before = 5 + 2 * bool(view.selected)
-    longest = max(cell_len(run.name) for run in runs)
+    names = told_apart(tuple(run.name for run in runs))
+    longest = max(map(cell_len, names.values()))
+    room = max(longest, _HEADING * bool(view.listing.kept.run_groups))
     name = max(3, min(longest, _NAME, width - before - 1 - GAP))
     # its sign takes one cell where names need the room
     worded = width - before - name >= states + steps + 2 * GAP
     eta = 7 if titled else _LABELLED
     return (
-        TextColumn("", partial(_head, before), before + name, 99, before + longest),
+        TextColumn("", partial(_head, before), before + name, 99, before + room),
         TextColumn("state", lambda one, n: [_state(one, n)], states if worded else 1, 11),
         TextColumn("step", lambda one, _: [(_steps(one.run), "name")], steps, 10, right=True),
         TextColumn("done", _done, 4, 2, right=True),
@@ -195,7 +200,7 @@ def _usual(
         TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
         TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
         TextColumn("last", lambda one, _: [(_activity(one), "dim")], 7, 7, right=True),
-        TextColumn("findings", _worst, 14, 4, most=32),
+        TextColumn("findings", _worst, 14, 4, most=64),
     )  # fmt: skip
 
 
@@ -207,31 +212,32 @@ def _chosen(
 
     def text(run: Run) -> str:
         value = value_of(title, run, view.moment)
-        return compact(value) if isinstance(value, float) else value or "–"
+        return compact(value) if isinstance(value, float) else value or ""
+
+    def cell(one: _Listed, cells: int) -> Pieces:
+        return [(middle(text(one.run), cells), "name")]
 
     widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
-    return TextColumn(
-        title,
-        lambda one, cells: [(middle(text(one.run), cells), "name")],
-        max(widest, cell_len(title)),
-        stays,
-        right=True,
-    )
+    width = max(widest, cell_len(title))
+    return TextColumn(printable(title), cell, width, stays, right=True)
 
 
-def _of_group(
-    view: View, words: str, runs: Sequence[Run], column: TextColumn[_Listed], cells: int
+def _group_row(
+    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run]
 ) -> Pieces:
-    """Write the heading of runs that stand together: what they share, how many they are, and the
+    """Return the heading of runs that stand together: what they share, how many they are, and the
     means of what they have reached.
     """
     from verl_tui.comparison.run_columns import together
 
-    if not column.title:
-        count = f" · {counted(len(runs), 'run')}, means"
-        return [(middle(words, cells - len(count)), "heading"), (count, "dim")]
-    value = together(column.title, runs, view.moment)
-    return [] if value is None else [(compact(value), "heading")]
+    def mean(column: TextColumn[_Listed], _: int) -> Pieces:
+        value = together(column.title, runs, view.moment)
+        return [] if value is None else [(compact(value), "")]
+
+    means = text_of(table.cells(mean))
+    room = len(means) - len(means.lstrip())
+    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(means))
+    return [(middle(head, room - GAP).ljust(room) + means.lstrip(), "heading")]
 
 
 def _empty(view: View, runs: Sequence[Run]) -> set[str]:
@@ -286,7 +292,9 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"{count} selected")
     words += filter(None, (passed_over(view), not_reached(view)))
     text = " · ".join(words)
-    return next((form for form in (text, *words[-1:]) if len(form) <= width), "")
+    return next(
+        (form for form in (text, note, *words[-1:]) if form and len(form) <= width), ""
+    )
 
 
 def _no_runs(view: View, width: int) -> list[Pieces]:
@@ -333,10 +341,10 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     role, count = _badge(one)
     steps = _steps(one.run)
     mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
-    name = one.name(min(_NAME, cell_len(one.run.name)))
+    name = one.name(_NAME)
     going = one.state is State.RUNNING and steps
     last = (f"step {steps}", "dim") if going else _state(one, 0)
-    badge = f"{_BADGES[role][0]}{count.strip()} "
+    badge = f"{MARKS[role]}{count.strip()} "
     return [(mark, "shown"), (badge, role), (f"{name} ", name_role), last]
 
 
@@ -356,7 +364,7 @@ class _Listed:
 
     def name(self, cells: int) -> str:
         """Return its name in at most so many cells, unlike the others'."""
-        return short_names(self._names, cells)[self.run.name]
+        return short_run_names(self._names, cells)[self.run.name]
 
 
 def _badge(one: _Listed) -> tuple[str, str]:
@@ -385,7 +393,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
     number = str(one.at + 1) if one.at < _MOST else " "
     role, count = _badge(one)
     shown = "shown" if one.view.run is one.run else "name"
-    badge = (f"{_BADGES[role][0]}{count} ", role)
+    badge = (f"{MARKS[role]}{count} ", role)
     return [
         (f"{number} ", "dim"),
         badge,
@@ -397,6 +405,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
 def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
     sign, role = _STATES.get(one.state, (" ", "dim"))
+    role = "name" if role == "ok" and standing(one.view, one.run) != "good" else role
     return sign if cells == 1 else one.state.label, role
 
 

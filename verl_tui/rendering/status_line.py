@@ -23,7 +23,7 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of
-from verl_tui.rendering.text.printable import middle, short_names
+from verl_tui.rendering.text.printable import middle, short_run_names
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
@@ -80,7 +80,7 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
     assert run is not None
     parts = [*_identity(view, run)]
     parts += [_finding(view)] if alone else []
-    parts += [*_reading(view), *_forecast(view, run), *_figures(run, alone=alone)]
+    parts += [_paused(view), *_forecast(view, run), *_figures(run, alone=alone)]
     parts += [_host(view)] if alone else []
     parts += [*_sources(view, run), *_newest(view, run)]
     ways = [(-worth, n, words) for n, part in enumerate(parts) for worth, words in part]
@@ -103,7 +103,9 @@ def _ways(role: str, *ways: tuple[int, str]) -> RowPart:
 def _identity(view: View, run: Run) -> Iterator[RowPart]:
     """Yield name, number, state and progress of the run."""
     names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
-    short = ((worth, short_names(names, cells)[run.name]) for cells, worth in _NAMES)
+    short = (
+        (worth, short_run_names(names, cells)[run.name]) for cells, worth in _NAMES
+    )
     yield _ways("strong", *short)
     runs = view.listed
     if len(view.monitor.runs) > 1 and run in runs:
@@ -146,15 +148,13 @@ def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
     """Yield reward and validation; where nothing else is in sight, also their course and KL."""
     label = "loss" if run.loss_alone is not None else "reward"
     learned = run.loss_alone or run.indicators.get("reward")
-    short = label.removesuffix("eward")
-    reward = _metric(run, learned, label, short, (70, 58, 54))
-    yield reward if alone else reward[1:]
+    yield _metric(run, learned, label, (70, 58, 54), alone=alone)
     score = newest_and_best(run)
     yield _ways("", (28, score), (53, score.partition(",")[0])) if score else []
     if not alone:
         return
     kl = run.indicators.get(shown_kl(run))
-    yield _metric(run, kl, "KL", "KL", (60, 52, 46))
+    yield _metric(run, kl, "KL", (60, 52, 46), alone=alone)
 
 
 def _host(view: View) -> RowPart:
@@ -168,15 +168,10 @@ def _host(view: View) -> RowPart:
     return _ways("", (32, f"{count} {share}"), (50, f"GPU {share}"))
 
 
-def _reading(view: View) -> Iterator[RowPart]:
-    """Yield why the screen is not up to date."""
-    if view.paused:
-        words = f"PAUSED, {view.keys['pause']} goes on"
-        yield _ways("warning", (16, words), (88, "PAUSED"))
-    if view.loading:
-        words = f"reading {view.monitor.loaded():.0%}"
-        before = "preview, " if view.run is not None and view.run.preview else ""
-        yield _ways("dim", (60, before + words), (86, words))
+def _paused(view: View) -> RowPart:
+    """Say that the screen is not up to date."""
+    words = f"PAUSED, {view.keys['pause']} goes on"
+    return _ways("warning", (16, words), (88, "PAUSED")) if view.paused else []
 
 
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
@@ -204,7 +199,7 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
     if early is not None:
         words, role = f"dated {age(early)} ahead", "warning"
     if words:
-        yield _ways(role, (2, long + words), (4, words))
+        yield _ways(role, (4, long + words))
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
@@ -217,9 +212,11 @@ def _sources(view: View, run: Run) -> Iterator[RowPart]:
 
 
 def _metric(
-    run: Run, key: str | None, label: str, short: str, worth: tuple[int, int, int]
+    run: Run, key: str | None, label: str, worth: tuple[int, int, int], *, alone: bool
 ) -> RowPart:
-    """Return the last value of a metric, in long variants with a sparkline and a trend."""
+    """Return the last value of a metric, in long variants with a trend and, where nothing else is
+    in sight, a sparkline.
+    """
     series = run.present(key)
     if key is None or series is None:
         return []
@@ -229,15 +226,15 @@ def _metric(
     value = series.values[-1]
     figure = (compact(value), "strong" if isfinite(value) else "critical")
     named = [(f"{label} ", ""), figure]
-    hue = family_role(series.key, run.meanings.get(key))
-    line = [*sparkline(series, 24, hue), (" ", "")]
     pad = (" " * (_VALUE - cells_of([figure, arrow])), "")
-    return [
-        (14, [named[0], *line, figure, arrow, pad]),
-        (worth[2], [*named, arrow, pad]),
-        (worth[1], named),
-        (worth[0], [(f"{short} ", ""), figure]),
-    ]
+    short = (f"{label.removesuffix('eward')} ", "")
+    ways = [[*named, arrow, pad], named, [short, figure]]
+    found = [*zip(reversed(worth), ways, strict=True)]
+    if alone:
+        hue = family_role(series.key, run.meanings.get(key))
+        line = [*sparkline(series, 24, hue), (" ", "")]
+        found.append((14, [named[0], *line, figure, arrow, pad]))
+    return found
 
 
 def _finding(view: View) -> RowPart:

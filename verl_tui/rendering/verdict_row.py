@@ -18,10 +18,10 @@ from verl_tui.health.next_step import (
     next_step_in_short,
 )
 from verl_tui.health.root_cause import waiting
-from verl_tui.health.rule_context import minutes
+from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
-MARKS = {Severity.CRITICAL: "✖", Severity.WARNING: "▲", Severity.INFO: "•"}
-_STANDINGS = {"critical": "✖", "warning": "▲", "good": "●", "dim": "○"}
-"""Roles of a run, the worst first, and their marks."""
+MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}
+"""By roles and severities: they differ by shape as well as by colour."""
+STANDINGS = ("critical", "warning", "good", "dim")
+"""Roles of a run, the worst first."""
 _WAITS = "◌"
-_WAITING = "waits for"
 _QUIET = ("good", "dim")
-_WAYS = {1: "rising", 0: "steady", -1: "falling"}
+_WAYS: dict[int | None, str] = {1: "rising", 0: "steady", -1: "falling"}
 _TALLIED = 100
 """Columns from which on the count of runs has its room; below it has what is left."""
 _LEAST = 20
@@ -162,7 +162,7 @@ def tally(view: View) -> Pieces:
     if len(runs) < 2:
         return []
     counts = Counter(standing(view, run) for run in runs)
-    parts = [(f" {counts[role]} {mark}", role) for role, mark in _STANDINGS.items()]
+    parts = [(f" {counts[role]} {MARKS[role]}", role) for role in STANDINGS]
     return [(f"  {len(runs)} runs:", "dim"), *(one for one in parts if counts[one[1]])]
 
 
@@ -190,7 +190,7 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
     at = "" if worst.since_step is None else exact_step(worst.since_step)
     return Headline(
         "dim" if worst.severity is Severity.INFO else worst.severity.word,
-        MARKS[worst.severity],
+        MARKS[worst.severity.word],
         cause,
         at and f" {'at' if over else 'since'} {at}",
         _more(proofs, advice, firm=False),
@@ -207,15 +207,16 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     judged = len(every - {rule.id for rule in verdict.not_judged})
     why = _why_unjudged(view, run, current, judged)
     if why:
-        mark = _WAITS if why.startswith(_WAITING) else "○"
+        mark = _WAITS if current is State.WAITING else "○"
         return Headline("dim", mark, why, "", _more([], advice, firm=False))
     known = len(verdict.primary) - len(noted)
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
     notes += f"; {known} acknowledged" * bool(known)
     if standing(view, run) == "good":
-        way, at = _way(run), f" at step {exact_step(run.step or 0)}"
-        said = f"{way}{counted(judged, 'rule')} found nothing"
-        proofs = [f": {one}" for one in (said + notes, said, way[:-2]) if one]
+        at, course = f" at step {exact_step(run.step or 0)}", _course(run)
+        rules = f"{counted(judged, 'rule')} found nothing"
+        all_ = f": {', '.join((*course[:1], rules))}"
+        proofs = [all_ + notes, all_, *[f": {one}" for one in course]]
         return Headline("good", "●", "healthy", at, _more(proofs, advice, firm=True))
     lacks = coverage_of(run, verdict).words.replace("; ", " (", 1)
     lacks += ")" * bool(lacks)
@@ -254,15 +255,22 @@ def _no_step(run: Run, current: State | Unread) -> str:
         return "no step was logged"
     wait, doing = waiting(run), phase(run)
     if wait is None:
-        return f"{_WAITING} the first step{f'; {doing}' if doing else ''}"
-    return wait.title + (f" for {minutes(wait.seconds)}" if wait.seconds else "")
+        return "waits for the first step" + (f"; {doing}" if doing else "")
+    return wait.headline
 
 
-def _way(run: Run) -> str:
-    """Say where the reward goes, as the arrow beside it does."""
+def _course(run: Run) -> list[str]:
+    """Say where the reward went and goes, the latter as the arrow beside it does, in ever fewer
+    words.
+    """
     series = run.present(run.indicators.get("reward"))
     if series is None:
-        return ""
+        return []
+    values = series.values
     drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
-    way = trend(series.values[-TREND_POINTS:], drawn)
-    return "" if way is None else f"reward {_WAYS[way]}, "
+    way = _WAYS.get(trend(values[-TREND_POINTS:], drawn), "")
+    ends = [finite(part) for part in (values[:TREND_POINTS], values[-TREND_POINTS:])]
+    if not way or len(values) < 2 * TREND_POINTS or not all(ends):
+        return [f"reward {way}"] * bool(way)
+    begun, now = (compact(mean(one)) for one in ends)
+    return [f"reward from {begun} to {now} and {way}", f"reward {way}"]

@@ -23,8 +23,6 @@ _CELLS = 80
 """Points denser than in a chart of so many cells on the screen are smoothed as far as their noise
 asks for.
 """
-_MOST_WITH_VALUES = 3
-"""Runs up to which the values stand behind their averages, which they would hide otherwise."""
 
 
 class ChartDrawing(NamedTuple):
@@ -35,7 +33,9 @@ class ChartDrawing(NamedTuple):
     data: ChartData
     smoothing: float
     has_values: bool
-    """True if the values stand behind their averages, or there are none."""
+    """True if the values stand around their average, or are drawn themselves: with several runs the
+    averages stand alone.
+    """
     reach: tuple[int, int]
     """First and last step."""
 
@@ -58,7 +58,7 @@ def drawing_of(chart: ReportChart) -> ChartDrawing | None:
         return None
     data = cache.smoothed_by_noise(data, shown, _CELLS)
     smoothing = data.smoothing
-    has_values = not smoothing or len(chart.curves) <= _MOST_WITH_VALUES
+    has_values = not smoothing or len(chart.curves) == 1
     if not has_values:
         averages = tuple(
             line._replace(points=cache.smoothed(line.points, smoothing))

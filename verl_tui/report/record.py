@@ -15,7 +15,8 @@ from verl_tui.check.note import (
 )
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.patterns import pattern
-from verl_tui.report.reported_samples import excerpts_of
+from verl_tui.rendering.session.notes import NoteBook
+from verl_tui.report.reported_samples import excerpts_of, masked
 from verl_tui.report.run_charts import COLOURED, ChartMaker, drawn_runs
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.text import one_line
@@ -72,6 +73,8 @@ class ReportedRun(NamedTuple):
     """
     read: tuple[tuple[int, str], ...]
     """The same on the files read."""
+    notes: tuple[tuple[int, str], ...] = ()
+    """The user's notes, each with its step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,11 @@ class Report:
 
 
 def make_report(
-    monitor: Monitor, runs: Sequence[Run], now: float, origin: Origin
+    monitor: Monitor,
+    runs: Sequence[Run],
+    now: float,
+    origin: Origin,
+    notebook: NoteBook | None = None,
 ) -> Report:
     """Return the report on runs; the samples of those with a colour are read for it.
 
@@ -104,7 +111,9 @@ def make_report(
         runs: Those that hold a training, the baseline first.
         now: Seconds since the epoch.
         origin: How it is made.
+        notebook: The user's notes.
     """
+    notebook = notebook or NoteBook()
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
@@ -122,6 +131,7 @@ def make_report(
             if run in detailed
             else (),
             read=_lines(source_lines(described[run.name]["sources"], run)),
+            notes=tuple((at, masked(text)) for at, text in notebook.of(run).items()),
         )
         for run in runs
     ]
@@ -129,7 +139,7 @@ def make_report(
         title=_title(runs),
         runs=tuple(reported),
         comparison=comparison,
-        charts=tuple(ChartMaker(monitor, drawn, now).charts()),
+        charts=tuple(ChartMaker(monitor, drawn, now, notebook).charts()),
         drawn=drawn,
         left_out=(*_without_training(monitor, runs), *_left_out(reported, drawn)),
         origin=origin,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.charts.plan import PlannedChart
+    from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 
 FAMILIES: Mapping[str, tuple[str, ...]] = {
@@ -85,7 +86,7 @@ class ReportChart(NamedTuple):
             lines=tuple(filter(None, map(_lettered, self.curves))),
             shades=(),
             beside="",
-            marks=tuple(mark for mark in marks if mark.role == "breach"),
+            marks=tuple(mark for mark in marks if mark.role in ("breach", "note")),
             best="",
         )
 
@@ -141,14 +142,18 @@ class ChartMaker:
         monitor: Has read and judged.
         runs: Those that are drawn.
         now: Seconds since the epoch.
+        notebook: The user's notes, which are marks.
     """
 
-    def __init__(self, monitor: Monitor, runs: DrawnRuns, now: float) -> None:
+    def __init__(
+        self, monitor: Monitor, runs: DrawnRuns, now: float, notebook: NoteBook
+    ) -> None:
         self._drawn: set[str] = set()
         """Keys that have a chart."""
         self._monitor = monitor
         self._runs = runs
         self._now = now
+        self._notebook = notebook
         self._alone = len(runs.all) == 1
         wanted = [*chain.from_iterable(FAMILIES.values())]
         self._plans = plan_charts(runs.all[0], wanted) if self._alone else ()
@@ -212,7 +217,7 @@ class ChartMaker:
             if counterpart(first, own, indicator, run) is None:
                 otherwise.append(run.name)
                 continue
-            view = View(self._monitor, run, self._now)
+            view = View(self._monitor, run, self._now, notebook=self._notebook)
             data = chart_data(self._planned(run, key, indicator), view, ChartLook())
             curves.append(RunCurve(run.name, self._runs.place(run), data))
             by_key.setdefault(data.key, []).append(run.name)

@@ -107,8 +107,8 @@ def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
     """Return the words below a chart: keys, how it is smoothed, which runs it lacks."""
     parts = [line(note) for note in chart.notes]
     if picture is not None and picture.smoothing:
-        behind = " over the range of the values" if picture.has_values else ""
-        parts.append(f"averages (smoothing {picture.smoothing:g}){behind}")
+        around = " in the band of the values" if picture.has_values else ""
+        parts.append(f"averages (smoothing {picture.smoothing:g}){around}")
     if picture is not None and picture.odds:
         parts.append("✗ values that are no numbers")
     return " · ".join(parts)

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.run_order import LETTERS
-from verl_tui.rendering.text.hues import BEHIND, FAMILIES
+from verl_tui.rendering.text.hues import FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
 from verl_tui.report.run_charts import OTHER_RUN
 from verl_tui.report.sentences import line
@@ -99,8 +99,7 @@ def _y(height: float) -> float:
 
 def _class(role: str) -> str:
     """Return the class that colours a role."""
-    own = role.removesuffix(BEHIND)
-    return f"of-{own}" if own in FAMILIES else "grey" if own == OTHER_RUN else own
+    return f"of-{role}" if role in FAMILIES else "grey" if role == OTHER_RUN else role
 
 
 def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
@@ -137,8 +136,7 @@ def _curves(drawing: ChartDrawing) -> Iterator[str]:
     yield f'<g transform="translate({_LEFT} {_TOP}) scale({1 / _FINE:g})">'
     for shade in picture.shades:
         area = _area(shade, drawing.scale)
-        role = shade.role if shade.role.endswith(BEHIND) else picture.main_role
-        yield _path(f"area {_class(role)}", f"{area}z")
+        yield _path(f"area {_class(picture.main_role)}", f"{area}z")
     for one in picture.lines:
         stretches = _stretches(one)
         last = len(one.columns.lows) - 1
@@ -190,7 +188,7 @@ def _area(shade: DrawnShade, scale: Scale) -> str:
     """Return the outline of an area; around averages two values or more make a point of it."""
     lows, highs, _ = shade.columns
     known = sum(one is not None for one in lows)
-    size = -(-2 * len(lows) // max(1, known)) if shade.role.endswith(BEHIND) else 1
+    size = -(-2 * len(lows) // max(1, known)) if shade.role == "around" else 1
     above, below = (
         [
             (x + size // 2, scale.fraction(best(found)))
@@ -251,7 +249,10 @@ def _marks(drawing: ChartDrawing) -> Iterator[str]:
             yield _path(f"mark {kind}", f"M{_x(share):.1f} {way}")
 
 
-_MARKS = {"checkpoint": ("checkpoint", f"{_BOTTOM - 4}l3 4-3 4-3-4z")}
+_MARKS = {
+    "checkpoint": ("checkpoint", f"{_BOTTOM - 4}l3 4-3 4-3-4z"),
+    "note": ("noted", f"{_BOTTOM - 4}l-4-8h8z"),
+}
 """Roles of marks that have a form of their own: class and path; others are triangles."""
 
 

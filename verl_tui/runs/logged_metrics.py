@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from math import isclose
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -159,26 +158,20 @@ class LoggedMetrics:
         self._series.clear()
 
     def last_values(self, key: str, count: int, end: int | None) -> Sequence[float]:
-        """Return the values of the last `count` steps up to `end`, oldest first; of several tables
-        no more is merged than it takes.
-        """
-        key = self._names.get(key, key)
-        parts = self._tables.get(key, ())
-        plain = all(table.ascending and not table.estimated for table, _ in parts)
-        if len(parts) < 2 or key in self._series or not plain:
-            series = self.series(key)
-            return series.until(end).tail(count) if series is not None else ()
-        return _merged_tail(parts, count, end)
+        """Return the values of the last `count` steps up to `end`, oldest first."""
+        series = self.series(key)
+        return series.until(end).tail(count) if series is not None else ()
 
-    def measured(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` values of a metric as they were measured: of several in one step
-        each.
+    def measured(self, key: str, count: int, *, times: bool = False) -> Sequence[float]:
+        """Return the last `count` values of a metric as they were measured, or when they were: of
+        several in one step each.
         """
         parts = self._tables.get(self._names.get(key, key), ())
         stated = [part for part in parts if not part[0].estimated]
         rows: list[tuple[int, float]] = []
         for table, at in (stated or parts) if count > 0 else ():
-            rows += zip(table.orders[-count:], table.columns[at][-count:], strict=True)
+            values = table.times if times else table.columns[at]
+            rows += zip(table.orders[-count:], values[-count:], strict=True)
         return [value for _, value in sorted(rows, key=itemgetter(0))[-count:]]
 
     def precedences(self) -> Iterator[int]:
@@ -202,24 +195,6 @@ def _is_one(column: array[float], value: float) -> bool:
     """Return whether a column holds one value only, that of another log or nearly so."""
     same = column.count(column[0]) == len(column)
     return same and isclose(column[0], value, rel_tol=_SINGLE)
-
-
-def _stop(steps: Sequence[int], end: int | None) -> int:
-    """Return how many steps there are up to `end`, all where that is None."""
-    return len(steps) if end is None else bisect_right(steps, end)
-
-
-def _merged_tail(
-    parts: Sequence[tuple[Table, int]], count: int, end: int | None
-) -> Sequence[float]:
-    # None of the last `count` steps lies before the last `count` rows of each table.
-    stops = [(table.steps, _stop(table.steps, end)) for table, _ in parts]
-    firsts = [steps[max(0, stop - count)] for steps, stop in stops if stop > 0]
-    if not firsts or count < 1:
-        return ()
-    found, values = merged(parts, min(firsts))
-    stop = _stop(found.steps, end)
-    return values[max(0, stop - count) : stop]
 
 
 _TRAIN, _SPLIT = NamePattern(r"train/(.+)"), NamePattern(r"(eval|test)([/_])(.+)")

@@ -431,40 +431,16 @@ class Run(LoggedMetrics):
 
 
 def _with_differences(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records with what a trainer logs only as the difference of two metrics: both in one
-    record, or each in rows of its own, as in event files.
-    """
-    alone: dict[str, MetricRows] = {}
+    """Yield records with what a trainer logs only as the difference of two metrics of a record."""
     for record in records:
-        if not isinstance(record, MetricRows):
+        found = differences(record.keys) if isinstance(record, MetricRows) else ()
+        if not isinstance(record, MetricRows) or not found:
             yield record
             continue
-        keys, columns = record.keys, record.columns
-        found = differences(keys)
+        columns = record.columns
         made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
         names = [name for name, _, _ in found]
-        yield record._replace(keys=(*keys, *names), columns=(*columns, *made))
-        if len(keys) == 1:
-            alone[keys[0]] = record
-    of = tuple(alone)
-    for name, more, less in differences(of):
-        yield from _difference(name, alone[of[more]], alone[of[less]])
-
-
-def _difference(name: str, rows: MetricRows, less: MetricRows) -> Iterator[MetricRows]:
-    """Yield the difference of two metrics at the steps that both have."""
-    taken = dict(zip(less.steps, less.columns[0], strict=True))
-    at = [place for place, step in enumerate(rows.steps) if step in taken]
-    steps = [rows.steps[place] for place in at]
-    if steps:
-        yield MetricRows(
-            (name,),
-            steps,
-            ([rows.columns[0][place] - taken[rows.steps[place]] for place in at],),
-            [rows.orders[place] for place in at],
-            [rows.times[place] for place in at] if rows.times else (),
-            progress=False,
-        )
+        yield record._replace(keys=(*record.keys, *names), columns=(*columns, *made))
 
 
 def _precedence(state: SourceState, *, estimated: bool = False) -> int:

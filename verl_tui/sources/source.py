@@ -24,7 +24,6 @@ from verl_tui.sources.files.compressed import (
     uncompressed_name,
 )
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.rotated import RotatedTail
 from verl_tui.sources.files.tail import CHUNK, Follower, Tail
 
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from verl_tui.sources.files.tail import Chunk
     from verl_tui.sources.formats.format import Format
 
-_ROTATED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
-"""Suffixes of files that are rotated."""
+_APPENDED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
+"""Suffixes of texts to which lines are appended."""
 SMALL = 4 * 2**20
 """Bytes up to which all files are read as much at a time: of a metric that several small logs of a
 run name differently, the turns decide which name comes first.
@@ -67,8 +66,6 @@ class FileSource(Source):
         self._reader = format.reader(uncompressed_name(path))
         self._figures = SampleFigures()
         self._metrics = KeptMetrics()
-        self._lost: str | None = None
-        """The older parts of the file that could not be read, and why."""
         self.first = b""
         """Its first bytes."""
         self._origin = ""
@@ -81,7 +78,7 @@ class FileSource(Source):
         except OSError as error:
             self._problem = why(error)
             return (), False
-        self._problem = self._lost = chunk.lost or self._lost
+        self._problem = None
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
             again = self._reader.restart(chunk.restarted)
@@ -104,11 +101,7 @@ class FileSource(Source):
             bytes_read=self._tail.offset,
             size=self._tail.size,
             modified=self._tail.modified,
-            note=joined_notes(
-                self._reader.note,
-                self._metrics.note,
-                self._tail.note,
-            ),
+            note=joined_notes(self._reader.note, self._metrics.note),
             absolute=getattr(self._format, "absolute", False),
             program=getattr(decoder, "program", None),
             origin=self._known_by() if self._format.anchor else "",
@@ -125,7 +118,7 @@ class FileSource(Source):
         if self._origin:
             return self._origin
         suffix = uncompressed_name(self.path).suffix.lower()
-        is_text = suffix in _ROTATED and self._tail.path == self.path
+        is_text = suffix in _APPENDED and self._tail.path == self.path
         line, end, _ = self.first.partition(b"\n")
         whole = bool(end) or len(self.first) == FIRST
         line = line if is_text and whole else b""
@@ -175,8 +168,4 @@ def _count(record: Record) -> int:
 
 def follower(path: Path) -> Follower:
     """Return what follows a file."""
-    if is_compressed(path):
-        return CompressedTail(path)
-    if path.suffix.lower() in _ROTATED:
-        return RotatedTail(path)
-    return Tail(path)
+    return CompressedTail(path) if is_compressed(path) else Tail(path)

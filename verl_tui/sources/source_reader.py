@@ -19,7 +19,7 @@ from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.mlflow_files import MlflowRun
 from verl_tui.sources.formats.tables import parquet
 from verl_tui.sources.formats.trackio import TrackioSource
-from verl_tui.sources.http.address_run import AddressRun
+from verl_tui.sources.http.addresses import AddressRun
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.source import FileSource, follower
 from verl_tui.text import one_line

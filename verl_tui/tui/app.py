@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from textual import on
+from textual import events, on
 from textual.app import SystemCommand
 
 from verl_tui.on_demand.samples import SampleBrowser
+from verl_tui.rendering.session.looks import AWAY, Looks
+from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
@@ -107,6 +109,10 @@ class VerlApp(MonitorApp):
         self.cursor: int | None = None
         """Step at which the charts are read."""
         self._selection = Selection()
+        self._looks = Looks(self.state_file)
+        self._greeted = False
+        """True while it is said what has changed before the first key."""
+        self._notebook = NoteBook(self.state_file.path)
         self._listing = RunListing(self.state_file)
 
     def get_default_screen(self) -> Screen[None]:
@@ -114,8 +120,9 @@ class VerlApp(MonitorApp):
         return self._dashboard
 
     def on_unmount(self) -> None:
-        """Stop reading samples."""
+        """Stop reading samples, and remember what was looked at."""
         self.browser.stop()
+        self._looks.keep()
 
     @on(Read)
     def _show_samples(self) -> None:
@@ -141,6 +148,21 @@ class VerlApp(MonitorApp):
             if show is not None and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
                 at.attempt(show, view, otherwise=None)
+        words = self._looks.words(view, key=False)
+        if words:
+            self._greeted = True
+            self.notify(words, timeout=AWAY, markup=False)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Note that the user is there, and say what has changed meanwhile."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            if self._greeted:
+                self._greeted = False
+                self.clear_notifications()
+            words = self._looks.words(self.view_at(self._clock()), key=True)
+            if words:
+                toast(self, words, rows=2)
+        await super().on_event(event)
 
     def pop_screen(self) -> AwaitComplete:
         """Close the screen in front, and draw the one below, which was not drawn meanwhile: also
@@ -155,7 +177,7 @@ class VerlApp(MonitorApp):
         runs = self.monitor.runs
         if not self._chosen and not self._loading and runs:
             # Once: what the user looks at is never taken away by what happens elsewhere.
-            self._picked = first_to_show(self.monitor, now)
+            self._picked = first_to_show(self.monitor, now, self._listing)
             self._chosen = True
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
@@ -169,6 +191,7 @@ class VerlApp(MonitorApp):
             keys=self._hints,
             pins=self.state_file.state.pins,
             acknowledgements=self._attention,
+            notebook=self._notebook,
             browser=self.browser,
             selection=self._selection,
             listing=self._listing,

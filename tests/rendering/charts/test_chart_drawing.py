@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -147,10 +148,10 @@ def test_seldom_but_far_is_noise_one_spike_is_none():
     assert weight_for([*noisy(0.0), 50.0, *noisy(0.0)]) == 0.0
 
 
-def smoothly(data: ChartData, width: int = 40):
+def smoothly(data: ChartData, width: int = 40, height: int = 12):
     drawing = ChartRenderer()
     drawing.shades = True
-    return drawing.rows(data, width, 12)
+    return drawing.rows(data, width, height)
 
 
 def styles(rows) -> set[str]:
@@ -164,11 +165,32 @@ NOISY = ChartData(
 
 def test_what_is_smoothed_says_so_and_hides_nothing():
     rows = smoothly(NOISY)
-    assert any(style.endswith("+raw") for style in styles(rows))
-    assert "line+raw" in styles(rows), "the average stands on the band of the values"
+    assert {"line+around", "+around"} <= styles(rows)
     assert any("0.9" in text and style == "key" for text, style in rows[0])
     clean = styles(smoothly(NOISY._replace(by_noise=False)))
-    assert not any(style.endswith("raw") for style in clean)
+    assert not any("around" in style for style in clean)
+
+
+@pytest.mark.parametrize("height", [5, 12])
+@pytest.mark.parametrize("every", [1, 7, 50])
+def test_checkpoints_stand_apart_and_displace_no_number(height: int, every: int):
+    marks = tuple(Mark(step, "checkpoint") for step in range(0, 1000, 5 * every))
+    shown, plain = (
+        ["".join(text for text, _ in row) for row in smoothly(data, 60, height)]
+        for data in (NOISY._replace(marks=marks), NOISY)
+    )
+    assert re.findall(r"\d+", shown[-1]) == re.findall(r"\d+", plain[-1])
+    (row,) = (one for one in shown[-2:] if "┴" in one or "┼" in one)
+    assert re.search("[┴┼].{0,1}[┴┼]", row) is None
+
+
+@pytest.mark.parametrize("value", [24.0, 0.0, 1.0, -0.5, 5.712])
+def test_a_constant_lies_on_its_number(value: float):
+    data = ChartData("m", lines=(ChartLine(Column(range(30), [value] * 30)),))
+    (row,) = (
+        row for row in smoothly(data)[1:] if row[-1] != ("", "") and "●" in str(row)
+    )
+    assert float(row[0][0].strip()) == pytest.approx(value, abs=0.005)
 
 
 def test_the_title_tells_the_value_as_it_is():

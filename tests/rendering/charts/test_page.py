@@ -10,7 +10,7 @@ from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
-from verl_tui.rendering.charts.plan import PlannedChart, plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -91,14 +91,15 @@ def test_every_chart_is_on_one_page_and_all_fit(
     seen: list[PlannedChart] = []
     for at in range(len(page.pages)):
         assert page.at == at
-        charts, (tiles, heading) = page.charts, page.page
+        charts, (tiles, headings) = page.charts, page.page
         assert len(tiles) == len(charts)
         headed = any(chart.machine for chart in charts)
-        assert (heading is not None) is (headed and height > (2 if width < 48 else 6))
-        rooms = [*tiles, *filter(None, [heading])]
+        text = width < 48 or height < 6
+        assert bool(headings) is (headed and height > (2 if text else 6))
+        rooms = [*tiles, *headings]
         for chart, tile in zip(charts, tiles, strict=True):
             assert tile.height == 1 if chart.in_row else tile.height >= 1
-            if width >= 48 and height >= 6 and tile.height > 1:
+            if not text and tile.height > 1:
                 assert tile.height >= 6
                 assert tile.width >= 26
         cells = [
@@ -109,7 +110,7 @@ def test_every_chart_is_on_one_page_and_all_fit(
         ]
         assert len(cells) == len(set(cells)), "nothing overlaps"
         assert {0 <= x < width and 0 <= y < height for x, y in cells} == {True}
-        if large and not at and charts[0].large:
+        if large and not at and (height >= 12 if text else True):
             first, *others = tiles
             assert all(
                 first.width * first.height >= one.width * one.height for one in others
@@ -156,3 +157,50 @@ def test_where_there_are_no_rewards_the_loss_comes_first() -> None:
     rewarded = trained_on("loss", "kl", "reward")
     assert plan_charts(rewarded, ())[0].key == "reward"
     assert plan_charts(tuned, ("timing_s/step",))[0].key == "timing_s/step"
+
+
+def test_what_explains_the_reward_stands_beside_it_and_machines_come_last() -> None:
+    run = trained_on(
+        *("system/cpu", "system/gpu.1.gpu", "system/gpu.0.gpu", "perf/max_memory_gb"),
+        *("timing_s/step", "timing_s/gen", "perf/throughput", "training/other"),
+        *("actor/grad_norm", "response_length/mean", "actor/entropy", "actor/pg_loss"),
+        *("actor/kl_loss", "actor/ppo_kl", "val-core/math/acc/mean@1"),
+        *("critic/score/mean", "actor/lr"),
+    )
+    found = list_charts(view_of(run), ChartFilter())
+    keys = [one.key for one in found]
+    assert keys[:6] == [
+        *("critic/score/mean", "actor/ppo_kl", "actor/pg_loss", "actor/entropy"),
+        *("response_length/mean", "actor/grad_norm"),
+    ]
+    assert [one.key for one in found if one.large] == ["critic/score/mean"]
+    assert keys.index("training/other") < keys.index("timing_s/gen")
+    machines = [one.machine for one in found]
+    assert machines == sorted(machines)
+    (both,) = (one for one in found if one.devices)
+    assert both.label == "GPU 0–1 utilisation"
+    assert both.devices == ("system/gpu.0.gpu", "system/gpu.1.gpu")
+    assert both.shows("system/gpu.1.gpu")
+    assert not any(one.large for one in list_charts(view_of(run), ChartFilter("a")))
+    pinned = list_charts(view_of(run, pins=("system/gpu.1.gpu",)), ChartFilter())
+    assert pinned[0].key == "system/gpu.1.gpu"
+    assert not any(one.large or one.devices for one in pinned)
+
+
+def test_a_policy_kl_that_never_moves_leaves_its_place_to_the_other() -> None:
+    kl = {"actor/ppo_kl": [0.0] * 20, "actor/kl_loss": [n / 20 for n in range(20)]}
+    found = list_charts(view_of(make_run(steps=20, columns=kl)), ChartFilter())
+    assert [one.key for one in found][1:] == ["actor/kl_loss", "actor/ppo_kl"]
+
+
+def test_the_caption_says_where_what_is_not_shown_stands() -> None:
+    def caption(page: ChartPage) -> str:
+        return page.caption(ChartLook(), view_of(run_of()), "", ())
+
+    page = charts_of(30, 8, 12, large=True).fitted(138, 22, None)
+    assert caption(page) == (
+        "charts 1–6 of 38 · machine 12 · 8 constant, last page of charts · pgdn"
+    )
+    last = page.fitted(138, 22, "machine/11")
+    assert caption(last) == "charts 38 · machine 10–12 of 12 · pgup"
+    assert caption(charts_of(6, 0, 0, large=True).fitted(138, 22, None)) == ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Gpu, GpuReading, Settings
-from verl_tui.rendering.gpus.places import device_places
+from verl_tui.rendering.gpus.places import device_places, gpu_row
+from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
@@ -48,10 +50,26 @@ def test_without_devices_the_reason_is_given() -> None:
 
 def test_a_reason_shares_the_heading_where_it_fits() -> None:
     view = make_view(run_on(""), gpus=GpuReading(NOW, problem="no driver here"))
-    assert headings(view) == [("newest logged by the run; no driver here", 2)]
-    assert len(device_places(view, 30)) == 2
+    assert headings(view) == [
+        ("newest logged by the run (charts: means of steps); no driver here", 2)
+    ]
+    assert len(device_places(view, 60)) == 2
 
 
 def test_a_run_on_another_host_comes_first() -> None:
     view = make_view(run_on("node2"), gpus=read_on("node1"))
-    assert headings(view) == [("newest logged on node2", 2), ("this host, node1", 4)]
+    assert headings(view) == [
+        ("newest logged on node2 (charts: means of steps)", 2),
+        ("this host, node1", 4),
+    ]
+
+
+def test_a_row_has_what_stands_out_of_the_first_place() -> None:
+    view = make_view(run_on(""), gpus=GpuReading(NOW, problem="no driver here"))
+    assert text_of(gpu_row(view, 80)).startswith("GPUs 2 · busy 50%")
+    lost = replace(DEVICES[0], fault="fell off the bus")
+    view = make_view(run_on("node1"), gpus=read_on("node1", (lost, *DEVICES[1:])))
+    row = text_of(gpu_row(view, 80))
+    assert row == "GPUs 4 · busy 80% · memory 50%  fell off the bus: GPU 0"
+    assert text_of(gpu_row(view, 24)) == "GPUs 4 · 80% · mem 50% …"
+    assert not gpu_row(make_view(gpus=GpuReading(NOW)), 80)

@@ -100,7 +100,7 @@ def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int) -> None
 
 
 def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
-    device = Device(H100, history=(50.0,) * 20, span=750.0)
+    device = Device(H100, history=(50.0,) * 20, span=750.0, live=True)
     above, *rows = detail_rows([device], 120, 8, lambda _: "")
     assert text(above).startswith("0 H100")
     assert text(rows[-1]).startswith("    −12m 0% █")
@@ -133,11 +133,16 @@ def test_utilisation_is_coloured_where_a_run_needs_the_device(
 
 
 def test_the_time_that_a_history_covers_stands_beside_the_first() -> None:
-    devices = [Device(H100, history=(50.0,) * 60, span=at) for at in (600.0, 599.0)]
+    devices = [
+        Device(H100, history=(50.0,) * 60, span=at, live=True) for at in (600.0, 599.0)
+    ]
     first, second = map(text, device_rows(devices, 160))
     assert first.endswith("▄ now")
     assert "  −6m ▄▄" in first  # 40 of 60 columns
     assert second.endswith("▄    ")
+    (logged,) = device_rows([devices[0]._replace(live=False)], 160)
+    assert "  6m ▄▄" in text(logged)
+    assert "now" not in text(logged)
 
 
 def test_the_panel_and_the_rules_have_the_same_bounds() -> None:

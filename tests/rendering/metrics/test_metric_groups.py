@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.metrics.groups import (
-    MetricGroup,
-    grouped_keys,
-    natural,
-)
+from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys
+from verl_tui.rendering.text.printable import natural
 
 
 def test_by_the_first_part_of_the_name() -> None:
@@ -21,10 +18,10 @@ def test_by_the_first_part_of_the_name() -> None:
         "loss",
     )
     assert grouped_keys(keys) == (
-        MetricGroup("actor", ("actor/loss", "actor/lr")),
         MetricGroup("critic", ("critic/kl", "critic/score/max")),
-        MetricGroup("timing_s", ("timing_s/adv", "timing_s/gen")),
+        MetricGroup("actor", ("actor/loss", "actor/lr")),
         MetricGroup("other", ("loss", "perf/mfu")),
+        MetricGroup("timing_s", ("timing_s/adv", "timing_s/gen")),
     )
 
 

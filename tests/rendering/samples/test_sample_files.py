@@ -1,17 +1,14 @@
-"""Samples written to a file, and a prompt looked for at other steps."""
+"""Samples written to a file, and words of a response."""
 
 from __future__ import annotations
 
 import json
-import threading
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Sample
-from verl_tui.rendering.samples.browse import History
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.listing import excerpt
-from verl_tui.runs.samples import Place, Samples
+from verl_tui.runs.samples import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -105,41 +102,6 @@ def test_never_writes_over_a_file(tmp_path: Path) -> None:
     assert paths == [
         f"verl-tui-grpo-step-120-sample-1{n}.jsonl" for n in ("", "-2", "-3")
     ]
-
-
-# -- the same prompt over steps --------------------------------------------------------------------
-
-
-def history_of(samples: Samples, step: int, prompt: str) -> History:
-    """Return the history of a prompt when all of it has been read."""
-    news = threading.Event()
-    browser = SampleBrowser(news.set)
-    history = History(samples, Place(step, validation=False), prompt)
-    while history.looked_at < history.steps:
-        news.clear()
-        history.advance(browser)
-        assert history.looked_at == history.steps or news.wait(10)
-    browser.stop()
-    return history
-
-
-def test_finds_the_same_prompt_at_all_steps_of_a_kind() -> None:
-    samples = Samples()
-    for step in (1, 2, 3):
-        for text in ("other", "asked", "asked too", "asked"):
-            samples.add(
-                Sample(
-                    step, text, f"answer {step}", float(step), "" if step == 2 else None
-                ),
-                step,
-            )
-        samples.add(Sample(step, "asked", "validated", validation=True), step)
-    samples.add(Sample(9, "unasked", "asked"), 9)  # said, not asked
-    history = history_of(samples, 2, "asked")
-    assert (history.looked_at, history.steps) == (4, 4)
-    assert [
-        (one.place.step, one.fact.index, one.response) for one in history.found
-    ] == [(step, index, f"answer {step}") for step in (1, 2, 3) for index in (1, 3)]
 
 
 # -- words of a response ---------------------------------------------------------------------------

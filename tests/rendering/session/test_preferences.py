@@ -51,7 +51,7 @@ def test_keeps_what_a_newer_version_wrote(tmp_path: Path) -> None:
     path.write_text('{"colour": "mauve", "pins": ["a"]}')
     StateFile(path).change(lambda state: state.with_pin("b"))
     assert json.loads(path.read_text()) == {
-        **asdict(UserState()),
+        **json.loads(json.dumps(asdict(UserState()))),
         "colour": "mauve",
         "pins": ["a", "b"],
     }

@@ -38,7 +38,7 @@ async def visit(log):
         seen["help"] = await helped(app, pilot)
         seen["palette"] = await palette(app, "notes") + await palette(app, "weather")
         seen["dashboard"], seen["in sight"] = text(app), sorted(in_sight(app))
-        await press(pilot, "B")
+        await press(pilot, "K")
         seen["screen"], seen["screen's help"] = text(app), await helped(app, pilot)
         await press(pilot, "escape", "f10")
         seen["panel"], seen["panel's help"] = text(app), await helped(app, pilot)

@@ -106,3 +106,34 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
         assert "constant" not in app.text
         assert all(chart.size.height > 6 for chart in app.panel.charts)
         assert app.panel.reveal("actor/lr")
+
+
+async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart() -> None:
+    app, steps = Charts(), 33
+    columns = {
+        "actor/ppo_kl": [0.01 * (n % 3) for n in range(steps)],
+        "rewards/accuracy_reward/mean": [0.0] * steps,
+        "rewards/format_reward/mean": [min(1.0, n / 10) for n in range(steps)],
+        "system/gpu.0.gpu": [97.0 + n % 2 for n in range(steps)],
+        "system/gpu.1.gpu": [float(n % 2) for n in range(steps)],
+        "system/disk.vda.in": [float(n) for n in range(steps)],
+    }
+    async with app.run_test(size=(140, 30)) as pilot:
+        app.panel.show(view_of(make_run(steps=steps, columns=columns)))
+        await drawn(pilot)
+        named = (row.strip("│").split() for row in app.text.splitlines())
+        parts = {words[0]: words[1] for words in named if words[1:]}
+        assert set(parts["accuracy"]) == {"▁"}
+        assert parts["format"].endswith("▇▇▇▇▇")
+        reward, *others = (chart.size for chart in app.panel.charts)
+        assert all(reward.area > other.area for other in others)
+        rows = app.text.splitlines()
+        (heading,) = (at for at, row in enumerate(rows) if "── machine ──" in row)
+        utilisation = next(row for row in rows if "GPU 0–1 utilisation" in row)
+        assert rows.index(utilisation) > heading
+        assert "0%–97%" in utilisation
+        assert app.panel.reveal("system/gpu.1.gpu")
+        await pilot.press("tab", *"j" * 20)
+        plan = app.panel.focused_plan()
+        assert plan is not None
+        assert plan.key == "system/disk.vda.in"

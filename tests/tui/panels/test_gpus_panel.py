@@ -54,7 +54,7 @@ async def test_an_old_reading_is_called_old() -> None:
         await pilot.pause()
         assert app.subtitle_words == ""
         app.panel.show(replace(view, now=NOW + 200))
-        assert app.subtitle_words == "read 3m ago"
+        assert "read 3m ago" in app.subtitle_words
 
 
 def many(count: int, **more: Any) -> GpuReading:

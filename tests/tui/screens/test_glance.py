@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
+from run_views import make_run, make_view
 from watching import NOW, showing
 
 from verl_tui.records import Gpu, GpuReading
@@ -69,7 +71,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
             200,
             (
                 "finished  all 300 steps",
-                "reward ▆▆▇",
+                "reward ▅▆",
                 "KL ▁▁▁",
                 "since 144",
                 "2 GPUs 94%",
@@ -83,3 +85,22 @@ def test_the_most_important_is_said_at_every_width(
 ) -> None:
     row = words(one_row(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_nothing_comes_and_goes_from_one_second_to_the_next(width: int) -> None:
+    kinds = {
+        tuple(
+            re.findall(r"[a-z/]{2,}|━+(?=─)", words(one_row(view, width, alone=False)))
+        )
+        for steps in range(110, 130)
+        for quiet in range(20)
+        for view in (make_view(make_run("run_grpo_8", steps, quiet=quiet)),)
+    }
+    named = {tuple(word for word in kind if word not in AGES) for kind in kinds}
+    assert len({len(kind) for kind in named}) == 1, named
+    assert {"running", "reward"} <= {*next(iter(named))}
+    assert width < 80 or "ends" in next(iter(named)), "when it is done"
+
+
+AGES = ("now", "ago", "s")

@@ -279,7 +279,7 @@ async def test_one_cursor_reads_all_charts(
         # The full screen hands its look, its cursor and its metric back.
         await press(pilot, "v", "enter", "j", "home", "y", "q")
         await drawn(pilot)
-        assert screen(app).chosen == "actor/m1"
+        assert screen(app).chosen == "val-core/gsm8k/m1"
         assert cursors(app) == {1}
         assert "log y" in lines(app)[0]
         await press(pilot, "escape", "y", "g")
@@ -291,7 +291,7 @@ async def test_one_cursor_reads_all_charts(
         assert cursors(app) == {18}
         assert sum(line.count("@ 18") for line in lines(app)) == len(tiles(app))
         await press(pilot, "l", "home")
-        assert (app.cursor, screen(app).chosen) == (1, "actor/m1")
+        assert (app.cursor, screen(app).chosen) == (1, "val-core/gsm8k/m1")
         await press(pilot, "pagedown")
         await drawn(pilot)
         assert cursors(app) == {1}, "it holds on every page"

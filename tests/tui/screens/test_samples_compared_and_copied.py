@@ -43,38 +43,64 @@ async def test_all_answers_to_a_prompt(run: Path) -> None:
         assert "2 response" in text(app)
 
 
-async def test_the_same_prompt_at_other_steps(run: Path) -> None:
+async def test_the_same_prompt_at_other_steps_and_beside_another(run: Path) -> None:
+    for step in range(1, 5):  # learned
+        rows = [row(step, index, score=float(step > 2)) for index in range(3)]
+        write(run / "rollouts", step, rows)
     app = loaded(run)
     async with app.run_test(size=(120, 30)) as pilot:
-        await start(pilot, app, "n", "h")
-        await until(pilot, lambda: "4 of 4 steps" in text(app))
-        # An early answer stands beside the chosen one.
-        await until(pilot, lambda: "step 1  ✗ score 0" in text(app))
-        # The chosen one stays chosen while earlier steps are found.
-        titles = next(line for line in lines(app) if "step 1  " in line)
-        assert "│ step 4  ✓ score 1" in titles
-        texts = next(line for line in lines(app) if "│ answer 4-1" in line)
-        assert "▕ answer 1-0" in texts
-        await press(pilot, "g")
-        titles = next(line for line in lines(app) if "step 1  " in line)
-        assert "│ step 4  ✗ score 0" in titles
-        # All of them are listed, and one is gone to.
-        await until(pilot, lambda: "answer 1-2" in text(app))
-        assert "answer 1-3" not in text(app)
-        assert "validated" not in text(app)
-        await press(pilot, "g", "enter")
-        await until(pilot, lambda: at(app) == (1, False, 0))
-        await press(pilot, "v", "h")
-        await until(pilot, lambda: "validated 4-1" in text(app))
-        await press(pilot, "h")
-        await until(pilot, lambda: at(app) == (2, True, 0))
-        # Beside a list of one there is nothing.
-        await press(pilot, "v", "f")
-        await until(pilot, lambda: at(app) == (4, False, 0))
-        await press(pilot, "h")
-        await until(pilot, lambda: "4 of 4 steps" in text(app))
-        await press(pilot, "tab", "j", "h")
-        assert "│ step 4" not in text(app)
+        await start(pilot, app, "n", "d", "h")
+        await until(pilot, lambda: "1 prompt · 1 learned of grpo" in text(app))
+        assert "step 4 ✓ mean 1 of 3 responses" in text(app)
+        assert any(
+            "learned" in line and "question 0" in line and "✗  ✗  ✓  ✓" in line
+            for line in lines(app)
+        )
+        # The cursor goes to the steps of the prompt, and enter to the samples there.
+        await press(pilot, "left", "left")
+        assert "step 2 ✗ mean 0 of 3 responses" in text(app)
+        await press(pilot, "enter")
+        await until(pilot, lambda: at(app) == (2, False, 0))
+        await until(pilot, lambda: "answer 2-0" in text(app))
+        # The marked sample stands beside each that is gone to.
+        await press(pilot, "d")
+        await until(pilot, lambda: "step 4 · sample 2" in text(app))
+        assert "│ step 2 · sample 1" in text(app)
+        assert "score 1 · 10 characters" in text(app)
+        assert "│ score 0 · 10 characters" in text(app)
+        assert "- answer 4-1" in text(app)
+        assert "│ + answer 2-0" in text(app)
+        await press(pilot, "n", "n")
+        await until(pilot, lambda: "│ + answer 2-2" in text(app))
+        # Prompts that differ are both named.
+        await press(pilot, "v")
+        await until(pilot, lambda: "validation · sample" in text(app))
+        await press(pilot, "escape")
+        await until(pilot, lambda: "step 4 · sample 2" not in text(app))
+        assert at(app) == (2, True, 0)
+
+
+async def test_prompts_by_steps_from_the_dashboard(run: Path) -> None:
+    other = run.parent / "other"
+    hostile = "\x1b[31mred\x1b]0;title\x07 [bold]\u202e\n" * 3
+    for step in (1, 2):
+        rows = [row(step, 0, score=step, input=f"{hostile}{at}") for at in range(40)]
+        write(other / "rollouts", step, rows)
+    app = loaded(run, other)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await press(pilot, "O")
+        await until(pilot, lambda: "1 prompt · 1 partly right of grpo" in text(app))
+        await press(pilot, "v")
+        assert "2 prompts" in text(app)
+        await press(pilot, "right_square_bracket")
+        await until(pilot, lambda: "40 prompts · 40 rose of other" in text(app))
+        assert "\x1b" not in text(app)
+        assert "\u202e" not in text(app)
+        await press(pilot, "d", "j", "d")
+        await until(pilot, lambda: "step 2 · sample 1" in text(app))
+        # Both prompts are named where they differ.
+        await press(pilot, "escape", "escape")
+        assert "charts" in text(app)
 
 
 # -- out of here -----------------------------------------------------------------------------------

@@ -109,8 +109,8 @@ CASES = (
         seen(),
         "good",
         (
-            "● healthy at step 120: reward rising, 5 rules found nothing",
-            "● healthy at step 120: reward rising, 5 rules found nothing",
+            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing",
+            "● healthy at step 120: reward from 0.276 to 0.809 and rising",
             "● healthy at step 120: reward rising",
             "● healthy at step 120",
         ),
@@ -119,7 +119,7 @@ CASES = (
         seen(PLATEAU),
         "good",
         (
-            "● healthy at step 120: reward rising, 5 rules found nothing; noted: plateau",
+            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing; noted: plateau",
         ),
     ),
     (
@@ -166,7 +166,7 @@ def agreed(view: View) -> str:
     (role,) = {one for words, one in tally(view) if words.strip()[:1].isdigit()} - {
         "dim"
     } or {"dim"}
-    listed = lay_out(view, [view.run], 60, 9, titled=False).row(0)
+    listed = lay_out(view, [view.run], 60, 9, titled=False).rows[0]()
     assert listed[1][1] == role
     del monitor.runs["other"]
     return role

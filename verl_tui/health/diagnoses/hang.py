@@ -91,7 +91,7 @@ def _waits(
             "where": "first step yet" if step is None else f"step since step {step}",
             "lasts": f"for {minutes(wait.seconds)}, " if wait.seconds else "",
             "why": wait.words,
-            "short": wait.title,
+            "short": wait.headline,
         },
         (
             wait.line,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MARKS = {
     "breach": ("▲", "a finding began at this step"),
     "restart": ("↻", "the run was restarted here"),
+    "note": ("✎", "a note of yours"),
     "checkpoint": ("┴", "a checkpoint was written; many are thinned out"),
 }
 """By the role of a mark on the x axis: its sign and meaning; the first of a column is shown. Its
@@ -41,7 +42,7 @@ _OTHER_SIGNS = {
     "⠒⠒⠒⠐⠒⠒⠂": "a target of the configuration",
     "⠅": "the step of a restart",
     "~0.9": "smoothed, as noise asks for: weight of the past",
-    "░░░": "from the least to the greatest value around a mean, else shaded",
+    "░░░": "values around their average, or the least to the greatest of a step; else shaded",
     "▒▒▒": "middle half of a distribution, faint: 5 to 95%, else shaded",
     "a b": "on a line: the run that has this letter in the run list",
 }
@@ -172,8 +173,14 @@ class ChartData(NamedTuple):
     """Value that the metric is to reach, in the unit of the values."""
     note: str = ""
     """A few words about the target; they come before the key."""
+    value: str = ""
+    """What to say in place of the main line's newest value."""
     beside: str = ""
     """Words about the first of the points beside the main line."""
+    parts: tuple[ChartData, ...] = ()
+    """What the metric is made of, in a row each below a plot that is large."""
+    from_zero: bool = False
+    """True if its sparkline begins at 0, as of a part."""
     marks: tuple[Mark, ...] = ()
     best: str = ""
     """`highest` or `lowest`: which value of the main line is marked as its best, if any."""
@@ -187,6 +194,8 @@ class ChartData(NamedTuple):
     """Weight of the past in an exponential moving average, 0 .. 1 exclusive; 0 = off."""
     by_noise: bool = False
     """True if the curve's noise chooses the smoothing, where points are denser than columns."""
+    smoothed_around: bool = False
+    """True if the charts around it are smoothed like this, too, and a caption says so."""
     first_step: int | None = None
     """Left end of a zoom, None = where the data begins."""
     last_step: int | None = None

@@ -11,7 +11,7 @@ from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
-from verl_tui.rendering.charts.tiles import PageOfTiles, lines_of, pages_of
+from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.printable import short_names
@@ -20,14 +20,13 @@ from verl_tui.runs.views.state import is_of_one_step
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _ALWAYS = "reward"
 """The indicator that is a chart even when it is constant: a reward that does not move is news."""
-
-
 MACHINE = "machine"
 """Heading of the charts that tell nothing of the training."""
 
@@ -53,7 +52,8 @@ def page_content(
         return run, filter_, nothing_yet(view)
     selected = [(other.name, other.revision) for other in view.selected]
     listed = (filter_, revealed, tuple(view.monitor.config.charts), view.pins)
-    state = (view.cursor, view.verdict, view.loading, view.selection.revision)
+    changed = view.selection.revision, view.notebook.revision
+    state = (view.cursor, view.verdict, view.loading, changed)
     return run, run.revision, look, listed, state, selected
 
 
@@ -61,8 +61,8 @@ def list_charts(
     view: View, filter_: ChartFilter, revealed: str | None = None
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
-    are pinned, wanted or revealed, then a row each for the others; without a filter first all of
-    the training. What tells of learning is large as the first one, unless others are pinned.
+    are pinned, wanted or revealed, then a row each for the others; machines' behind the training's.
+    The first is large if it tells of learning, without a filter or pins.
     """
     run = view.run
     if run is None:
@@ -71,21 +71,21 @@ def list_charts(
     charts = plan_charts(run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
         charts = plan_charts(run, wanted, "", view.pins)
-    found = [*_in_rows(view, charts, revealed)]
-    alone = bool(filter_.text) or {chart.machine for chart in found} == {True}
-    found = [chart._replace(machine=chart.machine and not alone) for chart in found]
-    found.sort(key=lambda chart: (chart.machine, chart.in_row))
-    return tuple(found) if filter_.text or view.pins else _led(found, run)
-
-
-def _led(charts: Sequence[PlannedChart], run: Run) -> tuple[PlannedChart, ...]:
-    """Return charts of which the first is large, if it is of what the run learns."""
-    large = (
-        (chart.indicator == _ALWAYS or chart.key == run.loss_alone) and not chart.in_row
-        for chart in charts[:1]
+    found = sorted(
+        _in_rows(view, charts, revealed),
+        key=lambda chart: (chart.machine, chart.in_row),
     )
-    first = (one._replace(large=of) for one, of in zip(charts, large, strict=False))
-    return *first, *charts[1:]
+    plain = not (filter_.text or view.pins)
+    return tuple(
+        chart._replace(large=plain and not at and _leads(chart, run))
+        for at, chart in enumerate(found)
+    )
+
+
+def _leads(chart: PlannedChart, run: Run) -> bool:
+    """Return whether a chart is of what a run learns."""
+    learns = chart.indicator == _ALWAYS or chart.key == run.loss_alone
+    return learns and not chart.in_row
 
 
 def _in_rows(
@@ -177,9 +177,12 @@ class ChartPage(NamedTuple):
         """Return the slot of the chart that shows a metric, None if the page has none."""
         return _index(self.charts, key)
 
-    def caption(self, look: ChartLook, view: View, filter_: str) -> str:
+    def caption(
+        self, look: ChartLook, view: View, filter_: str, data: Sequence[ChartData]
+    ) -> str:
         """Write how the charts are drawn, the filter, and which charts of how many these are."""
         words, count = [*look.words(view.run)], len(self.listed)
+        words += ["smoothed (auto)"] * any(one.smoothed_around for one in data)
         if filter_ and any(chart.matches(filter_) for chart in self.listed):
             total = len(list_charts(view, ChartFilter()))
             words.append(f"filter “{filter_}”: {count} of {total}")
@@ -190,31 +193,30 @@ class ChartPage(NamedTuple):
         return " · ".join(words)
 
     def _place(self, view: View) -> Iterator[str]:
-        """Yield which charts of each section the page has, on which page those in a row begin, and
-        the keys that turn it.
+        """Yield which charts of each section the page has, how many constant ones come later, and
+        the key that turns it.
         """
-        starts, at, count = self.starts, self.at, len(self.pages)
-        last = starts[at] + len(self.charts)
-        ends = sum(not chart.machine for chart in self.listed), len(self.listed)
-        for name, begin, end in (("charts", 0, ends[0]), (MACHINE, *ends)):
-            shown = range(max(starts[at], begin), min(last, end))
-            place = (
-                f"{shown[0] - begin + 1}–{shown[-1] - begin + 1} of " if shown else ""
-            )
-            yield from [f"{name} {place}{end - begin}"] * (end > begin)
-        rows = [i for i in range(last, ends[0]) if self.listed[i].in_row]
-        if rows:
-            page = bisect_right(starts, rows[0])
-            yield f"{_kind_of_rows(self.listed[rows[0] : ends[0]])}, " + (
-                "last page" if page == count else f"page {page}"
-            )
-        turning = (at + 1 < count, "chart.page_down"), (at > 0, "chart.page_up")
-        yield " ".join(view.keys[key] for there, key in turning if there)
+        first, last = self.starts[self.at], self.starts[self.at] + len(self.charts)
+        for name in ("charts", MACHINE):
+            known = [
+                i
+                for i, one in enumerate(self.listed)
+                if one.machine is (name == MACHINE)
+            ]
+            shown = [at for at, i in enumerate(known, start=1) if first <= i < last]
+            place = f"{shown[0]}–{shown[-1]} of " if shown else ""
+            yield from [f"{name} {place}{len(known)}"] * bool(known)
+        yield from self._still(last)
+        key = "page_down" if self.turned(1) is not self else "page_up"
+        yield view.keys[f"chart.{key}"]
 
-
-def _kind_of_rows(charts: Sequence[PlannedChart]) -> str:
-    counting = any(counts(chart.key) for chart in charts)
-    return f"{len(charts)} {'constants and counters' if counting else 'constant'}"
+    def _still(self, last: int) -> Iterator[str]:
+        """Yield how many constant charts of the training stand behind those shown."""
+        later = [one for one in self.listed[last:] if not one.machine]
+        if still := sum(one.in_row and not counts(one.key) for one in later):
+            yield (
+                f"{still} constant, last page" + " of charts" * self.listed[-1].machine
+            )
 
 
 def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:
@@ -279,10 +281,27 @@ def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
     data = [
         one._replace(label=one.label * (first[one.title] == one.key)) for one in data
     ]
+    tiles = page.page.tiles
+    data = _smoothed_alike(data, tiles, look)
     # names that differ in a row
-    rows = {i: tile.width for i, tile in enumerate(page.page.tiles) if tile.height == 1}
-    cells = name_cells(min(rows.values(), default=0))
+    rows = [i for i, tile in enumerate(tiles) if tile.height == 1]
+    cells = name_cells(min((tiles[i].width for i in rows), default=0))
     short = short_names(tuple(data[i].title for i in rows), cells)
     for i in rows:
         data[i] = data[i]._replace(short=short[data[i].title])
     return data
+
+
+def _smoothed_alike(
+    data: list[ChartData], tiles: Sequence[Room], look: ChartLook
+) -> list[ChartData]:
+    """Return charts marked where all that have a plot have more points than cells, so that noise
+    smooths them.
+    """
+    plots = [i for i, tile in enumerate(tiles) if tile.height >= PLOT_HEIGHT]
+    lines = ((data[i].main, tiles[i].width) for i in plots)
+    dense = look.smoothing is None and look.span is None
+    dense &= all(line is None or len(line.points.steps) > at for line, at in lines)
+    return [
+        one._replace(smoothed_around=dense and i in plots) for i, one in enumerate(data)
+    ]

@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS, BEST, BROKEN
-from verl_tui.rendering.text.hues import BEHIND
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import joined
 
@@ -155,16 +154,13 @@ class _Painting:
     # -- areas -------------------------------------------------------------------------------------
 
     def areas(self, picture: Picture, *, shades: bool) -> None:
-        """Fill the healthy band, and what lies between two series, of several runs around the shown
-        one's average.
-        """
+        """Fill the healthy band, and what lies between two series, or around an average."""
         self._healthy(picture)
         for role, columns in picture.shades:
             area = _without_gaps(_spans(columns, picture.scale, self._dots))
-            around = role in ("raw", picture.main_role + BEHIND)
-            others = role.endswith(BEHIND) and not around
             full = _full(area, self._dots * (_FULL if shades else 0.5))
-            if not others and ((around and shades) or not full):
+            around = role == "around"
+            if (around and shades) or not full:
                 self._fill(role, area, around)
 
     def _healthy(self, picture: Picture) -> None:
@@ -193,7 +189,11 @@ class _Painting:
     # -- lines -------------------------------------------------------------------------------------
 
     def _layer(
-        self, role: str, spans: Iterable[tuple[int, DotSpan | None]], *, gives_way: bool
+        self,
+        role: str,
+        spans: Iterable[tuple[int, DotSpan | None]],
+        *,
+        gives_way: bool = False,
     ) -> None:
         """Set spans of dot columns; columns outside are left out."""
         dots: dict[int, int] = {}
@@ -241,10 +241,10 @@ class _Painting:
         own = _spans(columns, scale, self._dots)
         spans = connect(own, columns.odds)
         calm = [None if x in line.alarms else span for x, span in enumerate(spans)]
-        self._layer(line.role, enumerate(calm), gives_way=False)
+        self._layer(line.role, enumerate(calm))
         for role in dict.fromkeys(line.alarms.values()):
             found = ((x, spans[x]) for x, of in line.alarms.items() if of == role)
-            self._layer(role, found, gives_way=False)
+            self._layer(role, found)
         for x, y in _stamps(line, own, spans):
             self.put(x, y, line.sign, line.role)
         self._edges(line)

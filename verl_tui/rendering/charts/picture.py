@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.rendering.charts.axes import Scale
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import DotColumns, best_point
-from verl_tui.rendering.text.hues import BEHIND, FAMILIES, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -46,20 +45,20 @@ class DrawnLine(NamedTuple):
     """Its letter, or the marker of its points."""
     points: bool = False
     """True if its points have markers."""
-    values: DotColumns | None = None
-    """Those of its values, where it is their average."""
     alarms: dict[int, AlarmRole] = {}  # noqa: RUF012 - nobody changes it
     """Dot columns that findings are about."""
     end: tuple[int, float] | None = None
     """Dot column and value of its last number, if that is among its last points."""
+    values: DotColumns | None = None
+    """What it is the average of, None if it is none."""
 
 
 class DrawnShade(NamedTuple):
-    """The area between two series."""
+    """The area between two series, or between the values around an average."""
 
     role: str
     columns: DotColumns
-    """The lows of the one and the highs of the other."""
+    """Its lows and its highs."""
 
 
 class DrawnMark(NamedTuple):
@@ -94,10 +93,11 @@ def picture_of(
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale, main = scales[0] or _ANY, data.main
-    lines: list[DrawnLine] = []
     # of several runs the shown one's line is on top
-    for line in sorted(data.lines, key=lambda one: bool(one.sign) and one is main):
-        lines += _drawn(data, line, scales[line.right] or _ANY, window, cache)
+    found = sorted(data.lines, key=lambda one: bool(one.sign) and one is main)
+    lines = [
+        _drawn(data, one, scales[one.right] or _ANY, window, cache) for one in found
+    ]
     lines.sort(key=lambda line: not line.points)
     shades = [*_shades(data, window, cache)]
     marks = [*_marks(data, scale, window)]
@@ -117,25 +117,19 @@ def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]
 
 def _drawn(
     data: ChartData, line: ChartLine, scale: Scale, window: Window, cache: ChartCache
-) -> Iterator[DrawnLine]:
-    """Yield a line, its average where it is smoothed."""
+) -> DrawnLine:
+    """Return a line, smoothed if it is to be."""
     columns = cache.columns(line.points, window)
-    alarms = alarmed(columns, line.alarms, window, data.band)
-    values = None
-    if line.kind == "points":
-        yield DrawnLine(
-            line.role, columns, scale, line.sign, points=True, alarms=alarms
-        )
-        return
-    average = line.points
-    if data.smoothing:
-        average, values = cache.smoothed(line.points, data.smoothing), columns
-        columns = cache.columns(average, window)._replace(odds=columns.odds)
-        alarms = alarmed(columns, line.alarms, window, data.band)
-    end = _end(data, line, average, window)
-    yield DrawnLine(
-        line.role, columns, scale, line.sign, values=values, alarms=alarms, end=end
-    )
+    drawn = DrawnLine(line.role, columns, scale, line.sign, line.kind == "points")
+    if not drawn.points:
+        average = line.points
+        if data.smoothing:
+            average = cache.smoothed(average, data.smoothing)
+            means = cache.columns(average, window)._replace(odds=columns.odds)
+            drawn = drawn._replace(columns=means, values=columns)
+        drawn = drawn._replace(end=_end(data, line, average, window))
+    alarms = alarmed(drawn.columns, line.alarms, window, data.band)
+    return drawn._replace(alarms=alarms)
 
 
 def _end(
@@ -186,18 +180,16 @@ def alarmed(
 
 
 def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[DrawnShade]:
-    """Yield the areas between two series, then those from the least to the greatest value around
-    averages, the main line's last.
+    """Yield the areas between two series, then that of the values around the main line's
+    average.
     """
     for shade in data.shades:
         low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
         if shade.role:
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
-    for line in sorted(data.lines, key=lambda one: one is data.main):
-        if data.smoothing and line.kind == "line":
-            coloured = line.role in (*FAMILIES, *RUNS)
-            columns = cache.columns(line.points, window)
-            yield DrawnShade(line.role + BEHIND if coloured else "raw", columns)
+    line = data.main
+    if data.smoothing and line is not None and not line.right:
+        yield DrawnShade("around", cache.columns(line.points, window))
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:

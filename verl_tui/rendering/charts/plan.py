@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import (
-    MACHINES,
+    OF_MACHINES,
+    OF_TIME,
     describe,
+    device,
     family,
     family_rank,
+    of_devices,
     place,
-    section,
     without_repeats,
 )
 from verl_tui.rendering.charts.downsample import best_point
@@ -101,6 +103,8 @@ class PlannedChart(NamedTuple):
     """Key of the validation that is drawn as joined points with the reward."""
     spread: DistributionKeys | None = None
     """The distribution that the metric is of."""
+    devices: tuple[str, ...] = ()
+    """Keys of the same figure of several devices, its own among them."""
     in_row: bool = False
     """True if one row is enough: it has had only one value, or only counts."""
     machine: bool = False
@@ -113,13 +117,13 @@ class PlannedChart(NamedTuple):
         """The keys of all that is drawn."""
         spread = self.spread.quantiles if self.spread is not None else ()
         score = [self.score] * bool(self.score)
-        return (self.key, *(self.envelope or ()), *score, *spread)
+        return (self.key, *(self.envelope or ()), *score, *spread, *self.devices[1:])
 
     @property
     def of_its_own(self) -> tuple[str, ...]:
         """The keys of the metric, of what is around it, and of its distribution."""
         parts = self.spread.parts if self.spread is not None else ()
-        return (self.key, *(self.envelope or ()), *parts)
+        return (self.key, *(self.envelope or ()), *parts, *self.devices)
 
     def shows(self, key: str | None) -> bool:
         """Return whether a metric is in this chart."""
@@ -147,7 +151,7 @@ def plan_charts(
     families = _families(keys)
     planned: list[PlannedChart] = []
     asked = (*pins, *wanted)
-    usual = () if wanted else (*losses(run), *_usual_order(run))
+    usual = () if wanted else _usual(run)
     for name, key in _wished(run, keys, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
@@ -160,25 +164,42 @@ def plan_charts(
     return _by_section(planned, {key for _, key in _wished(run, keys, asked)}, filter_)
 
 
+def _usual(run: Run) -> Sequence[str]:
+    """Return what comes first of a run; the KL beside the reward is one that varies, if any."""
+    own = run.indicators.get("policy_kl")
+    varies = own is not None and not run.is_constant(own)
+    return (*losses(run), *("reward", "reference_kl")[: 2 * (not varies)], *_ORDER)
+
+
 def _by_section(
     planned: Iterable[PlannedChart], first: set[str], filter_: str
 ) -> tuple[PlannedChart, ...]:
-    """Return the charts that pass a filter: those of the first keys, then section by section."""
-    found = [plan for plan in planned if plan.matches(filter_)]
-    sections = {plan: (plan.key not in first) * section(plan.key) for plan in found}
-    found.sort(key=lambda plan: sections[plan])
-    return tuple(plan._replace(machine=sections[plan] == MACHINES) for plan in found)
-
-
-def _usual_order(run: Run) -> Sequence[str]:
-    """Return the indicators in the order of showing; the KL beside the reward is one that varies,
-    if any does.
+    """Return the charts that pass a filter: those of the first keys, then section by section; what
+    several devices have is in one chart.
     """
-    own = run.indicators.get("policy_kl")
-    if own is not None and not run.is_constant(own):
-        return _ORDER
-    swapped = {"policy_kl": "reference_kl", "reference_kl": "policy_kl"}
-    return [swapped.get(name, name) for name in _ORDER]
+    alike: dict[str, list[PlannedChart]] = {}
+    for plan in planned:
+        if plan.matches(filter_):
+            name = plan.key if plan.key in first else of_devices(plan.key)
+            alike.setdefault(name, []).append(plan)
+    sections: tuple[list[PlannedChart], ...] = [], [], []
+    for plans in alike.values():
+        plan = _of_devices(plans)
+        rank = family_rank(plan.key) * (plan.key not in first)
+        plan = plan._replace(machine=rank >= OF_MACHINES)
+        sections[(rank >= OF_TIME) + plan.machine].append(plan)
+    return tuple(chain.from_iterable(sections))
+
+
+def _of_devices(plans: Sequence[PlannedChart]) -> PlannedChart:
+    """Return the chart of a figure of several devices."""
+    if len(plans) == 1:
+        return plans[0]
+    known = {device(plan.key) or 0: plan for plan in plans}
+    low, high = min(known), max(known)
+    label = of_devices(known[low].label, f"{low}–{high}")
+    devices = tuple(known[at].key for at in sorted(known))
+    return known[low]._replace(label=label, devices=devices)
 
 
 def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import cycle
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.indicators import factor
-from verl_tui.metrics import counts, describe
+from verl_tui.metrics import counts, describe, device
+from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
     SCORE,
@@ -20,10 +23,10 @@ from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
-from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.time.step_timing import generation_latency
-from verl_tui.runs.views.checkpoints import is_better_low, reached
+from verl_tui.runs.views.checkpoints import best, is_better_low, reached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,6 +41,10 @@ if TYPE_CHECKING:
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
 
+_PART = NamePattern(
+    r"reward part (?!.* spread$)(.+?)(?: (?:rewards?|func(?:tion)?|fn))*"
+)
+"""The label of a part of the reward, and what is said of it below that."""
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
 _LEFT, _RIGHT = "a", "r"
@@ -96,7 +103,57 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    return _linear_if_signed(_overlaid(data, plan.indicator, view, look.axis))
+    data = _overlaid(data, plan.indicator, view, look.axis)
+    return _linear_if_signed(_completed(data, plan, run, points))
+
+
+def _completed(
+    data: ChartData, plan: PlannedChart, run: Run, points: Callable[..., list[Points]]
+) -> ChartData:
+    """Return a chart with the curves of devices; with what there is room for where it is large, and
+    of one run: the best value, the checkpoint near it, and the parts if there are several.
+    """
+    if plan.devices:
+        return _of_devices(data, plan, points)
+    if not plan.large or data.lettered:
+        return data
+    words, parts = [data.note], tuple(_parts(run, points))
+    if found := best(run, "validation" if plan.score else plan.indicator or ""):
+        saved = f"checkpoint @{found.nearest.step}" if found.nearest else ""
+        words += [
+            saved,
+            f"best {compact(found.value)} @{found.step}" * (not plan.score),
+        ]
+    note = ", ".join(filter(None, words[::-1]))
+    return data._replace(note=note, parts=parts * (len(parts) > 1))
+
+
+def _parts(run: Run, points: Callable[..., list[Points]]) -> Iterator[ChartData]:
+    """Yield the parts of a reward."""
+    for key in run.keys:
+        if part := _PART.fullmatch(describe(key).label):
+            lines = tuple(ChartLine(one, role="reward") for one in points(key))
+            yield ChartData(key, part[1], lines=lines, from_zero=True)
+
+
+def _of_devices(
+    data: ChartData, plan: PlannedChart, points: Callable[..., list[Points]]
+) -> ChartData:
+    """Return a chart with a curve for each device, and the least and the greatest of their newest
+    values.
+    """
+    known = [(f"{device(key)}", one) for key in plan.devices for one in points(key)]
+    lines = tuple(
+        ChartLine(one, role=role, label=index, sign=index[-1])
+        for (index, one), role in zip(known, cycle(RUNS), strict=False)
+    )
+    newest = [*filter(isfinite, (one.values[-1] for _, one in known if one.values))]
+    ends = {min(newest), max(newest)} if newest else ()
+    words = [in_words(one, plan.unit) for one in sorted(ends)]
+    value = "–".join(number for number, _ in words) + "".join(
+        of for _, of in words[-1:]
+    )
+    return data._replace(lines=lines, value=value)
 
 
 def _linear_if_signed(data: ChartData) -> ChartData:
@@ -179,6 +236,7 @@ def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
 def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[Mark]:
     """Yield what happened along the x axis; of findings that began at a step the worst."""
     marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
+    marks += [Mark(step, "note") for step in view.notebook.of(run)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
     found = [
         (one.since_step, one.severity)

@@ -13,7 +13,12 @@ from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
-from verl_tui.rendering.charts.title_row import chart_row, sparkline_row, title_row
+from verl_tui.rendering.charts.title_row import (
+    chart_row,
+    part_rows,
+    sparkline_row,
+    title_row,
+)
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import axis_texts
 from verl_tui.rendering.text.piece import cells_of, joined
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
+_PARTS = 5
+"""Rows of the plot for one row of the metric's parts below it."""
 _SHADES_FROM = 6
 """Rows of the plot from which on there is room for shades behind the lines."""
 _AXIS_FROM = 24
@@ -91,6 +98,8 @@ class ChartRenderer:
         height: int,
         cursor: int | None,
     ) -> list[Pieces]:
+        parts = part_rows(data, width, height // _PARTS, cursor)
+        height -= len(parts)
         axes = (height >= 3) + (height >= 6)
         height -= axes
         if height < _SHADES_FROM:
@@ -121,6 +130,7 @@ class ChartRenderer:
         return [
             *([*a, *b, *c] for a, b, c in zip(left, plot, right, strict=True)),
             *([(end, "rule"), *row] for end, row in zip(corners, below, strict=False)),
+            *parts,
         ]
 
 

@@ -36,6 +36,7 @@ def sparkline(
     broken: str = "odd",
     ends: tuple[int | None, int | None] = (None, None),
     marks: Iterable[Mark] = (),
+    from_zero: bool = False,
 ) -> Pieces:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
     points.
@@ -52,6 +53,7 @@ def sparkline(
         broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
         marks: What happened, in the colour of the blocks; a sign only where there is none.
+        from_zero: Whether the blocks begin at 0, as those of what adds up.
     """
     steps = points.steps
     if width < 1 or len(steps) < 2:
@@ -61,6 +63,7 @@ def sparkline(
     apart = max(1, (steps[-1] - steps[0]) // (len(steps) - 1))
     middles = _middles(lows, highs, odds, -(-apart // per))
     numbers = [middle for middle in middles if middle is not None]
+    numbers += [0.0, float(not any(numbers))] * from_zero
     least, most = min(numbers, default=0.0), max(numbers, default=0.0)
     cells = [
         (_BROKEN, broken) if odd else (_glyph(middle, least, most), role)

@@ -15,23 +15,16 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart shows less than a line of text with a sparkline."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
 """Cells from which on more room goes into more charts rather than larger ones."""
-_PLOT_HEIGHT = 3
+PLOT_HEIGHT = 3
 """Rows from which on a chart has a plot: below that, each further row changes its form."""
 _FEW = 3
 """Charts that may stand one below the other over the whole width."""
+_MOST_LINES = 10
+"""Rows of sparklines below a large chart at most: nobody reads more."""
 _ENOUGH = 8
 """Number of charts that show a run's health; only to fit these are charts made smaller than is
 good.
 """
-
-
-class PageOfTiles(NamedTuple):
-    """What stands on a page."""
-
-    tiles: tuple[Room, ...]
-    """The places of its charts, in their order."""
-    heading: Room | None = None
-    """The place of the second section's heading, None where it has none on this page."""
 
 
 def _grid(width: int, height: int) -> tuple[int, int]:
@@ -48,18 +41,10 @@ def _grid(width: int, height: int) -> tuple[int, int]:
     return columns, max(1, rows)
 
 
-def _columns(count: int, width: int, height: int) -> int:
-    """Return in how many columns charts of one size stand: if one page holds all, in those that
-    leave least gaps, and no chart is taller than wide, as columns of cells are about half as wide
-    as a row of them is tall.
-    """
-    most, rows = _grid(width, height)
-    ways = []
-    for columns in range(1 if count <= _FEW else min(2, most), most + 1):
-        used = max(1, -(-count // columns))
-        narrow = width * used < 2 * height * columns
-        ways += [(columns * used - count, narrow, used, columns)] * (used <= rows)
-    return min(ways, default=(most,))[-1]
+def _columns(count: int, most: int, rows: int) -> int:
+    """Return in how many columns charts of one size stand; those of a single page fill its rows."""
+    used = max(1, -(-count // most))
+    return max(1, -(-count // used)) if used <= rows else most
 
 
 def lines_of(count: int, width: int) -> int:
@@ -67,95 +52,106 @@ def lines_of(count: int, width: int) -> int:
     return -(-count // _grid(width, _LEAST_HEIGHT)[0])
 
 
-# -- a large chart ---------------------------------------------------------------------------------
+# -- strips ----------------------------------------------------------------------------------------
 
 
-class _Lead(NamedTuple):
-    """How a page is shared where its first chart is large."""
+class Strip(NamedTuple):
+    """Tiles side by side over the whole width; a heading without any."""
 
-    wide: int
-    """Its share of the width, where each column beside it has two."""
-    rows: int
-    """Rows of charts that it is as tall as."""
-    beside: tuple[int, ...] = ()
-    """Charts at its right in each of these rows."""
-    below: tuple[int, ...] = ()
-    """Charts in each row below it."""
-    lines: int = 0
-    """Lines of sparklines below these, where there is no room for charts."""
+    tiles: int = 0
+    columns: int = 1
+    rows: int = 0
+    """Rows of charts; none in a line of text."""
+    least: int = 1
+    """Lines that it needs."""
+    wide: int = 0
+    """Share of the width that a large chart takes, beside columns of two each; 0 without one."""
 
     def placed(self, width: int, tops: Sequence[int]) -> Iterator[Room]:
-        """Yield the places of all that are no sparklines, given the tops of the rows."""
-        across, top, end = max(self.beside, default=0), tops[0], tops[self.rows]
+        """Yield the places of the tiles, given where each row begins and the last one ends."""
+        if not self.wide:
+            yield from _row(self.tiles, self.columns, 0, width, tops)
+            return
+        beside = self.tiles - 1
+        across = -(-beside // self.rows)
         left = (width + 1) * self.wide // (self.wide + 2 * across)
         left = min(left, width + 1 - across * (_LEAST_WIDTH + 1))
-        yield Room(0, top, left - 1, end - top)
-        yield from _placed(self.beside, left, width, tops)
-        yield from _placed(self.below, 0, width, tops[self.rows :])
+        yield Room(0, tops[0], left - 1, tops[-1] - tops[0])
+        for at in range(min(self.rows, beside)):
+            count = len(range(at, beside, self.rows))
+            yield from _row(count, count, left, width, tops[at : at + 2])
 
 
-def _lead(count: int, width: int, height: int) -> _Lead | None:
-    """Return how a page is shared by a large chart and the others of so many; None where there is
-    no room for it.
+def _row(
+    count: int, columns: int, x: int, end: int, tops: Sequence[int]
+) -> Iterator[Room]:
+    """Yield so many tiles from one cell to before another, in columns with a cell between them."""
+    edges = [x + at * (end - x + 1) // columns for at in range(count + 1)]
+    for left, right in pairwise(edges):
+        yield Room(left, tops[0], right - left - 1, tops[1] - tops[0])
+
+
+def _strips(
+    varying: int, columns: int, least: int, constant: int, across: int
+) -> Iterator[Strip]:
+    """Yield strips of so many charts, in columns of so many lines at least, then of so many others,
+    in a line each.
+    """
+    for at in range(0, varying, columns):
+        yield Strip(min(columns, varying - at), columns, 1, least)
+    for at in range(0, constant, across):
+        yield Strip(min(across, constant - at), across)
+
+
+def _shape(count: int, width: int, height: int) -> tuple[int, int, int, int, int]:
+    """Return how a page is shared by a large chart and others of so many: its share of the width,
+    its rows, the columns beside it, the rows of all charts, and the lines that it keeps where the
+    others are lines of text.
     """
     most, rows = _grid(width, height)
     if rows == height:  # of text
-        if height < 2 * _LEAST_HEIGHT:
-            return None
-        wide, tops, across, tall, rows = 3, 1, 0, height // 3, 0
-    elif most == 2 and rows <= _FEW:
-        wide, across, tall = 3, 1, -(-height * 2 // 3)
-        tops, rows = min(rows, count - 1) if count == _FEW else 1, 0
-    else:
-        wide, tops, tall = 2 * max(2, (most + 1) // 2), min(2, rows), height * 2 // 3
-        across = max(0, most - wide // 2)
+        return 3, 1, 0, 0, height // 3
+    if most == 2 and rows <= _FEW:
+        tops = min(rows, count - 1) if count == _FEW else 1
+        return 3, tops, 1, 0, -(-height * 2 // 3)
+    half = max(2, (most + 1) // 2)
+    return 2 * half, min(2, rows), max(0, most - half), rows, height * 2 // 3
+
+
+def _led(count: int, width: int, height: int) -> list[Strip]:
+    """Return the strips of a page that a large chart and others of so many share; none where there
+    is no room for it.
+    """
+    most, lines = _grid(width, height)
+    if not count or lines == height < 2 * _LEAST_HEIGHT:  # rows of text
+        return []
+    wide, tops, across, rows, tall = _shape(count, width, height)
     beside = min(count - 1, tops * across)
     tops = min(tops, beside or tops)
     below = min(count - 1 - beside, most * max(0, rows - tops))
     if below == 1 and beside:  # it would be as large as the first
         tops, beside, below = tops + 1, beside + 1, 0
-    lines = -(-(count - 1 - beside) // most) if not below else 0
-    lines = min(lines, height - max(tall, _LEAST_HEIGHT * tops))
-    around = _spread(beside, tops), _spread(below, -(-below // most))
-    return _Lead(wide, tops, *around, max(0, lines))
-
-
-def _spread(count: int, rows: int) -> tuple[int, ...]:
-    """Return how many tiles each of so many rows has, none more than one less than the first."""
-    return tuple(len(range(at, count, rows)) for at in range(min(rows, count)))
-
-
-def _placed(
-    counts: Iterable[int], x: int, end: int, tops: Sequence[int], columns: int = 0
-) -> Iterator[Room]:
-    """Yield rows of so many tiles each, a column apart, from one column to before another: each
-    begins at its top, and ends where the next begins; its tiles share the width, or have that of so
-    many columns.
-    """
-    for count, (top, bottom) in zip(counts, pairwise(tops), strict=False):
-        of = columns or count
-        edges = [x + at * (end - x + 1) // of for at in range(count + 1)]
-        for left, right in pairwise(edges):
-            yield Room(left, top, right - left - 1, bottom - top)
+    left = 0 if below else count - 1 - beside
+    lines = min(-(-left // most), height - max(tall, _LEAST_HEIGHT * tops), _MOST_LINES)
+    under = -(-below // most)
+    counts = (len(range(at, below, under)) for at in range(under))
+    return [
+        Strip(1 + beside, 1, tops, tops * _LEAST_HEIGHT, wide),
+        *(Strip(one, one, 1, _LEAST_HEIGHT) for one in counts),
+        *_strips(0, 1, 1, min(left, lines * most), most),
+    ]
 
 
 # -- pages -----------------------------------------------------------------------------------------
 
 
-class _Strip(NamedTuple):
-    """A row of tiles over the whole width, or several around a large one."""
+class PageOfTiles(NamedTuple):
+    """What stands on a page."""
 
-    tiles: int
-    columns: int = 1
-    least: int = 1
-    """Lines that it needs."""
-    plots: int = 0
-    """Rows of charts in it, none in a line of text."""
-    lead: _Lead | None = None
-    heading: bool = False
-
-
-_HEADING = _Strip(0, heading=True)
+    tiles: tuple[Room, ...]
+    """The places of its charts, in their order."""
+    headings: tuple[Room, ...] = ()
+    """The places of headings."""
 
 
 @lru_cache(maxsize=8)  # asked for at each drawing
@@ -179,85 +175,56 @@ def pages_of(
     """
     most, rows = _grid(width, height)
     least = 1 if rows == height else _LEAST_HEIGHT
-    lead = _lead(training[0], width, height) if large else None
-    columns = _columns(training[0], width, height)
-    across = max(columns, min(most, max(training[1], machines[1])))
-    first = [*_strips(*training, most if lead else columns, across, least, lead)]
-    second = [*_strips(*machines, most, across, least)]
-    head = [_HEADING] * (height > max(2, least))
-    pages = _filled(first, height, rows, [])
-    last = [*chain(*pages[-1:], head, second)] * bool(second)
-    fits = 0 < sum(strip.least for strip in last) <= height
-    pages[-1:] = [last] if fits else [*pages[-1:], *_filled(second, height, rows, head)]
-    return tuple(_tiled(page, width, height) for page in pages or [[]])
+    led = _led(training[0] * large, width, height)
+    left = training[0] - sum(strip.tiles for strip in led)
+    columns = most if led else _columns(left, most, rows)
+    across = min(most, max(1, training[1], machines[1]))
+    first = [*led, *_strips(left, columns, least, training[1], across)]
+    second = [*_strips(machines[0], most, least, machines[1], across)]
+    head = [Strip()] * (height > max(2, least))
+    pages = _filled(first, height, rows)
+    last = [*chain(*pages[-1:], head, second)]
+    if second and sum(strip.least for strip in last) <= height:
+        pages[-1:] = [last]
+    else:
+        more = _filled(second, height - len(head), rows)
+        pages += [[*head, *page] for page in more]
+    return tuple(tiled(page, width, height) for page in pages or [[]])
 
 
-def _strips(
-    varying: int,
-    constant: int,
-    columns: int,
-    across: int,
-    least: int,
-    lead: _Lead | None = None,
-) -> Iterator[_Strip]:
-    """Yield the rows of a section of so many charts, in columns of so many lines at least, and of
-    so many others, in others.
+def _filled(strips: Iterable[Strip], height: int, rows: int) -> list[list[Strip]]:
+    """Return pages of strips: as many as fit, and no more than so many rows of charts; none below
+    lines of text.
     """
-    if lead is not None:
-        plots = lead.rows + len(lead.below)
-        count = 1 + sum(lead.beside) + sum(lead.below)
-        yield _Strip(count, columns, plots * _LEAST_HEIGHT, plots, lead)
-        small = min(varying - count, lead.lines * columns)
-        yield from (_Strip(one, columns) for one in _each(small, columns))
-        varying -= count + small
-    yield from (_Strip(one, columns, least, 1) for one in _each(varying, columns))
-    yield from (_Strip(one, across) for one in _each(constant, across))
-
-
-def _each(count: int, columns: int) -> Iterator[int]:
-    """Yield how many tiles each row of so many columns has."""
-    yield from (min(columns, count - at) for at in range(0, count, columns))
-
-
-def _filled(
-    strips: Iterable[_Strip], height: int, rows: int, head: list[_Strip]
-) -> list[list[_Strip]]:
-    """Return pages of strips, each with a head: as many as fit, and no more than so many rows of
-    charts; none below those around a large one.
-    """
-    pages: list[list[_Strip]] = []
+    pages: list[list[Strip]] = []
     used = plots = height
     for strip in strips:
-        if used + strip.least > height or (strip.plots and plots >= rows):
-            pages.append([*head])
-            used, plots = len(head), 0
+        if used + strip.least > height or (strip.rows and plots >= rows):
+            pages.append([])
+            used = plots = 0
         pages[-1].append(strip)
         used += strip.least
-        plots += rows if strip.lead else strip.plots
+        plots = plots + strip.rows if strip.rows else rows
     return pages
 
 
-def _tiled(page: Sequence[_Strip], width: int, height: int) -> PageOfTiles:
+def tiled(page: Sequence[Strip], width: int, height: int) -> PageOfTiles:
     """Return where the tiles of a page's strips stand; charts share the rows that lines of text
     leave.
     """
-    lines = sum(not strip.plots for strip in page)
-    each, over = divmod(height - lines, max(1, sum(strip.plots for strip in page)))
+    lines = sum(not strip.rows for strip in page)
+    each, over = divmod(height - lines, max(1, sum(strip.rows for strip in page)))
     # one form for all, rather than a few charts that look unlike the others
-    over *= each >= _PLOT_HEIGHT
+    over *= each >= PLOT_HEIGHT
     tiles: list[Room] = []
-    heading, y = None, 0
+    headings: list[Room] = []
+    tops = [0]
     for strip in page:
-        tops = [y]
-        for _ in range(strip.plots or 1):
-            # the first have more
-            y += each + (over > 0) if strip.plots else 1
-            over -= bool(strip.plots)
-            tops.append(y)
-        if strip.heading:
-            heading = Room(0, tops[0], width, 1)
-        elif strip.lead is not None:
-            tiles += strip.lead.placed(width, tops)
-        else:
-            tiles += _placed([strip.tiles], 0, width, tops, strip.columns)
-    return PageOfTiles(tuple(tiles), heading)
+        tops = tops[-1:]
+        for _ in range(strip.rows):
+            tops.append(tops[-1] + each + (over > 0))  # the first have more
+            over -= 1
+        tops += [tops[0] + 1] * (not strip.rows)
+        headings += [Room(0, tops[0], width, 1)] * (not strip.tiles)
+        tiles += strip.placed(width, tops)
+    return PageOfTiles(tuple(tiles), tuple(headings))

@@ -22,6 +22,7 @@ from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -91,8 +92,11 @@ def _beside(data: ChartData, cursor: int | None, room: int) -> list[Pieces]:
     """Return what stands at the right, the most important first: how a curve is smoothed that
     nobody chose, the score beside it, the note, names or the metric's key.
     """
+    chosen = f"~{data.smoothing:g}" * (data.by_noise and data.smoothing > 0)
+    if data.smoothed_around:
+        chosen = "" if chosen else "raw"
     said = [
-        [(f"~{data.smoothing:g}" * (data.by_noise and data.smoothing > 0), "key")],
+        [(chosen, "key")],
         score_beside_curve(data, cursor),
         [(printable(data.note), "target")],
     ]
@@ -117,6 +121,8 @@ def value_pieces(data: ChartData, cursor: int | None, *, unit: bool = True) -> P
         number, of = in_words(found[1], data.unit) if found else ("-", "")
         where = data.axis.exact(found[0] if found else cursor)
         return [(number + of * unit, "cursor"), (f" @ {where}", "cursor")]
+    if data.value:
+        return [(data.value, "value")]
     stop = len(line.points.steps)
     if data.end is not None:
         stop = bisect_right(line.points.steps, data.end)
@@ -232,5 +238,34 @@ def sparkline_row(data: ChartData, width: int) -> Pieces:
     shown = data.shown if data.reach else None
     ends = shown or (data.first_step, data.last_step)
     breaches = [mark for mark in data.marks if mark.role == "breach"]
-    row = sparkline(line.points, width, line.role, ends=ends, marks=breaches)
+    row = sparkline(
+        line.points,
+        width,
+        line.role,
+        ends=ends,
+        marks=breaches,
+        from_zero=data.from_zero,
+    )
     return [*row, (" " * (width - cells_of(row)), "")]
+
+
+_PART = 22
+"""Cells of a part of a metric at least."""
+
+
+def part_rows(
+    data: ChartData, width: int, height: int, cursor: int | None
+) -> list[Pieces]:
+    """Write the parts of a metric in so many rows at most, then how many more there are."""
+    if not data.parts or not height:
+        return []
+    columns = max(1, min(-(-len(data.parts) // height), width // _PART))
+    rows: list[Pieces] = []
+    for at in range(0, len(data.parts), columns):
+        rows.append([])
+        for part in data.parts[at : at + columns]:
+            shown = part._replace(reach=data.shown)
+            row = chart_row(shown, width // columns - 3, cursor)
+            rows[-1] += [*row, ("   ", "")]
+    more = len(data.parts) - height * columns
+    return [*rows[:height], *[[(f"and {counted(more, 'part')}", "key")]] * (more > 0)]

@@ -19,7 +19,7 @@ from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.cached import cached_by_keys
-from verl_tui.runs.views.devices import is_used, memory_percent
+from verl_tui.runs.views.devices import Device, is_used, memory_percent
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
@@ -29,17 +29,16 @@ if TYPE_CHECKING:
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
-    from verl_tui.runs.views.devices import Device
 
 HOT_CELSIUS = 85.0
 """Temperature that is marked: data centre boards slow down from a few degrees above it."""
-FULL_SHARE = 0.98
-"""Share of used memory that is marked: the next allocation may fail. Less is no bad sign, as
+FULL = 98.0
+"""Percent of memory in use that is marked: the next allocation may fail. Less is no bad sign, as
 engines reserve their memory.
 """
 GOOD, LOW = 70.0, 50.0
 """Utilisation in percent from which on a device is well used, and below which it waits: the
-tutorials' indicator guide, whose bounds are those of the rules `gpu-idle` and `gpu-low`.
+tutorials' indicator guide, as the rule `gpu-idle` and the charts' band have it.
 """
 _GIB = 1 << 30
 _LONGEST_NAME = 16
@@ -60,16 +59,20 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def hot(gpu: Gpu) -> str | None:
-    """Return the temperature of a device that is about to slow down from heat, None of others."""
-    celsius = finite(gpu.temperature) or 0.0
-    return f" {celsius:.0f}°C" if celsius >= HOT_CELSIUS else None
-
-
-def full(gpu: Gpu) -> str | None:
-    """Return an empty text where nearly all memory of a device is in use, else None."""
-    used, total = gpu.memory_used, gpu.memory_total
-    return "" if used is not None and total and used >= FULL_SHARE * total else None
+def troubles(gpu: Gpu) -> dict[str, str]:
+    """Return what a device is marked for by itself, and words on it: its power limit is no
+    trouble.
+    """
+    found = {gpu.fault: ""} if gpu.fault else {}
+    for reason in gpu.throttle or ():
+        if reason != POWER_CAP:
+            found.setdefault("throttled", f" {reason}")
+    celsius, used = finite(gpu.temperature) or 0.0, memory_percent([Device(gpu)])
+    if celsius >= HOT_CELSIUS:
+        found["hot"] = f" {celsius:.0f}°C"
+    if used is not None and used >= FULL:
+        found["memory full"] = ""
+    return found
 
 
 # Words that all boards of a host share, or that are less informative than the model.
@@ -129,7 +132,9 @@ def device_rows(
         _column(_power, 5, 4, most=WIDEST, right=True),
         _column(_reason, _REASON, 1),
     ]
-    if past and any(one.history for one in devices):
+    if past and any(
+        finite(used) is not None for one in devices for used in one.history
+    ):
 
         def history(one: Device, cells: int) -> Pieces:
             return _past(one, cells, scale=one is devices[0])
@@ -159,7 +164,7 @@ def _past(device: Device, cells: int, *, scale: bool) -> Pieces:
     return [
         (begin.rjust(cells - len(bars) - len(_NOW)), "dim"),
         (bars, "spark"),
-        ((_NOW if begin else "").ljust(len(_NOW)), "dim"),
+        ((_NOW if begin and device.live else "").ljust(len(_NOW)), "dim"),
     ]
 
 
@@ -173,20 +178,20 @@ def _number(value: float | None, unit: str, role: str = "value") -> Piece:
 
 
 def _celsius(device: Device, _: int) -> Pieces:
-    role = "value" if hot(device.gpu) is None else "warn"
+    role = "warn" if "hot" in troubles(device.gpu) else "value"
     return [_number(device.gpu.temperature, "°C", role)]
 
 
 def _memory_bar(device: Device, cells: int) -> Pieces:
     percent = memory_percent([device])
-    role = "gauge" if full(device.gpu) is None else "bar-low"
+    role = "bar-low" if "memory full" in troubles(device.gpu) else "gauge"
     return [] if percent is None else gauge(percent / 100, cells, role)
 
 
 def _memory(device: Device, cells: int) -> Pieces:
     """Write the memory in use and in all, `62/80G` or `mem 62.1/79.6 GiB`."""
     gpu = device.gpu
-    role = "value" if full(gpu) is None else "warn"
+    role = "warn" if "memory full" in troubles(gpu) else "value"
     both = [one and one / _GIB for one in (gpu.memory_used, gpu.memory_total)]
     whole = "/".join(_NOTHING if one is None else f"{one:.1f}" for one in both) + " GiB"
     if len(whole) + 4 <= cells:
@@ -237,7 +242,7 @@ def _since(device: Device, cells: int) -> str:
     if device.span is None:
         return ""
     share = min(1.0, cells / max(1, len(device.history)))
-    return f"−{duration(share * device.span)} "
+    return "−" * device.live + f"{duration(share * device.span)} "
 
 
 def process_rows(

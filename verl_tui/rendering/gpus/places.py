@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.records import POWER_CAP
 from verl_tui.rendering.gpus.device_rows import (
     device_rows,
     figure_rows,
     finite,
-    full,
     history_rows,
-    hot,
     name,
     process_rows,
+    troubles,
     worth,
 )
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
+from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.devices import (
     WORKS,
@@ -45,7 +43,7 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.records import Gpu, GpuProcess
+    from verl_tui.records import GpuProcess
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece, Pieces
 
@@ -77,15 +75,15 @@ def gpu_row(view: View, width: int) -> Pieces:
     while parts[1:] and cell_len(_SEPARATOR.join(parts)) > width:
         del parts[-1]
     words = _SEPARATOR.join(parts)
-    remarks = "".join(f"  {remark}" for remark in callouts(devices))
+    remarks = "  ".join(["", *callouts(devices)])
     return cut([(words, "value"), (remarks, "warn")], width, ELLIPSIS)
 
 
 def gpu_rows(
     view: View, width: int, height: int, *, zoomed: bool
-) -> tuple[str, list[Pieces]]:
-    """Return the title of a panel of this size, with the figures of all devices of its first place,
-    and its rows, a cell narrower as they may have to scroll.
+) -> tuple[str, list[Pieces], str]:
+    """Return the title of a panel of this size, with the figures of all devices of its first place;
+    its rows, a cell narrower as they may have to scroll; and what stands out, for its lower edge.
 
     Args:
         view: The state to show.
@@ -109,7 +107,8 @@ def gpu_rows(
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += place.below
-    return _SEPARATOR.join(device_summary(_first(places))), rows
+    devices = _first(places)
+    return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
 
 
 def _first(places: Iterable[DevicePlace]) -> Sequence[Device]:
@@ -141,18 +140,8 @@ def _panel_rows(
 ) -> list[Pieces]:
     """Write each device into a row, or all into so many rows."""
     if most is not None:
-        return _overview_rows(devices, width, most)
-    return [*device_rows(devices, width), *_warnings(callouts(devices), width)]
-
-
-def _warnings(remarks: Iterable[str], width: int) -> list[Pieces]:
-    return [[(line, "warn")] for line in side_by_side(remarks, width)]
-
-
-def _overview_rows(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
-    """Write many devices: the matrix, remarks."""
-    remarks = _warnings(callouts(devices), width)
-    return [*matrix(devices, width, height - len(remarks)), *remarks]
+        return matrix(devices, width, most)
+    return device_rows(devices, width)
 
 
 def detail_rows(
@@ -171,9 +160,8 @@ def detail_rows(
     """
     running = [process_rows(device.gpu, width, belongs) for device in devices]
     least = sum(1 + len(rows) for rows in running)
-    lines = _warnings(callouts(devices), width)
-    if len(devices) > _ALWAYS_ROWS and len(lines) + least > height:
-        lines = [*_overview_rows(devices, width, height), []]
+    many = len(devices) > _ALWAYS_ROWS and least > height
+    lines = [*matrix(devices, width, height), []] if many else []
     spare = (height - len(lines) - least) // max(1, len(devices))
     pasts = [history_rows(one, width, min(_TALLEST, spare)) for one in devices]
     rows = device_rows(devices, width, past=not any(pasts))
@@ -224,7 +212,7 @@ def _this_host(view: View, width: int) -> DevicePlace:
     if view.run is None or state(view.run, view.now) not in _ACTIVE:
         devices = [one._replace(worked=False) for one in devices]  # nothing needs them
     problem = reading.problem or ("" if devices else "no GPU found here")
-    return DevicePlace("", devices, paragraph(problem, "dim", width))
+    return DevicePlace("", devices, paragraph(problem, "dim", max(1, width)))
 
 
 def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
@@ -248,6 +236,7 @@ def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace,
     if local_host and state(run, view.now) in _ACTIVE:
         devices = _elsewhere(devices, run_host, local_host)
     heading = _heading(logs_cluster(run), run_host if devices else "")
+    heading += " (charts: means of steps)" * bool(devices)
     return DevicePlace(heading, devices, below), run_host
 
 
@@ -281,37 +270,19 @@ def _busy(device: Device) -> float | None:
     return None if percent is None else min(max(percent, 0.0), 100.0)
 
 
-def _lately(devices: Iterable[Device]) -> list[tuple[float, Device]]:
-    """Return how busy the devices have been lately that are still there."""
-    return [
-        (device.lately, device)
-        for device in devices
-        if device.lately is not None and not device.gpu.fault
-    ]
-
-
 def _idle(devices: Sequence[Device]) -> list[Device]:
-    """Return the devices that are idle while others work, and have not always been."""
-    known = _lately(devices)
-    if max((percent for percent, _ in known), default=0.0) < WORKS:
+    """Return the used devices that are idle while another one works."""
+    known = [(one, one.lately) for one in devices if one.lately is not None]
+    if max((percent for _, percent in known), default=0.0) < WORKS:
         return []
-    return [device for percent, device in known if percent < IDLE and is_used(device)]
-
-
-def _throttled(gpu: Gpu) -> str | None:
-    """Return by what a device is throttled, None where it is not, or by its power limit only."""
-    found = (f" {word}" for word in gpu.throttle or () if word != POWER_CAP)
-    return next(found, None)
-
-
-_TRAITS = {"throttled": _throttled, "hot": hot, "memory full": full}
-"""What a device is marked for by itself."""
+    return [one for one, percent in known if percent < IDLE and is_used(one)]
 
 
 def device_summary(devices: Sequence[Device]) -> list[str]:
     """Return how many devices there are, what part of those in use and of their memory is busy, and
     the power of all: the newest figures.
     """
+    devices = [one for one in devices if ":" not in one.gpu.index]  # no instances
     used = [one for one in devices if is_used(one)] or devices
     count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
     watts = sum(finite(device.gpu.power) or 0.0 for device in devices)
@@ -331,45 +302,25 @@ def callouts(devices: Sequence[Device]) -> Iterator[str]:
     """Yield a few words for each remark."""
     idlers = _idle(devices)
     never = [device for device in devices if not device.worked]
-    unused = never * (len(never) < len(devices))
-    found = _by_fault(devices)
-    found["idle"] = [*map(name, idlers)]
     lag = [one for one in behind(devices) if one not in idlers]
-    found["behind the others"] = [f"{name(one)} {one.lately:.0f}%" for one in lag]
-    found["never at work, maybe not this run's"] = [*map(name, unused)]
-    found |= {trait: _marked(of, devices) for trait, of in _TRAITS.items()}
+    found = {
+        "lately idle": [*map(name, idlers)],
+        "lately behind the others": [f"{name(one)} {one.lately:.0f}%" for one in lag],
+        "never at work, maybe not this run's": [
+            *map(name, never * (len(never) < len(devices)))
+        ],
+    }
+    for one in devices:
+        for what, words in troubles(one.gpu).items():
+            found.setdefault(what, []).append(name(one) + words)
     for what, names in found.items():
         if names:
             yield f"{what}: GPU {_listed(names)}"
 
 
-def _by_fault(devices: Sequence[Device]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for one in devices:
-        if one.gpu.fault:
-            found.setdefault(one.gpu.fault, []).append(name(one))
-    return found
-
-
-def _marked(of: Callable[[Gpu], str | None], devices: Sequence[Device]) -> list[str]:
-    said = ((name(one), of(one.gpu)) for one in devices)
-    return [whose + text for whose, text in said if text is not None]
-
-
 def _listed(names: Sequence[str]) -> str:
     more = f" +{len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
-
-
-def side_by_side(parts: Iterable[str], width: int) -> list[str]:
-    """Return parts side by side in lines; only parts longer than a line are broken."""
-    lines: list[str] = []
-    for part in parts:
-        if lines and cell_len(lines[-1]) + 2 + cell_len(part) <= width:
-            lines[-1] += f"  {part}"
-        else:
-            lines += wrapped(part, width)
-    return lines
 
 
 # -- the matrix ------------------------------------------------------------------------------------
@@ -407,7 +358,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
         words, rows = "tens of % busy", _matrix_rows(nodes, marks, width, _DIGIT)
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
-    rows += [[(line, "dim")] for line in side_by_side([words, *legend], width)]
+    rows += paragraph(", ".join([words, *legend]), "dim", width)
     return [cut(row, width, ELLIPSIS) for row in rows]
 
 
@@ -444,11 +395,14 @@ def _marks(devices: Sequence[Device]) -> dict[int, str]:
     idlers = {id(device) for device in _idle(devices)}
     marks = {}
     for device in devices:
-        holds = {"lost": bool(device.gpu.fault), "unknown": _busy(device) is None}
-        if not any(holds.values()):
-            holds["idle"] = id(device) in idlers
-            holds |= {word: of(device.gpu) is not None for word, of in _TRAITS.items()}
-        signs = (mark for word, mark in _MARKS.items() if holds.get(word))
+        holds = {*troubles(device.gpu)}
+        if device.gpu.fault:
+            holds = {"lost"}
+        elif _busy(device) is None:
+            holds = {"unknown"}
+        elif id(device) in idlers:
+            holds.add("idle")
+        signs = (mark for word, mark in _MARKS.items() if word in holds)
         marks[id(device)] = next(signs, " ")
     return marks
 

@@ -184,15 +184,12 @@ def traceback_start(lines: Sequence[LogLine], end: int) -> int:
         one = split_line(line.text)
         if _AROUND[0] in one.text and one.tag == tag:
             return line.start
-        if one.tag == tag and one.text[:1].strip() and not _in_traceback(one):
+        inside = one.kind in (LineKind.ERROR, LineKind.PROGRESS) or one.text.startswith(
+            "ray::"
+        )
+        if one.tag == tag and one.text[:1].strip() and not inside:
             break
     return end
-
-
-def _in_traceback(line: ParsedLine) -> bool:
-    """Return whether a line that is not indented may stand in a traceback."""
-    names_one = line.kind is LineKind.ERROR or line.kind is LineKind.PROGRESS
-    return names_one or line.text.startswith(("ray::", "The above", "During"))
 
 
 class StepLine:

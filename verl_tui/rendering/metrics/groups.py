@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
-from verl_tui.patterns import pattern
-from verl_tui.rendering.arrange import Room
+from verl_tui.metrics import family_rank
+from verl_tui.rendering.text.printable import natural
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -17,9 +18,6 @@ OTHER = "other"
 """Group of the keys that share their prefix with no other."""
 IN_ROWS = "constants and counters"
 """Group of the metrics that have had only one value, or only count."""
-_MACHINES = "system"
-"""Prefix of the machine metrics (GPUs, CPUs, disks, networks) of W&B and the tutorials."""
-_DIGITS = pattern(r"(\d+)")
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
 """Cells of a chart, and of a shelf with its heading, that are aimed at."""
 _LEAST_WIDTH, LEAST_HEIGHT = 12, 3
@@ -63,30 +61,15 @@ class Shelf:
 
 
 def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
-    """Group keys by prefix in natural order; lone keys come late, machine metrics last."""
-    groups: list[MetricGroup] = []
-    machines: list[MetricGroup] = []
-    loners: list[str] = []
-    prefixes: dict[str, list[str]] = {}
-    for key in sorted(keys, key=natural):
-        prefixes.setdefault(key.partition("/")[0] if "/" in key else "", []).append(key)
-    for prefix, members in prefixes.items():
-        if len(members) == 1 or not prefix:
-            loners += members
-        else:
-            of = machines if prefix == _MACHINES else groups
-            of.append(MetricGroup(prefix, tuple(members)))
-    if loners:
-        groups.append(MetricGroup(OTHER, tuple(sorted(loners, key=natural))))
-    return (*groups, *machines)
-
-
-def natural(key: str) -> tuple[object, ...]:
-    """Return a sort key for natural order: `layer2` before `layer10`, case ignored."""
-    parts = _DIGITS.split(key.lower())
-    pairs = zip(parts[::2], [*parts[1::2], ""], strict=True)
-    order = [(part, len(digits), digits) for part, digits in pairs]
-    return *order, key
+    """Group keys by prefix, in natural order; the groups family by family, as on the dashboard."""
+    known = sorted(keys, key=natural)
+    counts = Counter(key.partition("/")[0] for key in known if "/" in key)
+    groups: dict[str, list[str]] = {}
+    for key in known:
+        prefix = key.partition("/")[0] if "/" in key else ""
+        groups.setdefault(prefix if counts[prefix] > 1 else OTHER, []).append(key)
+    found = (MetricGroup(name, tuple(members)) for name, members in groups.items())
+    return tuple(sorted(found, key=lambda group: min(map(family_rank, group.keys))))
 
 
 def rows_apart(
@@ -139,36 +122,3 @@ def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, i
     most_columns = clamp(width // _LEAST_WIDTH, 1, _MOST)
     most_rows = clamp(height // LEAST_HEIGHT, 1, _MOST)
     return min(most_columns, columns), min(most_rows, rows)
-
-
-def page_rooms(
-    page: Sequence[Shelf],
-    shape: tuple[int, int],
-    width: int,
-    height: int,
-    *,
-    headed: bool,
-) -> dict[str, Room]:
-    """Return the place of each metric of a page.
-
-    Args:
-        page: The shelves of the page.
-        shape: Columns and rows of the grid.
-        width: Cells of the page.
-        height: Rows of it.
-        headed: Whether a heading stands above each shelf.
-    """
-    columns, rows = shape
-    rooms: dict[str, Room] = {}
-    for number, shelf in enumerate(page):
-        y = number * height // rows + headed
-        tall = (number + 1) * height // rows - y
-        for at, key in enumerate(shelf.keys):
-            line, column = divmod(at, columns)
-            x = column * width // columns
-            wide = (column + 1) * width // columns - x - 1  # a blank beside it
-            if shelf.group.in_rows:
-                rooms[key] = Room(x, y + line, wide, 1)
-            else:
-                rooms[key] = Room(x, y, wide, tall)
-    return rooms

@@ -17,11 +17,11 @@ from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
 from verl_tui.rendering.charts.plan import PlannedChart, single_metric
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys, natural
+from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys
 from verl_tui.rendering.session.snapshot import nothing_yet
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.printable import middle, printable
+from verl_tui.rendering.text.printable import middle, natural, printable
 from verl_tui.rendering.text.search import Matches, Search, checked
 from verl_tui.rendering.text.table import FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit

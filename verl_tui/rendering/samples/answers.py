@@ -75,9 +75,10 @@ def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
 
 
 def change_rows(
-    titles: Sequence[Pieces], texts: tuple[str, str], width: int
+    titles: Sequence[Sequence[Pieces]], texts: tuple[str, str], width: int
 ) -> list[Pieces]:
-    """Return two responses with their titles, words that changed marked.
+    """Return two responses with the rows above each, words that differ marked, and a sign before
+    the rows that have some.
 
     Args:
         titles: What is said of the earlier response, and of the later one.
@@ -88,9 +89,9 @@ def change_rows(
     room = (width - 3) // 2 if wide else width
     texts = texts[0].strip("\n"), texts[1].strip("\n")
     left, right = (
-        _column(title, text, changed, room)
-        for title, text, changed in zip(
-            titles, texts, changed_words(*texts), strict=True
+        _column(title, text, changed, room, sign)
+        for title, text, changed, sign in zip(
+            titles, texts, changed_words(*texts), "-+", strict=True
         )
     )
     if not wide:
@@ -102,15 +103,22 @@ def change_rows(
 
 
 def _column(
-    title: Pieces, text: str, changed: Sequence[tuple[int, int]], width: int
+    titles: Sequence[Pieces],
+    text: str,
+    changed: Sequence[tuple[int, int]],
+    width: int,
+    sign: str,
 ) -> list[Pieces]:
     """Return one response as rows of at most `width` cells."""
     found = over(special(text), [(start, end, DIFFERS) for start, end in changed])
-    rows = islice(spans(text, width), _MOST_ROWS)
-    return [
-        cut(title, width),
-        *(pieces(text, start, end, found, "response") for start, end in rows),
-    ]
+    rows = [cut(title, width, "…") for title in titles]
+    for start, end in islice(spans(text, max(1, width - 2)), _MOST_ROWS):
+        row = pieces(text, start, end, found, "response")
+        differs = any(role == DIFFERS for _, role in row)
+        rows.append(
+            [(f"{sign} " if differs else "  ", DIFFERS if differs else ""), *row]
+        )
+    return rows
 
 
 _BRACES = pattern(r"(?P<boxed>\\(?:boxed|fbox)\s{0,3}\{)|\\.|[{}]", re.DOTALL)

@@ -27,7 +27,7 @@ from verl_tui.rendering.samples.query import (
     value_of,
 )
 from verl_tui.rendering.samples.speakers import parse, special
-from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
@@ -291,13 +291,12 @@ class SampleRow(NamedTuple):
     """A row of the list."""
 
     fact: SampleFacts
-    step: int
     words: Excerpt | None
     """Words of its response, None while it is being read."""
 
 
 def sample_table(
-    listing: SampleListing, order: SampleOrder, width: int, *, steps: bool = False
+    listing: SampleListing, order: SampleOrder, width: int
 ) -> FittedTable[SampleRow]:
     """Return the columns that fit, the one that the list is sorted by before the other numbers.
 
@@ -305,16 +304,12 @@ def sample_table(
         listing: The samples.
         order: Order of the list.
         width: Cells of a row.
-        steps: True for samples of several steps, each named by its step.
     """
     digits = max(2, len(str(len(listing.facts))))
-    numbers = {"step": _NUMBER} if steps else {FILE: digits}
-    numbers |= {"score": _NUMBER + 2, "length": 5}
-    if not steps:
-        numbers[GROUP] = max(4, digits)
-        numbers |= {
-            name: min(_WIDEST, max(_NUMBER, cell_len(name))) for name in listing.fields
-        }
+    numbers = {FILE: digits, "score": _NUMBER + 2, "length": 5, GROUP: max(4, digits)}
+    numbers |= {
+        name: min(_WIDEST, max(_NUMBER, cell_len(name))) for name in listing.fields
+    }
     columns = [
         TextColumn(
             _title(field, order, size),
@@ -347,7 +342,6 @@ def _cell(row: SampleRow, cells: int, field: str, listing: SampleListing) -> Pie
         glyph, role = listing.scores.mark(fact)
         return [(f"{glyph} {_number(fact.score):>{cells - 2}}", role)]
     texts = {
-        "step": exact_step(row.step),
         FILE: str(fact.index + 1),
         GROUP: str(listing.groups.get(fact.group or "", "-")),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from verl_tui.rendering.samples.answers import change_rows
 from verl_tui.rendering.samples.listing import excerpt
 from verl_tui.rendering.samples.query import FILE
 from verl_tui.rendering.text.numbers import compact, exact_step
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.browse import Browse, PastResponse
+    from verl_tui.rendering.samples.browse import Browse, Marked
     from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
@@ -29,6 +30,8 @@ _VERL_WRITES = (
     "and trainer.validation_data_dir=DIR"
 )
 _OTHERS_WRITE = ", TRL and ms-swift with log_completions=True"
+COMPARED = 8000
+"""Characters of two responses that are compared."""
 _LEAST_STRIP, _LONGEST_STRIP = 5, 20
 """Least cells of glyphs for samples, and most for those of a prompt."""
 
@@ -48,9 +51,6 @@ def step_words(
         (f"  {at:,} of {len(kind):,}", "dim"),
         (f"  {middle(run, 40)}", "dim"),
     ]
-    if browse.history is not None:
-        searched = f"{browse.history.looked_at} of {browse.history.steps} steps"
-        left.insert(0, (f"one prompt, {searched}  ", "accent"))
     follows = (f"{keys['samples.follow']} follows", "dim")
     return left, [("following", "accent") if browse.chosen.follow else follows]
 
@@ -209,7 +209,39 @@ def _where_samples_are(run: Run) -> str:
     return f"{_VERL_WRITES}{others}; a JSONL log may hold them as `sample` records."
 
 
-def past_title(past: PastResponse, listing: SampleListing) -> Pieces:
-    """Return what is said of a response to a prompt at another step."""
-    step = exact_step(past.place.step)
-    return [(f"step {step}  ", "strong"), listing.scores.score_words(past.fact)]
+DIFFERENCES = "what differs is underlined, in rows with - and +"
+
+
+def marked_words(one: Marked) -> str:
+    """Name a sample."""
+    kind = " validation" if one.place.validation else ""
+    return f"step {exact_step(one.place.step)}{kind} · sample {one.at + 1:,}"
+
+
+def beside_rows(
+    both: tuple[Marked, Marked], found: Sequence[Sample | None], width: int
+) -> list[Pieces]:
+    """Return two samples beside each other, words that differ marked: where they are from, their
+    scores and lengths, and their prompts.
+    """
+    read = [one for one in found if one is not None]
+    if len(read) < 2:
+        return [[("not read yet, or gone", "warning")]]
+    titles = [
+        [
+            [(one_line(one.run), "accent")],
+            [(marked_words(one), "strong")],
+            [(_figures(sample), "")],
+            [(one_line(sample.prompt, 500), "prompt")],
+        ]
+        for one, sample in zip(both, read, strict=True)
+    ]
+    texts = read[0].response[:COMPARED], read[1].response[:COMPARED]
+    return change_rows(titles, texts, width)
+
+
+def _figures(sample: Sample) -> str:
+    score = "no score" if sample.score is None else f"score {compact(sample.score)}"
+    size = len(sample.response)
+    cut_off = f", the first {COMPARED:,} compared" * (size > COMPARED)
+    return f"{score} · {counted(size, 'character')}{cut_off}"

@@ -51,6 +51,8 @@ class UserState:
     """Columns that the runs are grouped by."""
     hidden_runs: tuple[str, ...] = ()
     """Ids of the runs that are hidden."""
+    looks: tuple[str, ...] = ()
+    """The user's last look at each run, as `verl_tui.rendering.session.looks` writes it."""
     theme: str = ""
     """Theme last chosen in the app, empty for none."""
     theme_instead_of: str = ""
@@ -73,7 +75,7 @@ class StateFile:
         Args:
             path: The file; without one the state lasts as long as the app.
         """
-        self._path = path
+        self.path = path
         self.state = UserState()
         self._read()
 
@@ -85,27 +87,38 @@ class StateFile:
         """
         others = self._read()
         self.state = change(self.state)
-        if self._path is None:
-            return ""
-        # root would replace a device
-        if is_there(self._path) and not is_ordinary(self._path):
-            return f"not remembered: {self._path}: is no file"
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self._path, ours=True) as file:
+
+        def write(path: Path) -> None:
+            with replacing(path, ours=True) as file:
                 file.write(json.dumps({**others, **asdict(self.state)}, indent=1))
-        except OSError as error:
-            return f"not remembered: {self._path}: {(error.strerror or str(error)).lower()}"
-        return ""
+
+        return written(self.path, write)
 
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""
-        data = _loaded(self._path) if self._path is not None else {}
+        data = _loaded(self.path) if self.path is not None else {}
         for item in fields(UserState):
             value = _sound(data.get(item.name), getattr(UserState(), item.name))
             if value is not None:
                 self.state = replace(self.state, **{item.name: value})
         return data
+
+
+def written(path: Path | None, write: Callable[[Path], object]) -> str:
+    """Write to a file of the state directory, if there is one; return why it could not be written,
+    empty on success.
+    """
+    if path is None:
+        return ""
+    # root would replace a device
+    if is_there(path) and not is_ordinary(path):
+        return f"not remembered: {path}: is no file"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path)
+    except OSError as error:
+        return f"not remembered: {path}: {(error.strerror or str(error)).lower()}"
+    return ""
 
 
 def state_path() -> Path | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import Moment, Severity
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
+from verl_tui.rendering.text.printable import natural, told_apart
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
@@ -37,7 +38,6 @@ _STATES = (
 _TOGETHER = 60.0
 """Seconds within which files were written at about the same time: heuristic, a step or a copy."""
 id_of = cached_by_revision(run_id)
-_DIGITS = pattern(r"(\d+)")
 _FIRST = pattern(r"(?:[^\W_]*\d[eE]-)?[^\W_]+|")
 """The first word of a name; `lr1e-6` is one word."""
 
@@ -76,9 +76,9 @@ class RunListing:
         return [run for group in self.gathered(listed, at).values() for run in group]
 
     def unhidden(self, known: Iterable[Run]) -> list[Run]:
-        """Return the runs that the user has not hidden."""
-        hidden = self.kept.hidden_runs
-        return [run for run in known if not hidden or id_of(run) not in hidden]
+        """Return the runs that the user has not hidden, all where no other is there."""
+        hidden, runs = self.kept.hidden_runs, list(known)
+        return [run for run in runs if hidden and id_of(run) not in hidden] or runs
 
     def narrowed(self, runs: Sequence[Run], at: Moment) -> tuple[list[Run], str]:
         """Return the runs that match the filter; why it cannot be read, or how many runs have no
@@ -86,13 +86,11 @@ class RunListing:
         """
         found, note = named_like(runs, self.filter), ""
         if not found:
-            from verl_tui.comparison.run_filter import CONDITION, parse_filter
+            from verl_tui.comparison.run_filter import CONDITION, meeting
 
             try:
                 if CONDITION.search(self.filter):
-                    wanted = parse_filter(self.filter, runs, at)
-                    found = [run for run in runs if wanted.holds(run, at)]
-                    note = wanted.lacking(runs, at)
+                    return meeting(self.filter, runs, at)
             except ValueError as error:
                 note = str(error)
         return found, note
@@ -132,7 +130,7 @@ def ordered(
     keys: dict[str, Callable[[Run], Any]] = {
         "as found": lambda _: 0,
         "state": lambda run: _STATES.index(state(run, at.now)),
-        "name": lambda run: _natural(run.name),
+        "name": lambda run: natural(run.name),
         "activity": lambda run: -(run.last_record or 0.0),
     }
     if order in keys:
@@ -141,18 +139,21 @@ def ordered(
     else:
         from verl_tui.comparison.run_columns import sorted_by
 
-        listed = sorted_by(order, runs, at, up=reverse)
+        listed = sorted_by(order, [*runs], at, up=reverse)
     none = State.NO_TRAINING
     return sorted(
         listed, key=lambda run: run.step is None and state(run, at.now) is none
     )
 
 
-def first_to_show(monitor: Monitor, now: float) -> str | None:
-    """Return the name of the run that needs a look first: with a critical finding, then the newest
-    written; of those written at about the same time the first that was found.
+def first_to_show(
+    monitor: Monitor, now: float, listing: RunListing | None = None
+) -> str | None:
+    """Return the name of the run that needs a look first: one that is not hidden, with a critical
+    finding, then the newest written; of those written at about the same time the first that was
+    found.
     """
-    known = list(monitor.runs.values())
+    known = (listing or RunListing()).unhidden(monitor.runs.values())
     runs = (
         [run for run in known if _is_critical(monitor.verdicts.get(run.name))]
         or [run for run in known if run.step is not None]
@@ -183,12 +184,6 @@ def first_word(name: str) -> str:
     """Return what a name begins with."""
     found = _FIRST.match(name)
     return (found and found[0]) or name
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts `run-2` before `run-10`."""
-    parts = enumerate(_DIGITS.split(name.casefold()))
-    return [(int(part[:18]), "") if at % 2 else (0, part) for at, part in parts]
 
 
 # -- selected runs ---------------------------------------------------------------------------------
@@ -236,6 +231,7 @@ def without_shared_start(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them start with."""
     if len(set(names)) < 2:
         return list(names)
+    names = [*map(told_apart(tuple(names)).__getitem__, names)]
     start = commonprefix(names)  # noqa: RUF071 - of letters is what is wanted
     start = _PART.sub("", start)
     if start.rfind("(") > start.rfind(")"):

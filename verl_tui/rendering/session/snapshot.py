@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.health.finding import Moment, Verdict
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
+from verl_tui.rendering.session.notes import NoteBook
+from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.session.run_order import RunListing, Selection
 from verl_tui.rendering.text.printable import size_text
 from verl_tui.rendering.text.search import Matches
@@ -57,6 +59,8 @@ class View:
     """Keys of the metrics whose charts come first."""
     acknowledgements: Acknowledgements = field(default_factory=Acknowledgements)
     """The acknowledged findings."""
+    notebook: NoteBook = field(default_factory=NoteBook)
+    """The user's notes on steps."""
     browser: SampleBrowser = field(default_factory=lambda: SampleBrowser(lambda: None))
     """Reads the samples on the screen."""
     selection: Selection = field(default_factory=Selection)
@@ -86,6 +90,12 @@ class View:
         runs = self.listing.unhidden(self.monitor.runs.values())
         found, note = self.listing.narrowed(runs, self.moment)
         return Matches(len(found), len(runs), note)
+
+    def columns_of(self, text: str) -> tuple[tuple[str, ...], str]:
+        """Return the columns of a list with commas, and a sentence on those that no run has."""
+        from verl_tui.comparison.run_columns import parse_columns
+
+        return parse_columns(text, [*self.monitor.runs.values()], self.moment, DRAWN)
 
     @property
     def moment(self) -> Moment:

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.metrics import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-BEHIND = "-raw"
-"""Ending of the role of a metric's values behind their average."""
 
 
 class Hue(NamedTuple):
@@ -27,23 +20,12 @@ class Hue(NamedTuple):
             return self.ansi
         return self.dark if dark else self.light
 
-    @property
-    def faint(self) -> Hue:
-        """The shade of values behind their average; the sixteen have none."""
-        dark, light = (f"{one} 50% on {one} 14%" for one in (self.dark, self.light))
-        return Hue(dark, light, "ansi_bright_black")
-
-
-def with_faint(hues: Mapping[str, Hue]) -> dict[str, Hue]:
-    """Return colours by role, and those of the values behind their averages."""
-    return {**hues, **{role + BEHIND: hue.faint for role, hue in hues.items()}}
-
 
 FAMILIES = {
     "reward": Hue("#9CD8E4", "#246C90", "ansi_cyan"),
     "validation": Hue("#F5F5F5", "#1A1A1A", "ansi_bright_white"),
-    "kl": Hue("#B478B4", "#60246C", "ansi_bright_magenta"),
-    "loss": Hue("#B4CC3C", "#6C7824", "ansi_bright_blue"),
+    "kl": Hue("#C084C0", "#60246C", "ansi_bright_magenta"),
+    "loss": Hue("#B4CC3C", "#5C6814", "ansi_bright_blue"),
     "entropy": Hue("#48B478", "#0C786C", "ansi_green"),
     "length": Hue("#789CFC", "#483C9C", "ansi_magenta"),
     "time": Hue("#9C909C", "#284050", "ansi_white"),
@@ -74,7 +56,7 @@ def family_role(key: str, indicator: str | None = None) -> str:
 
 DARK = ("#A8E4F0", "#8490FC", "#3CC090", "#D878B4", "#B4C018", "#F0FCF0")
 """Sky blue, periwinkle, bluish green, pink, lime, white: for dark grounds."""
-LIGHT = ("#0C6CC0", "#4830A8", "#006C40", "#843078", "#6C7830", "#242424")
+LIGHT = ("#0C6CC0", "#4830A8", "#006C40", "#843078", "#5C6820", "#242424")
 """Blue, indigo, bluish green, plum, olive, black: for light grounds."""
 ANSI = (
     "ansi_cyan",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, wrap
 
@@ -82,12 +84,44 @@ def size_text(count: int) -> str:
     return f"{size:,.{digits}f} {unit}"
 
 
+def natural(name: str) -> tuple[object, ...]:
+    """Return a sort key for natural order: `layer2` before `layer10`, case ignored."""
+    parts = _DIGITS.split(name.lower())
+    pairs = zip(parts[::2], [*parts[1::2], ""], strict=True)
+    order = [(part, len(digits), digits) for part, digits in pairs]
+    return *order, name
+
+
 # -- names in little room that still differ: what they all share is cut first ----------------------
+
+
+_DIGITS = pattern(r"(\d+)")
+_PLACED = pattern(r"([^(]+) \(([^()]+)\)")
+"""A run's name with what tells it from others of the name."""
+
+
+@lru_cache(16)
+def told_apart(names: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the names of runs: of several with one name only what tells them apart."""
+    found = {name: _PLACED.fullmatch(name) for name in names}
+    parts = Counter(part for one in found.values() if one for part in one.groups())
+    return {
+        name: one[2] if one and parts[one[1]] > 1 == parts[one[2]] else name
+        for name, one in found.items()
+    }
+
+
+@lru_cache(16)
+def short_run_names(names: tuple[str, ...], cells: int) -> Mapping[str, str]:
+    """Return each of the names of runs in at most so many cells."""
+    own = told_apart(names)
+    short = short_names(tuple(own.values()), cells)
+    return {name: short[own[name]] for name in names}
 
 
 @lru_cache(16)
 def short_names(names: tuple[str, ...], cells: int) -> Mapping[str, str]:
-    """Return each of the names of runs in at most so many cells: cut in the parts that all share,
+    """Return each of several names in at most so many cells: cut in the parts that all share,
     and where two would look alike then, in those that these share.
     """
     found = _shortened(names, cells)

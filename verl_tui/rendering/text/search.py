@@ -11,6 +11,8 @@ import re
 import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.rendering.text.wrap import fit
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -160,7 +162,9 @@ def filter_state(
     count = (
         _count(matches, zeros=not kept) if typed.strip() and matches is not None else ""
     )
-    forms = ((count, *leave), (count, leave[-1]), (leave[-1],), (escape,))
+    said = "; ".join(one.note for one in (matches or {}).values() if one.note)
+    some = (fit(said, width),) if said else (leave[-1],)
+    forms = ((count, *leave), (count, leave[-1]), some, (escape,))
     texts = (" · ".join(filter(None, form)) for form in forms)
     return next((text for text in texts if len(text) <= width), "")
 

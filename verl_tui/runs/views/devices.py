@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
-from verl_tui.runs.cached import cached_by_keys
+from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -83,9 +83,11 @@ class Device(NamedTuple):
     history: tuple[float, ...] = ()
     """Utilisation, oldest first; nan where it is unknown."""
     lately: float | None = None
-    """Mean utilisation over the last readings, None where it is unknown."""
+    """Mean utilisation over the last readings, None where it is unknown or the device is lost."""
     span: float | None = None
     """Seconds that the history covers, None where it is unknown."""
+    live: bool = False
+    """Whether it is watched: its history ends now."""
     worked: bool = True
     """False if a run has logged it with all the others of its host, and it has never been at work
     there: it may not be the run's.
@@ -111,7 +113,7 @@ def behind(devices: Iterable[Device]) -> list[Device]:
     """Return the devices that lag behind the mean of the others that are used, as the rule
     `gpu-uneven` has it.
     """
-    used = [one for one in devices if is_used(one) and not one.gpu.fault]
+    used = filter(is_used, devices)
     known = [(one, one.lately) for one in used if one.lately is not None]
     total, beside = sum(percent for _, percent in known), max(1, len(known) - 1)
     return [one for one, own in known if _lags(own, (total - own) / beside)]
@@ -152,7 +154,8 @@ class DeviceHistory:
         for gpu in reading.gpus:
             history, newest = self._kept.get(gpu.index, ((), ()))
             span = reading.time - self._times[-len(history)] if history else None
-            found.append(Device(gpu, "", tuple(history), _mean(newest), span))
+            lately = None if gpu.fault else _mean(newest)
+            found.append(Device(gpu, "", tuple(history), lately, span, live=True))
         return found
 
 
@@ -254,6 +257,7 @@ def memory_key(key: str) -> str:
     return f"{head.removesuffix('.gpu')}.memoryAllocated{node}{name}"
 
 
+@cached_by_revision
 def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     """Return the devices whose figures a run has logged, as measured last, by node and index; and
     the keys they use.
@@ -298,7 +302,10 @@ def _logged(
         last.get("enforcedPowerLimitWatts"),
     )
     lately = _mean(history[-_LATELY_LOGGED:])
-    return Device(gpu, node, tuple(history), lately, worked=not never_worked(run, key))
+    times = finite(run.measured(key, _COLUMNS, times=True))
+    span = times[-1] - times[0] if times else None
+    worked = not never_worked(run, key)
+    return Device(gpu, node, tuple(history), lately, span, worked=worked)
 
 
 def _percents(key: str, values: Sequence[float]) -> Sequence[float]:

@@ -24,7 +24,6 @@ from verl_tui.sources.discovery.probing import (
     classify_name,
     is_worth_reporting,
 )
-from verl_tui.sources.files import rotated
 from verl_tui.sources.files.compressed import head
 from verl_tui.sources.files.paths import checkpoint_step, is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import is_home
@@ -73,8 +72,6 @@ class DirectoryWalk:
         self._entered: set[tuple[int, int]] = set()
         """Device and inode of the directories read."""
         self._directories = directories
-        self._taken: set[Path] = set()
-        """Logs that have been found."""
         self.unknown: dict[Path, str] = {}
         """Files that are not shown though their names look like logs, and why."""
         self.silent: dict[Path, str] = {}
@@ -156,22 +153,18 @@ class DirectoryWalk:
                 self._add_file(Path(entry.path), here)
         return below
 
-    def _add_file(self, written: Path, here: Folder) -> None:
-        """Add a file to the run here if it is a log, or settings; of a rotated log its parts as
-        one.
-        """
-        if is_settings(written):
-            here.files.append(settings_file(written))
+    def _add_file(self, path: Path, here: Folder) -> None:
+        """Add a file to the run here if it is a log, or settings."""
+        if is_settings(path):
+            here.files.append(settings_file(path))
             return
-        path = written.parent / (rotated.base(written.name) or written.name)
-        if path in self._taken or _BOOKKEEPING.fullmatch("/".join(written.parts[-3:])):
+        if _BOOKKEEPING.fullmatch("/".join(path.parts[-3:])):
             return
-        known = self._probe.known(written)
+        known = self._probe.known(path)
         if known is not None:
-            self._taken.add(path)
-            here.files.append(known._replace(path=path))
-        elif (why := self._probe.why_unknown(written)) is not None:
-            self._note_unknown(written, why)
+            here.files.append(known)
+        elif (why := self._probe.why_unknown(path)) is not None:
+            self._note_unknown(path, why)
 
     def _note_unknown(self, path: Path, why: str) -> None:
         named = is_worth_reporting(path.name) or path.parent.name == "logs"

@@ -36,7 +36,6 @@ from verl_tui.sources.discovery.probing import (
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
-from verl_tui.sources.files import rotated
 from verl_tui.sources.files.paths import (
     HOMES,
     is_file,
@@ -299,7 +298,6 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
 
 def _main_log(path: Path) -> Path:
     """Return Slurm's `job.out` for a `job.err`: the two are one log, recognised by the first."""
-    path = path.parent / (rotated.base(path.name) or path.name)
     other = path.with_suffix(".out")
     if path.suffix == ".err" and is_file(other):
         return other

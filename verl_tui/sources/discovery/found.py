@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 WANDB = "wandb"
 """The directory in which W&B keeps its runs."""
+ROTATED = pattern(
+    r"(\.(?:log|jsonl|out|err|txt))(?:\.\d{1,4}|[.-]\d{4}-?\d\d-?\d\d[^.]*)$"
+)
+"""The end of the name of an older part of a log: `train.log.1`, `train.log-20241205`."""
 _HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
@@ -147,10 +151,11 @@ def note_log(folder: Folder, log: str) -> None:
 
 
 def stem(path: Path) -> str:
-    """Return a file's name without its ending: `job-7` of `job-7.out`, `train` of
-    `train.log.gz`.
+    """Return a file's name without its ending: `job-7` of `job-7.out`, `train` of `train.log.gz`
+    and of `train.log.1`.
     """
-    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
+    name = ROTATED.sub(r"\1", path.name.removesuffix(".gz"))
+    return name.rpartition(".")[0] or path.name
 
 
 def one_log_each(folders: Iterable[Folder]) -> bool:

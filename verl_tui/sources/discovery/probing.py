@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui import debug_log
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming
-from verl_tui.sources.discovery.found import FoundFile
+from verl_tui.sources.discovery.found import ROTATED, FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
-from verl_tui.sources.files import rotated
 from verl_tui.sources.files.compressed import (
     DEEPEST,
     SUFFIX,
@@ -113,11 +112,11 @@ def is_worth_reporting(name: str) -> bool:
 
 
 def suffix_of(name: str) -> str:
-    """Return a file's suffix without that of a rotation or a compression."""
+    """Return a file's suffix without that of a compression, and without what a rotation adds."""
     stem, packed = os.path.splitext(name)  # noqa: PTH122 - quick
     if packed.lower() in _PACKED and suffix_of(stem) in _REPORTED:
         name = stem
-    name = rotated.base(name) or name.lower().removesuffix(SUFFIX)
+    name = ROTATED.sub(r"\1", name.lower().removesuffix(SUFFIX))
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
 
 
@@ -232,7 +231,7 @@ class Probe:
         if called is NameClass.OTHER and path not in self._looks:
             return None
         try:
-            return self._look(path, path, called).known
+            return self._look(path, called).known
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
             return None
@@ -246,10 +245,9 @@ class Probe:
         kind = _QUOTES.get(path.suffix.lower())
         if kind is not None:
             raise NoLogError(f"is {kind}, not a log: save what was printed as text")
-        part = rotated.newest_part(path)
         try:
-            begin, _ = beginning(part)
-            known = self._look(path, part, NameClass.LOG).known
+            begin, _ = beginning(path)
+            known = self._look(path, NameClass.LOG).known
         except OSError as error:
             raise NoLogError(reason_of(error)) from None
         if not begin.strip():
@@ -259,25 +257,21 @@ class Probe:
             return FoundFile(path, format, title=naming.experiment_name(begin))
         if self._assumed.pop(path, known.format) is not known.format:
             self.changed.add(path)
-        return known._replace(path=path)
+        return known
 
-    def _look(self, path: Path, part: Path, called: NameClass) -> _Look:
-        """Return what is known of a file; look at it if it is new or has grown enough.
-
-        Args:
-            path: The file.
-            part: What holds its newest lines.
-            called: The class of its name.
+    def _look(self, path: Path, called: NameClass) -> _Look:
+        """Return what is known of a file with a name of a class; look at it if it is new or has
+        grown enough.
         """
         before = self._looks.get(path, _Look())
         if before.is_final:
             return before
-        status = part.stat()
+        status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             return _Look()
         if before.is_current(status):
             return before
-        look = self._looks[path] = _looked(part, before, status, called)
+        look = self._looks[path] = _looked(path, before, status, called)
         was = before.known and before.known.format
         if was is not None and (look.known is None or look.known.format is not was):
             self.changed.add(path)
@@ -285,18 +279,18 @@ class Probe:
 
 
 def _looked(
-    part: Path, before: _Look, status: os.stat_result, called: NameClass
+    path: Path, before: _Look, status: os.stat_result, called: NameClass
 ) -> _Look:
     """Return what is known of a file after another look."""
-    data, begun = head(part, _START), False
+    data, begun = head(path, _START), False
     first, whole = data[:_FIRST], len(data) < _START
     binary = is_binary(data) and not whole
     if not (whole or binary):
-        data, begun = beginning(part)
-    found = _by_beginning(part, data, called)
-    named = called is NameClass.LOG and suffix_of(part.name) in _TEXTS
+        data, begun = beginning(path)
+    found = _by_beginning(path, data, called)
+    named = called is NameClass.LOG and suffix_of(path.name) in _TEXTS
     if found is None and named and not binary:
-        found = _as_console(part, status.st_size)
+        found = _as_console(path, status.st_size)
     known = found or before.remains(status, data)
     why = "" if known else _why_none(data)
     return _Look(known, begun, binary, status.st_size, status.st_ino, first, why)

@@ -193,9 +193,10 @@ def read_fact(
         for key, value in parts.extras
         if isinstance(value, (int, float)) and -1e300 < value < 1e300
     }
-    group = _group(record.get("uid")) or group_of(parts.prompt)
-    size = len(parts.response)
-    return SampleFacts(index, parts.score, group, size, numbers or _NOTHING, validation)
+    prompt = group_of(parts.prompt)
+    group = _group(record.get("uid")) or prompt
+    known = parts.score, group, len(parts.response), numbers or _NOTHING
+    return SampleFacts(index, *known, validation, prompt)
 
 
 def _parts(record: Mapping[str, Any]) -> _Parts | None:

@@ -1,1 +1,1 @@
-"""Files as bytes: followed as they grow, compressed or rotated."""
+"""Files as bytes: followed as they grow, also compressed."""

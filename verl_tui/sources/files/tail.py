@@ -34,8 +34,6 @@ class Chunk:
     """Why they are a new beginning of the file."""
     more: bool = False
     """True if further bytes wait to be read."""
-    lost: str | None = None
-    """The part before them that could not be read, and why."""
 
 
 def opened(path: Path, buffering: int = 0) -> BinaryIO:
@@ -62,11 +60,6 @@ class Follower:
         """Bytes there are, counted alike."""
         self.modified: float | None = None
         """Time of the last change."""
-
-    @property
-    def note(self) -> str | None:
-        """Return what is to be said of where the bytes come from."""
-        return None
 
     def read(self, limit: int = CHUNK) -> Chunk:
         """Read at most `limit` new bytes; raise OSError where that cannot be done."""

@@ -6,36 +6,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.patterns import pattern
-from verl_tui.records import LAUNCH, Record, Settings, Unreadable
+from verl_tui.records import Record, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import loads, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.console.settings import of_command
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-_METADATA = "wandb-metadata.json"
 NAMES = (
     "config.yaml",
     "config.yml",
     "overrides.yaml",
     "args.json",
     "experiment_config.json",
-    _METADATA,
 )
 """Files that hold settings; `args.json` is ms-swift's, `experiment_config.json` EasyR1's."""
 _AMBIGUOUS = "config.json"
 """The settings of a training of tinker-cookbook, and those of a model of transformers."""
 _OF_TRAININGS = frozenset(names("training_setting"))
-_IDENTITY = pattern(r"(?:host|program|python|cudaVersion|gpu|gpu_count|git\.\w+)$")
-"""Entries of W&B's metadata that tell one run from another."""
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
 _TOO_LARGE = f"larger than {_LARGEST >> 20} MiB: not a configuration"
@@ -82,17 +75,7 @@ class SettingsSource(Source):
             self._unreadable += 1
             return (values,), False
         self._records += 1
-        if self.path.name == _METADATA:
-            return tuple(self._of_metadata(values, text)), False
         return (Settings(values, str(self.path)),), False
-
-    def _of_metadata(self, values: dict[str, Any], text: bytes) -> Iterator[Settings]:
-        """Yield what tells one run from another, and the command that started it."""
-        kept = {f"wandb.{key}": values[key] for key in values if _IDENTITY.match(key)}
-        yield Settings(kept, str(self.path))
-        arguments = load_yaml(text).get("args")
-        if launch := of_command(arguments if isinstance(arguments, list) else []):
-            yield Settings(launch, LAUNCH)
 
 
 def read_settings(text: bytes) -> dict[str, Any] | Unreadable:

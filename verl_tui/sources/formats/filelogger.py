@@ -8,9 +8,8 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.fields.device_fields import unquoted
 from verl_tui.sources.fields.jsonl import first_object, flatten, integer
-from verl_tui.sources.fields.lists import histograms, split
+from verl_tui.sources.fields.numbers import histograms, split, unquoted
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe

@@ -24,7 +24,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.lists import histograms, split
+from verl_tui.sources.fields.numbers import histograms, split
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.lists import FieldSplit
+    from verl_tui.sources.fields.numbers import FieldSplit
 
 name = "W&B run"
 rank = 4

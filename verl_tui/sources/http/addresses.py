@@ -1,14 +1,31 @@
-"""Recognise HTTP addresses among the paths that a user named."""
+"""HTTP addresses among the paths that a user named, and the runs that they tell of, as sources: of
+pages of metrics, and of servers.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import deque
+from pathlib import Path
 from time import localtime, strftime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from verl_tui.patterns import pattern
+from verl_tui.records import MetricRows
+from verl_tui.sources.fields.row_batcher import KeptMetrics, RowBatcher, joined_notes
+from verl_tui.sources.files.any_source import Source
+from verl_tui.sources.formats.prometheus_text import reader as pages
+from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from verl_tui.records import Record, SourceStatus
+    from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
+    from verl_tui.sources.formats.prometheus_text.reader import PageSample
+
 
 _SCHEME = pattern(r"https?://", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
@@ -84,3 +101,100 @@ def parse_address(spec: str) -> str:
 def without_login(spec: str) -> str:
     """Return what the user named as it may be shown, without a login."""
     return one_line(re.sub(r"(?<=://)[^/]*@", "", spec), 200)
+
+
+# -- what they tell of ----------------------------------------------------------------------------
+
+SERVER = "Prometheus server"
+"""The format of what a server tells."""
+
+
+class AskedAddress:
+    """What an address has answered."""
+
+    problem: str | None = None
+    """Why it did not answer when it was asked last."""
+    since: float | None = None
+    """Since when it has not answered."""
+    flaw: tuple[int, str] | None = None
+    """The line of its newest page from which on that could not be read, and why."""
+    received = 0
+    """Bytes of all answers."""
+    rounds = 0
+    """Number of completed polls, with an answer or without."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+
+class AddressRun(Source):
+    """One run that an address tells of, as a source: its records are made in one thread and taken
+    in another.
+    """
+
+    format = SERVER
+    rank = 1  # any log of the run knows more
+    absolute = True
+
+    def __init__(self, name: str, asked: AskedAddress) -> None:
+        super().__init__(Path())
+        self.name = name
+        self.asked = asked
+        self._rows = StepRows()
+        self._batcher = RowBatcher()
+        self._metrics = KeptMetrics()
+        self._ready: deque[tuple[Record, ...]] = deque()
+
+    def add(self, lines: Sequence[PrometheusSeries]) -> bool:
+        """Make rows of new series; return whether there are any."""
+        self._batcher.add(self._rows.take(lines))
+        records = self._batcher.take()
+        if records:
+            self._ready.append(records)
+        return bool(records)
+
+    def read(self) -> tuple[tuple[Record, ...], bool]:
+        """Return the next records, and whether more wait."""
+        records = self._ready.popleft() if self._ready else ()
+        kept = (
+            self._metrics.of(one) if isinstance(one, MetricRows) else one
+            for one in records
+        )
+        return self.counted(tuple(filter(None, kept))), bool(self._ready)
+
+    @property
+    def note(self) -> str | None:
+        """Return what should be known of its figures."""
+        line, why = self.asked.flaw or (0, "")
+        flaw = f"line {line:,} of the page {why}" if why else None
+        return joined_notes(self._rows.note, self._metrics.note, flaw)
+
+    def status(self) -> SourceStatus:
+        """Return how the source is doing."""
+        asked = self.asked
+        return (
+            super()
+            .status()
+            ._replace(
+                path=asked.address,
+                bytes_read=asked.received if self._records and not self._ready else 0,
+                size=asked.received,
+                problem=asked.problem and f"{asked.problem}{asked_again(asked.since)}",
+                findings=self._rows.findings,
+            )
+        )
+
+
+class PageRun(AddressRun):
+    """One run that pages tell of."""
+
+    format = pages.name
+
+    def __init__(self, name: str, asked: AskedAddress) -> None:
+        super().__init__(name, asked)
+        self._figures = pages.PageFigures(pages.instance_of(asked.address))
+
+    def take(self, samples: Sequence[PageSample], at: float) -> None:
+        """Take its samples of a page that was asked for at a time."""
+        if self.add(self._figures.take(samples, at)):
+            self._modified = at

@@ -102,6 +102,7 @@ class ChartsPanel(Panel):
         chart.zoom                        Full screen
         look.in look.out                  Zoom
         chart.next chart.previous         Chart
+        note                              Note
     """
     HELP_SECTION = HelpSection(
         "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
@@ -141,8 +142,10 @@ class ChartsPanel(Panel):
         yield self._start_log
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of metrics of one point; charts take what they are left."""
-        return rows_of_single_points(view, width)
+        """Return the rows of metrics of one point, which leave most of the room to samples; charts
+        take what they are left.
+        """
+        return min(rows_of_single_points(view, width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 
@@ -201,9 +204,8 @@ class ChartsPanel(Panel):
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        tiles, heading = self._page.page
-        found = [tile[:4] for tile in (*tiles, heading) if tile is not None]
-        return found or [(0, 0, *size)]
+        tiles, headings = self._page.page
+        return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
@@ -212,14 +214,15 @@ class ChartsPanel(Panel):
             return []
         self._give_focus()
         self._content = page_content(view, self.look, self.filter, self._revealed)
-        if self._tiles.display:
-            self.subtitle(self._page.caption(self.look, view, self.filter.text))
-        if not self._page.charts:
-            return [empty_chart(view, self.filter.text)]
         data = page_data(self._page, view, self.look)
+        if self._tiles.display:
+            page, text = self._page, self.filter.text
+            self.subtitle(page.caption(self.look, view, text, data))
+        if not data:
+            return [empty_chart(view, self.filter.text)]
         words = f"── {MACHINE} ".ljust(size.width, "─")
         heading = ChartData("", label=words, in_row=True)
-        return [*data, *[heading] * (self._page.page.heading is not None)]
+        return [*data, *[heading] * len(self._page.page.headings)]
 
     def _give_focus(self) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.arrange import FRAME
 from verl_tui.rendering.gpus.places import gpu_row, gpu_rows
+from verl_tui.rendering.text.wrap import fit
 from verl_tui.times import age
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 
@@ -41,10 +42,10 @@ class GpusPanel(TextPanel):
     def write(self, view: View, width: int, height: int) -> None:
         """Write the newest reading and the newest logged values."""
         zoomed = self.has_class("-zoomed")
-        words, rows = gpu_rows(view, width, height, zoomed=zoomed)
-        if self.has_class("-bare") and not zoomed:  # there is no frame to say so
+        words, rows, remarks = gpu_rows(view, width, height, zoomed=zoomed)
+        if self.has_class("-bare") or self.has_class("-plain"):  # no frame says so
             row = gpu_row(view, width)
-            rows = [row] if row else [[("GPUs: ", "dim"), *rows[0]], *rows[1:]]
+            rows = [row, *rows * zoomed] if row else [[("GPUs: ", "dim"), *rows[0]]]
         self._rows.set(rows)
         if words != self.TITLE:
             self.TITLE = words
@@ -52,6 +53,7 @@ class GpusPanel(TextPanel):
         reading = view.monitor.gpus
         # a host without devices is read only once
         old = reading is not None and reading.gpus and view.now - reading.time > _STALE
-        self.subtitle(
-            f"read {age(view.now - reading.time)} ago" if reading and old else ""
+        remarks += (
+            f"  read {age(view.now - reading.time)} ago" if reading and old else ""
         )
+        self.subtitle(fit(remarks.strip(), width), "$text-warning")

@@ -88,7 +88,7 @@ class HealthPanel(TextPanel):
         self._layout = layout
         self._rows.set(layout.rows, layout.starts, layout.not_judged)
         self._rows.choose(self._list.at if layout.starts else None)
-        self.subtitle(caption(view, self.size.width - 4, reasons=self._list.reasons))
+        self.subtitle(caption(view, self.size.width - 4))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 

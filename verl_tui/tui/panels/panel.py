@@ -110,9 +110,9 @@ class Panel(ContainedPart, Container):
         """
         return 1
 
-    def subtitle(self, text: str) -> None:
+    def subtitle(self, text: str, style: str = "") -> None:
         """Write a few words into the lower edge of the frame; text from logs is no markup here."""
-        content = Content(text)
+        content = Content.styled(text, style)
         if self.border_subtitle != content.markup:
             self.border_subtitle = content
 

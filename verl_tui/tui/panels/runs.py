@@ -136,12 +136,14 @@ class RunsPanel(TextPanel):
         self._relist()
 
     def action_hide(self) -> None:
-        """Hide the chosen run, and choose the next one."""
-        view, name, at = self._view, self._chosen, self._rows.entry or 0
-        if view is not None and name in view.monitor.runs and self._names[1:]:
-            self._chosen = (*self._names[at + 1 :], self._names[at - 1])[0]
-            hidden = view.listing.kept.hidden_runs
-            self.keep(hidden_runs=(*hidden, id_of(view.monitor.runs[name])))
+        """Hide the chosen run, and show the next one."""
+        view, name, names = self._view, self._chosen, self._names
+        if view is None or name not in names or len(names) < 2:
+            return
+        at = names.index(name)
+        self.post_message(self.Picked((*names[at + 1 :], names[at - 1])[0]))
+        hidden = view.listing.kept.hidden_runs
+        self.keep(hidden_runs=(*hidden, id_of(view.monitor.runs[name])))
 
     def action_unhide(self) -> None:
         """List the hidden runs again."""

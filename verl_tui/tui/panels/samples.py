@@ -9,10 +9,17 @@ from textual.message_pump import MessagePump
 
 from verl_tui.rendering.arrange import TALL
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.samples.browse import Browse
+from verl_tui.rendering.samples.browse import Browse, Marked
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import whole
-from verl_tui.rendering.samples.words import caption, header, short_row, why_none
+from verl_tui.rendering.samples.words import (
+    caption,
+    header,
+    marked_words,
+    short_row,
+    why_none,
+)
+from verl_tui.runs.samples import Samples
 from verl_tui.runs.views.state import is_of_one_step
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -26,8 +33,10 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
+    from verl_tui.on_demand.score_map import ScoreMap
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
     from verl_tui.tui.widgets.role_styled import Looks
 
@@ -189,6 +198,11 @@ class SamplesPanel(SampleMoves, TextPanel):
         self._rows = self._body = DocumentRows(unfold=self._read_on)
         self._browses: dict[str, Browse] = {}
         """By run: each is shown as it was left."""
+        self.marked: Marked | None = None
+        """The sample that others are seen beside."""
+        self._scores: LastResult[ScoreMap] = LastResult()
+        self.beside = False
+        """True while the marked sample stands beside the shown one on the screen of samples."""
         self._unfolded = False
         """True while samples are shown whole."""
         self._drawn: tuple[Place, int] | None = None
@@ -240,8 +254,29 @@ class SamplesPanel(SampleMoves, TextPanel):
     @property
     def browse(self) -> Browse:
         """Which sample of the shown run is shown."""
-        run = self._view.run if self._view is not None else None
+        return self.browse_of(self._view.run if self._view is not None else None)
+
+    def browse_of(self, run: Run | None) -> Browse:
+        """Return which sample of a run is shown."""
         return self._browses.setdefault(run.name if run is not None else "", Browse())
+
+    def scores_of(self, view: View, *, validation: bool) -> ScoreMap:
+        """Return the scores of the shown run's prompts, and have them read in the background."""
+        from verl_tui.on_demand.score_map import ScoreMap
+
+        samples = view.run.samples if view.run is not None else Samples()
+        found = self._scores.of((samples, validation), ScoreMap)
+        if found.show(samples, validation=validation):
+            view.browser.run_later(found)
+        return found
+
+    def compare(self, one: Marked) -> str:
+        """Mark a sample, or show it beside the marked one, or alone again; return what to say."""
+        self.beside = not self.beside and self.marked not in (None, one)
+        if self.beside:
+            return ""
+        self.marked = one if self.marked is None else None
+        return f"marked: {marked_words(one)}" if self.marked else ""
 
     @property
     def shown(self) -> tuple[Place, int] | None:

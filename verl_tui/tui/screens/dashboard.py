@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.text.search import Matches, filter_label
 from verl_tui.tui.keys import actions, first_keys
 from verl_tui.tui.messages import toast
@@ -57,8 +56,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         e  finding(1)   finding.next         Next finding  WHY
         E  finding(-1)  finding.previous     Previous finding  WHY
-        !  app.finding_of_all(1)   finding.next_of_all      Next finding of all runs  WHY
-        @  app.finding_of_all(-1)  finding.previous_of_all  Previous finding of all runs  WHY
+        !  app.finding_of_all(1)   finding.next_of_all      Next warning of all runs  WHY
+        @  app.finding_of_all(-1)  finding.previous_of_all  Previous warning of all runs  WHY
         a  acknowledge  finding.acknowledge  Acknowledge finding (this session)  WHY
         """,
         KEYS,
@@ -144,27 +143,13 @@ class Dashboard(DashboardLayout, ChartActions):
             label = f"{what.removeprefix('run_')}: "
             text = ", ".join(getattr(self.view.listing.kept, what))
             self.query_one(FilterBar).open(label, text)
-            self._say_known(text)
+            self._say_matches()
             self.set_foot("filter-bar")
 
     @property
     def _asks(self) -> bool:
         """True if columns are typed, no filter."""
         return self._filtered[0] not in _FILTERED
-
-    def _say_known(self, text: str) -> tuple[str, ...]:
-        """Return the typed columns, and say beside them which no run has."""
-        from verl_tui.comparison.run_columns import parse_columns
-
-        view = self.view
-        if view is None:
-            return ()
-        runs = list(view.monitor.runs.values())
-        titles, said = parse_columns(text, runs, view.moment, DRAWN)
-        counts = {"columns": Matches(len(titles), len(titles), said)}
-        escape = view.keys["back"]
-        self.query_one(FilterBar).say(counts, enter="takes them", escape=escape)
-        return titles
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number in the list."""
@@ -269,6 +254,7 @@ class Dashboard(DashboardLayout, ChartActions):
         """Show or hide why rules were not judged, wherever the focus is."""
         health = self._health()
         health.action_not_judged()
+        self._folded()
         if health.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
@@ -313,33 +299,39 @@ class Dashboard(DashboardLayout, ChartActions):
         self.set_foot("filter-bar")
 
     def _say_matches(self) -> None:
-        """Say beside the typed filter how much matches it; runs count where they are listed."""
-        view = self.view
+        """Say beside the typed filter how much matches it; runs count where they are listed. Of
+        columns, say which no run has.
+        """
+        view, bar = self.view, self.query_one(FilterBar)
         if view is not None:
             counts = {
                 _FILTERED[one.id or ""]: one.matches(view)
                 for one in (self._runs, self.charts)
                 if one.id in self._filtered and one.display
             }
-            self.query_one(FilterBar).say(counts, escape=view.keys["back"])
+            enter = "keeps it"
+            if self._asks:
+                titles, said = view.columns_of(bar.input.value)
+                counts = {"columns": Matches(len(titles), len(titles), said)}
+                enter = "takes them"
+            bar.say(counts, enter=enter, escape=view.keys["back"])
 
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
         if self.foot == "filter-bar":
-            if self._asks:
-                self._say_known(event.value)
-            else:
+            if not self._asks:
                 self._filter(event.value, *self._filtered)
-                self._say_matches()
+            self._say_matches()
 
     @on(Input.Submitted)
     def _filter_kept(self, event: Input.Submitted) -> None:
         self._close_filter()
-        if self._asks:
-            self._runs.keep(**{self._filtered[0]: self._say_known(event.value)})
+        name = self._filtered[-1]
+        if self._asks and self.view is not None:
+            self._runs.keep(**{name: self.view.columns_of(event.value)[0]})
         else:
             self._filter(event.value, *self._filtered)
-        self.action_show_panel("runs" if self._asks else self._filtered[-1])
+        self.action_show_panel("runs" if self._asks else name)
 
     def _close_filter(self) -> None:
         if self.foot == "filter-bar":

@@ -189,7 +189,8 @@ class DashboardLayout(BufferedScreen[None]):
                     self.call_after_refresh(self.redraw)
         needs: dict[str, Need] = {}
         for spec, panel in zip(PANELS, self.panels, strict=True):
-            least = self._most.get(spec.name, 0)
+            # a second step makes charts of rows
+            least = self._most.get(spec.name, 0) * (spec.name != "charts")
             rows = panel.attempt(
                 panel.needed,
                 view,

@@ -107,26 +107,29 @@ def sections(
     found: dict[KeySection, None] = {}
     for place in (*first, *common, *declared):
         of = place[0].task if place in common else None
-        section = _key_section(*place, _key_rows(place[0], place[1], user, of))
+        section = _key_section(*place, user, of)
         if section.rows:
             found[section] = None
             found |= dict.fromkeys([_SIGNS] * max(place[0].charts, not first))
     return list(found)
 
 
-def _key_rows(
+def _key_section(
     declared: HelpSection,
     kind: type[DOMNode],
     user: Mapping[str, str],
     task: Binding.Group | None,
-) -> Iterator[tuple[str, KeyRow]]:
-    """Yield the name and the row of each action of a class, or those of a task."""
+) -> KeySection:
+    """Return a section with the actions of a class, each name once, or those of a task."""
+    found: dict[str, KeyRow] = {}
     for binding in chain(*map(bindings, (kind, *declared.parts))):
         name = binding.id or ""
         if name not in _OTHER_RUNS and task in (None, binding.group or MOVE):
             keys = shown_keys(user.get(name, binding.key))
             row = _RUNS_ROW if name == "run.1" else (keys, binding.description, name)
-            yield name or keys, row
+            found.setdefault(name or keys, row)
+    title = declared.task.description
+    return KeySection(title, declared.title, (*found.values(),), declared.notes)
 
 
 def _declared() -> Iterator[tuple[HelpSection, type[DOMNode]]]:
@@ -138,17 +141,6 @@ def _declared() -> Iterator[tuple[HelpSection, type[DOMNode]]]:
     ]
     for _, *declared, kind in sorted(found, key=lambda one: (one[0], one[3], one[1])):
         yield HelpSection(*declared), kind
-
-
-def _key_section(
-    declared: HelpSection, _kind: object, rows: Iterable[tuple[str, KeyRow]]
-) -> KeySection:
-    """Return a section, each name once."""
-    found: dict[str, KeyRow] = {}
-    for name, row in rows:
-        found.setdefault(name, row)
-    title = declared.task.description
-    return KeySection(title, declared.title, (*found.values(),), declared.notes)
 
 
 _WIDE = 126

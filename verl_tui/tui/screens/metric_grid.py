@@ -10,10 +10,10 @@ from verl_tui.means import clamp, page_rows
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
+from verl_tui.rendering.charts.tiles import Strip, tiled
 from verl_tui.rendering.metrics.groups import (
     LEAST_HEIGHT,
     grid_shape,
-    page_rooms,
     shelves,
 )
 from verl_tui.rendering.metrics.listing import shelf_words
@@ -86,13 +86,14 @@ class MetricGrid(ChartTiles):
         self._shelves = shelves(shown.groups, columns, tall - headed)
         top = self._at() // rows * rows
         self._page = self._shelves[top : top + rows]
-        rooms = page_rooms(self._page, self.shape, *size, headed=headed)
-        self.keys = list(rooms)
-        heads = self._page if headed else ()
-        return [
-            *(room[:4] for room in rooms.values()),
-            *((0, rooms[one.keys[0]].y - 1, size.width, 1) for one in heads),
-        ] or [(0, 0, *size)]
+        strips: list[Strip] = []
+        for shelf in self._page:
+            kind = int(not shelf.group.in_rows)
+            strips += [Strip()] * headed
+            strips += [Strip(len(line), columns, kind) for line in shelf.lines]
+        self.keys = [key for shelf in self._page for key in shelf.keys]
+        tiles, headings = tiled(strips, *size)
+        return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
 
     def _page_data(self, size: Size) -> list[ChartData]:
         """Return what the charts show, their axes lined up, and the names of groups."""

@@ -81,8 +81,8 @@ class MetricsScreen(ChartActions):
         q,m     dismiss               metrics.close          Close
         v       turn                  metrics.view           Table or charts
         /       filter                metrics.filter         Filter
-        s       sort                  metrics.sort           Sort
-        S       reverse               metrics.reverse        Sort the other way round
+        s       sort(False)           metrics.sort           Sort
+        S       sort(True)            metrics.reverse        Sort the other way round
         space   pin                   metrics.pin            Pin
         enter   zoom                  metrics.zoom           Full screen
         >       shape('columns', 1)   metrics.more_columns   More columns
@@ -186,7 +186,7 @@ class MetricsScreen(ChartActions):
         run = view.run
         if not self.is_mounted or not self.size.width:
             return
-        revision = run.revision if run is not None else 0
+        revision = run.revision if run is not None else 0, view.notebook.revision
         state = (run, revision, view.cursor, view.verdict, view.loading)
         drawn = (*state, *self._metrics.state, self.charts.look, self._file.state)
         if drawn == self._drawn:
@@ -305,17 +305,13 @@ class MetricsScreen(ChartActions):
         self._show_list()
         self.call_after_refresh(self.redraw)
 
-    def action_sort(self, *, back: bool = False) -> None:
+    def action_sort(self, back: bool) -> None:
         """Sort by the next sort key, or the other way round."""
         order = self._metrics.order
         turned = order._replace(reverse=not order.reverse)
         self._metrics.order = turned if back else order.next()
         self._grid.chosen = None  # the first one is chosen now
         self._draw()
-
-    def action_reverse(self) -> None:
-        """Sort the other way round."""
-        self.action_sort(back=True)
 
     def action_pin(self) -> None:
         """Pin or unpin the chosen metric."""

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, words
-from verl_tui.rendering.samples.answers import change_rows
+from verl_tui.rendering.samples.browse import Marked
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.listing import SampleRow, excerpt, sample_table
 from verl_tui.rendering.text.search import filter_label
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
     from verl_tui.tui.screens import ScreenContext
 
 
@@ -48,6 +49,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         samples.sort                   Sort
         samples.mates                  Same prompt
         samples.history                Other steps
+        samples.map                    Map
+        samples.beside                 Beside
         samples.best samples.worst     Best, worst
         samples.follow                 Follow
     """
@@ -58,8 +61,11 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         /              filter             samples.filter        Filter, search
         s              change('sort')     samples.sort          Sort
         S              change('turn')     samples.turn          Sort the other way round
-        a              list('compare')    samples.mates         Same prompt
-        h              list('look_back')  samples.history       Other steps
+        a              mates              samples.mates         Same prompt
+        h              history            samples.history       Other steps of the prompt
+        d              beside             samples.beside        Mark; then another beside it
+        [              app.switch_run(-1)  run.previous         Previous run
+        ]              app.switch_run(1)   run.next             Next run
         escape         back               samples.back          Back
         .              hit(1)             samples.next_hit      Next hit
         comma          hit(-1)            samples.previous_hit  Previous hit
@@ -101,22 +107,22 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
             &.-list #side { display: block; width: 1fr; max-width: 100%; }
             &.-list #main { display: none; }
         }
-        &.-history #side { max-width: 34; }
-        &.-nothing #side { display: none; }
+        &.-nothing #side, &.-beside #side { display: none; }
+        &.-beside #main { display: block; }
         &.-flat { & > #listed, & > Keys { display: none; } }
     }
     """
 
-    def __init__(self, view: View, browse: Browse) -> None:
+    def __init__(self, view: View, panel: SamplesPanel) -> None:
         """Make the screen.
 
         Args:
             view: The state to begin with.
-            browse: Where to begin: the sample shown, the filter, the order and the folds.
+            panel: Knows where to begin: the sample shown, the filter, the order and the folds.
         """
         super().__init__()
         self._view = view
-        self._browse = browse
+        self._panel = panel
         self._place = Line(id="place")
         self._listed = Line(id="listed")
         self._titles = FewRows(id="titles")
@@ -126,13 +132,11 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._compared: LastResult[list[Pieces]] = LastResult()
         self._bar = FilterBar(query.HINT)
         self._export: Export | None = None
-        # the sentence has the room of the list where there is nothing to list
-        self.set_class(view.run is None or not view.run.samples.places, "-nothing")
 
     @property
     def browse(self) -> Browse:
         """What is shown, of what."""
-        return self._browse
+        return self._panel.browse_of(self._view.run)
 
     def compose(self) -> ComposeResult:
         """Make two lines about the place and the list, the samples, the filter box and the keys."""
@@ -151,10 +155,17 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
     def on_mount(self) -> None:
         """Watch the sample being scrolled."""
         self.watch(self._text, "scroll_y", self._scrolled, init=False)
+        self.set_class(self._panel.beside, "-beside")
 
     def show(self, view: View) -> None:
-        """Draw the newest state."""
+        """Draw the newest state; of another run the same step, or the nearest."""
+        shown, before = self.browse.shown, self._view.run
         self._view = view
+        if shown is not None and view.run is not None and view.run is not before:
+            nearest = view.run.samples.nearest_place(*shown[0])
+            self.browse.go_to(nearest or shown[0], shown[1])
+        if self.has_class("-beside") is not self._panel.beside:
+            self._list_or_text(to_list=False)
         self.redraw()
 
     show_samples = show
@@ -165,48 +176,44 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         """Draw the samples and the lines above them."""
         if not self._text.is_attached or not self.size.width:
             return  # too early, or the app is ending
-        browse = self._browse
+        browse = self.browse
         view = self._view
         run = view.run
         samples, end = (run.samples, run.end) if run is not None else (None, None)
         if browse.settle(samples, view.browser, end):
             self._to_top()
+        # the sentence has the room of the list where there is nothing to list
+        self.set_class(browse.page is None, "-nothing")
         if browse.page is None or run is None:
             self._place.show([("samples", "strong")])
             self._text.show_rows(words.why_none(view, max(1, self._text.width - 1)))
             return
-        self.remove_class("-nothing")
         places = run.samples.places
         self._place.show(*words.step_words(browse, places, run.name, view.keys))
         self._listed.show(*words.list_words(browse))
         self._draw_list(browse.page)
-        if browse.history is None:
-            self._draw_sample()
+        if self._panel.beside:
+            self._draw_beside(run)
         else:
-            self._draw_changes()
+            self._draw_sample()
         if self._export is not None and self._export.done:
             self._say(self._export.words())
             self._export = None
 
     def _draw_list(self, page: SamplePage) -> None:
-        browse, rows = self._browse, self._list
+        browse, rows = self.browse, self._list
         width = rows.width
         if not rows.display or width < 2:
             return
-        listing, history = browse.listing, browse.history
-        shown = sample_table(listing, browse.order, width, steps=history is not None)
+        listing, visible = browse.listing, browse.listing.visible
+        shown = sample_table(listing, browse.order, width)
 
         def listed(index: int) -> SampleRow:
             sample = page.sample(index)
             words = excerpt(sample.response) if sample is not None else None
-            return SampleRow(listing.facts[index], page.place.step, words)
+            return SampleRow(listing.facts[index], words)
 
-        if history is not None:
-            past = history.found
-            made = LazyRows(len(past), lambda at: shown.row(past[at].row))
-        else:
-            visible = listing.visible
-            made = LazyRows(len(visible), lambda at: shown.row(listed(visible[at])))
+        made = LazyRows(len(visible), lambda at: shown.row(listed(visible[at])))
         self._titles.show([shown.heading("dim")])
         rows.set(made, range(len(made)))
         if browse.row != rows.chosen:
@@ -215,7 +222,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
                 rows.reveal(browse.row)
 
     def _draw_sample(self) -> None:
-        browse = self._browse
+        browse = self.browse
         if browse.index is None:
             key = self._view.keys["samples.back"]
             none = f"no sample matches, {key} clears the filter"
@@ -239,25 +246,28 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
                 strip = [(f"hit {browse.hit + 1:,}/{len(hits):,}", "accent")]
         self._line.show(said, strip)
 
-    def _draw_changes(self) -> None:
-        """Draw the chosen response of a prompt's history beside an earlier or later one."""
-        browse = self._browse
-        pair = browse.history.pair(browse.row) if browse.history is not None else None
+    def _draw_beside(self, run: Run) -> None:
+        """Draw the shown sample beside the marked one."""
+        shown, marked, reader = (
+            self.browse.shown,
+            self._panel.marked,
+            self._view.browser,
+        )
+        if marked is None or shown is None:
+            return
+        both = marked, Marked(run.name, run.samples, *shown)
+        # the newest request is read first
+        found = [one.read(reader) for one in both]
         width = max(1, self._text.width - 1)
-        self._line.show([("words that differ are underlined", "dim")] if pair else [])
-        if pair is None:
-            self._text.show_rows([[("no other step has this prompt yet", "dim")]])
-        else:
-            titles = [words.past_title(past, browse.listing) for past in pair]
-            texts = (pair[0].response, pair[1].response)
-            self._text.show_rows(
-                self._compared.of(
-                    (titles, texts, width), lambda: change_rows(titles, texts, width)
-                )
-            )
+        self._line.show([(words.DIFFERENCES, "dim")])
+        rows = self._compared.of(
+            (both, found, width),
+            lambda: words.beside_rows(both, found, width),
+        )
+        self._text.show_rows(rows)
 
     def _scrolled(self, y: float) -> None:
-        if y > 0 and self._browse.history is None and self._browse.stay():
+        if y > 0 and self.browse.stay():
             self.redraw()
 
     def _to_top(self) -> None:
@@ -276,15 +286,11 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 
     @on(Rows.Chosen)
     def _chosen(self, event: Rows.Chosen) -> None:
-        self.moved(self._browse.to_row(event.index))
+        self.moved(self.browse.to_row(event.index))
 
     def action_enter(self) -> None:
         """Open the chosen row; in the sample, fold or unfold the part at the top."""
-        if self._browse.history is not None:
-            moved = self._browse.open_past()
-            self._list_or_text(to_list=False)
-            self.moved(moved)
-        elif self.focused is self._list:
+        if self.focused is self._list:
             self._list_or_text(to_list=False)
         elif self._text.document is not None:
             part = self._text.document.part_at(self._text.scroll_offset.y)
@@ -295,8 +301,9 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self._list_or_text(to_list=self.focused is not self._list)
 
     def _list_or_text(self, *, to_list: bool) -> None:
+        to_list = to_list and not self._panel.beside
         self.set_class(to_list, "-list")
-        self.set_class(self._browse.history is not None, "-history")
+        self.set_class(self._panel.beside, "-beside")
         self.redraw()
 
         def go_on() -> None:
@@ -309,56 +316,72 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         """Leave the filter line, what is listed, or the screen."""
         if self._bar.display:
             self._bar.close()
-        elif self._browse.back():
+        elif self._panel.beside:
+            self._panel.beside = False  # the mark stays
+            self._list_or_text(to_list=False)
+        elif self.browse.back():
             self._list_or_text(to_list=False)
         else:
             self.action_leave()
 
     def action_leave(self) -> None:
         """Go back to the dashboard."""
-        self._browse.leave()
+        self.browse.leave()
+        self._panel.beside = False
         self.dismiss()
 
-    def action_list(self, what: str) -> None:
-        """List the responses to this prompt only, or to it at other steps; or the step again."""
-        browse = self._browse
-        getattr(browse, what)()
-        narrowed = browse.history is not None or browse.query.like is not None
-        self._list_or_text(to_list=narrowed)
+    def action_mates(self) -> None:
+        """List the responses to this prompt only, or the step again."""
+        self.browse.compare()
+        self._list_or_text(to_list=self.browse.query.like is not None)
+
+    async def action_history(self) -> None:
+        """Show this sample's prompt at all steps."""
+        self.browse.stay()
+        await self.app.run_action("look_at('prompts')")
+
+    def action_beside(self) -> None:
+        """Mark the sample, or show it beside the marked one, or alone again."""
+        run, shown = self._view.run, self.browse.shown
+        if run is not None and shown is not None:
+            said = self._panel.compare(Marked(run.name, run.samples, *shown))
+            if said:
+                self._say(said)
+            self._list_or_text(to_list=False)
 
     def action_change(self, what: str, *given: str) -> None:
         """Change the order, the folds or the look, by a method of `Browse`."""
-        getattr(self._browse, what)(*given)
+        getattr(self.browse, what)(*given)
         self.redraw()
 
     # -- filter, search, order, folding ------------------------------------------------------------
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        self._bar.open(filter_label(["samples"]), self._browse.query.text)
+        self._bar.open(filter_label(["samples"]), self.browse.query.text)
         self._say_matches()
 
     @on(Input.Changed)
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it, as far as facts alone tell."""
-        counts = self._browse.listing.matches(self._bar.input.value)
+        counts = self.browse.listing.matches(self._bar.input.value)
         self._bar.say(counts, enter="filters", escape=self._view.keys["samples.back"])
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
         try:
-            wanted = self._browse.listing.asked(event.value)
+            wanted = self.browse.listing.asked(event.value)
         except ValueError as error:
             self._say(str(error))
             return
         self._bar.close()
-        self._browse.leave()
-        self._browse.query = wanted
+        self.browse.leave()
+        self.browse.query = wanted
         self._list_or_text(to_list=False)
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample, and unfold what it is in."""
-        browse = self._browse
+        browse = self.browse
         document = self._text.document
         if document is None or not document.hits:
             if browse.query.searches:
@@ -376,13 +399,13 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 
     def action_copy_response(self) -> None:
         """Copy the response to the clipboard of the terminal."""
-        sample = self._browse.sample
+        sample = self.browse.sample
         if sample is not None:
             copy_text(self.app, sample.response)
 
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all listed ones, to a JSONL file in the current directory."""
-        browse = self._browse
+        browse = self.browse
         index = [] if browse.index is None else [browse.index]
         indices = browse.listing.visible if everything else index
         run = self._view.run
@@ -402,7 +425,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 def _open(context: ScreenContext) -> SamplesScreen:
     panel = context.dashboard.query_one(SamplesPanel)
     panel.show(context.view)  # it may be out of sight
-    return SamplesScreen(context.view, panel.browse)
+    return SamplesScreen(context.view, panel)
 
 
 SCREEN = ScreenSpec(

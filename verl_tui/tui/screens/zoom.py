@@ -16,7 +16,7 @@ from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import reading, rows_of
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
-from verl_tui.rendering.text.printable import short_names
+from verl_tui.rendering.text.printable import short_run_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
@@ -193,7 +193,7 @@ class ZoomScreen(ChartActions):
         # it may be gone
         names = tuple(dict.fromkeys((*view.monitor.runs, view.run.name)))
         room = max(_LEAST_NAME, self.size.width // 3)
-        return short_names(names, room)[view.run.name]
+        return short_run_names(names, room)[view.run.name]
 
     def _histogram_rows(self, step: int | None) -> list[str]:
         """Return how the values are distributed at a step, at the newest where there is no cursor;

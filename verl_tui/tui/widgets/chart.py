@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
-from verl_tui.rendering.text.hues import FAMILIES, HUES, with_faint
+from verl_tui.rendering.text.hues import FAMILIES, HUES
 from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.role_styled import RoleStyled
@@ -61,16 +61,17 @@ _LOOKS = columns("""
     cursor        bold $foreground
     line          $text-primary
     right         $text-success
-    raw           $primary 60% on $primary 14%
-    envelope      $primary 60% on $primary 10%
-    quartiles     $primary 80% on $primary 25%
+    around        $primary 60% on $block-cursor-blurred-background
+    envelope      $primary 60% on $block-cursor-blurred-background
+    quartiles     $primary 80% on $foreground 20%
     band          $success
     healthy       on $foreground 8%
     target        $text-accent
     warning       bold $text-warning
     info          bold $text-primary
     restart       $text-secondary
-    checkpoint    $text-muted
+    checkpoint    $text-disabled
+    note          bold $text-accent
 """)
 
 
@@ -82,7 +83,8 @@ class Chart(RoleStyled, can_focus=True):
 
     LOOKS: ClassVar[Looks] = {
         **dict(_LOOKS),
-        **with_faint(HUES | FAMILIES),
+        **HUES,
+        **FAMILIES,
     }
     BINDINGS = READING
     DEFAULT_CSS = """

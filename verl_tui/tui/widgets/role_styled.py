@@ -63,8 +63,11 @@ ROLES: Looks = {
 _IN_SIXTEEN = dict(
     columns("""
     unfilled     ansi_bright_black
+    envelope     ansi_bright_black
+    quartiles    $text-primary
+    healthy      $foreground
     row          bold reverse
-    row-blurred  bold
+    row-blurred  bold underline
 """)
 )
 """Those that look otherwise in the terminal's own colours, which have no shades: nobody knows which

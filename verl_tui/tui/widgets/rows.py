@@ -133,9 +133,11 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         row = self.rows[at] if 0 <= at < len(self.rows) else ()
         strip = self.inked(row).crop(0, width).extend_cell_length(width)
         if self._starts and at == self.chosen:
-            # Only the ground changes: a row's colours must stay readable under the cursor.
+            # Only the ground changes: a row's colours must stay readable under the cursor, as no
+            # colour of sixteen is sure to be on what is reversed.
             mark = self.role_style("row" if self.has_focus else "row-blurred")
-            ground = Style(bgcolor=mark.bgcolor, bold=mark.bold, reverse=mark.reverse)
+            ground = mark.without_color + Style(bgcolor=mark.bgcolor)
+            ground = mark if mark.reverse else ground
             strip = Strip(_grounded(strip, ground), width)
         return strip.apply_style(self.role_style(""))
 

@@ -1,7 +1,7 @@
 """Settings on a console, until training has begun: blocks of lines that one process prints.
 
 How each kind is printed is data, see `events.toml`. The command that launches a training is one,
-too; W&B keeps it in `wandb-metadata.json`.
+too.
 """
 
 from __future__ import annotations
@@ -189,15 +189,15 @@ def _command(text: str) -> dict[str, Any]:
         words = shlex.split(whole.strip(" `+"))
     except ValueError:  # a quote that is never closed
         words = whole.split()
-    return of_command(words)
+    return _of_command(words)
 
 
 def _overrides(text: str) -> dict[str, Any] | None:
     words = _literal(text.partition(": ")[2].strip())
-    return of_command(words) if isinstance(words, list) else None
+    return _of_command(words) if isinstance(words, list) else None
 
 
-def of_command(words: Sequence[object]) -> dict[str, Any]:
+def _of_command(words: Sequence[object]) -> dict[str, Any]:
     """Return the settings in the words of a command, none if too few for that of a training."""
     values: dict[str, Any] = {}
     option: str | None = None

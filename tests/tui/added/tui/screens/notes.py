@@ -12,7 +12,7 @@ class NotesScreen(RowsScreen[None]):
     HELP_SECTION = HelpSection("notes", notes=("a note is a line of text",))
     FOOTER = "notes.close  closes"
     BINDINGS = actions("""
-        escape,q,B  dismiss  notes.close  Close
+        escape,q,K  dismiss  notes.close  Close
         w           write    notes.write  Write a note
     """)
 
@@ -21,5 +21,5 @@ class NotesScreen(RowsScreen[None]):
 
 
 SCREEN = ScreenSpec(
-    "notes", "B", "notes.open", "Notes about the run", NotesScreen.opened, short="Notes"
+    "notes", "K", "notes.open", "Notes about the run", NotesScreen.opened, short="Notes"
 )

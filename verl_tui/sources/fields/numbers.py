@@ -1,5 +1,5 @@
-"""Finds numbers and distributions among the fields of a record: lists of numbers, and bins with
-their counts.
+"""Finds numbers and distributions among the fields of a record: numbers that were written as texts,
+lists of numbers, and bins with their counts. A field may hold a number that names something.
 
 Bins come under many names; W&B writes `values` and `bins` or, of equal width, `packedBins`
 (wandb/sdk/data_types/histogram.py).
@@ -8,10 +8,12 @@ Bins come under many names; W&B writes `values` and `bins` or, of equal width, `
 from __future__ import annotations
 
 import math
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.distributions import of_bins, of_values
-from verl_tui.patterns import pattern
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Histogram, Unreadable
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.spellings import ending, words
@@ -164,3 +166,39 @@ def _flattened(value: list[Any]) -> Iterator[Any]:
             yield from _flattened(one)
         else:
             yield one
+
+
+# -- what is no number -----------------------------------------------------------------------------
+
+_NAME = NamePattern(
+    r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
+    r"|hostname|worker"
+    r"|(?:local|global|world|node|group|worker|replica|[dtpsec]p)_rank)",
+    re.IGNORECASE,
+)
+"""Fields whose numbers are names. `effective_rank` and `mean_rank` are measurements."""
+_QUOTED = pattern(
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?|nan|[-+]?inf(?:inity)?",
+    re.IGNORECASE,
+)
+_WORDS = ending("text")
+"""Fields whose texts stay texts though they may be digits."""
+
+
+@lru_cache(10_000)
+def is_name(field: str) -> bool:
+    """Return True if a field's number is a name and not a measurement."""
+    return _NAME.fullmatch(field) is not None
+
+
+def unquoted(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields with numbers that were written as texts, unless these name something."""
+    if str not in map(type, fields.values()):
+        return fields
+    return {name: _unquoted(name, value) for name, value in fields.items()}
+
+
+def _unquoted(name: str, value: object) -> object:
+    if not isinstance(value, str) or not _QUOTED.fullmatch(value):
+        return value
+    return value if is_name(name) or _WORDS.fullmatch(name) else float(value)

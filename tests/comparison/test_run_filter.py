@@ -1,0 +1,140 @@
+"""Columns and conditions as people type them: what they mean for runs, and what is said of those
+that mean nothing.
+"""
+
+from __future__ import annotations
+
+from math import nan
+
+import pytest
+from compared_runs import BATCH, KL, LR, MODEL, NOW, REWARD, VALIDATION, run_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verl_tui.comparison.run_columns import parse_columns, sorted_by, value_of
+from verl_tui.comparison.run_filter import meeting
+from verl_tui.health.finding import Finding, Moment, Severity, Verdict
+
+SMALL = run_of(
+    "ppo small",
+    [0.2, 0.8, 0.5],
+    {LR: "1e-6", BATCH: 64, "actor.use_kl_loss": True},
+    {KL: [0.01, 0.3, 0.02]},
+)
+LARGE = run_of(
+    "grpo large",
+    [0.1, 0.9],
+    {"learning_rate": 5e-6, MODEL: "Qwen/Qwen3-8B", "actor.use_kl_loss": False},
+    {VALIDATION: 0.7, "critic/lr(1e-3)": 2.0},
+)
+BROKEN = run_of("ppo broken", [0.4, nan])
+RUNS = [SMALL, LARGE, BROKEN]
+FOUND = Verdict((Finding("crash", Severity.CRITICAL, "it crashed"),))
+AT = Moment(NOW, {"ppo small": Verdict(), "grpo large": FOUND})
+
+
+@pytest.mark.parametrize(
+    ("column", "small", "large"),
+    [
+        ("name", "ppo small", "grpo large"),
+        ("step", 3.0, 2.0),
+        ("findings", 0.0, 1.0),
+        ("reward", 0.5, 0.9),
+        ("last reward", 0.5, 0.9),
+        (REWARD, 0.5, 0.9),
+        ("best reward", 0.8, 0.9),
+        ("min reward", 0.2, 0.1),
+        ("reward@2", 0.8, 0.9),
+        ("max reward@1", 0.2, 0.1),
+        ("reward@3", 0.5, None),
+        ("kl", 0.02, None),
+        ("max kl", 0.3, None),
+        ("best kl", None, None),  # neither more nor less is better
+        ("val", None, 0.7),
+        (VALIDATION, None, 0.7),
+        (f"{VALIDATION}@1", None, 0.7),
+        ("lr", 1e-6, 5e-6),
+        ("learning rate", 1e-6, 5e-6),
+        ("optim.lr", 1e-6, 5e-6),
+        ("train_batch_size", 64.0, None),
+        ("model", None, "Qwen/Qwen3-8B"),
+        ("use_kl_loss", "on", "off"),
+        ("", None, None),
+        ("nothing", None, None),
+    ],
+)
+def test_a_column_is_a_figure_or_a_setting(
+    column: str, small: float | str | None, large: float | str | None
+) -> None:
+    assert (value_of(column, SMALL, AT), value_of(column, LARGE, AT)) == (small, large)
+
+
+@pytest.mark.parametrize(
+    ("condition", "found", "lacking"),
+    [
+        ("reward > 0.6", "large", ""),
+        ("reward >= 0.5 and lr < 2e-6", "small", "1 without lr"),
+        ("reward<0.6 or best reward = 0.9", "small large", ""),
+        ("not reward > 0.6", "small", ""),  # no number is neither more nor less
+        ("reward != 0.5", "large", ""),
+        ("lr == 0.000001", "small", "1 without lr"),
+        ("not lr > 1", "small large", "1 without lr"),
+        ("val > 0.9 or reward > 0.8", "large", "2 without val"),
+        ("not val", "small broken", ""),
+        ("not (val or kl)", "broken", ""),
+        ("use_kl_loss and reward > 0", "small", ""),
+        ("use_kl_loss = off", "large", "1 without use_kl_loss"),
+        ("model = qwen*", "large", "2 without model"),
+        ("name = *ppo* and not broken", "small", ""),
+        ('ppo and not "ppo broken"', "small", ""),
+        ("NOT = x or grpo", None, "no run has NOT"),
+        ('"critic/lr(1e-3)" = 2', "large", "2 without critic/lr(1e-3)"),
+        ("findings = 0", "small", "1 without findings"),
+        ("reward >", None, "unfinished"),
+        ("reward > 0.6 and", None, "unfinished"),
+        ("not", None, "unfinished"),
+        ("> 3", None, "not understood from “> 3” on"),
+        ("and reward > 3", None, "not understood from “and reward > 3” on"),
+        ("(reward > 1", None, "not understood from “(reward > 1” on"),
+        ("reward > 1)", None, "not understood from “)” on"),
+        ("reward > 1 lr < 2", None, "not understood from “< 2” on"),
+        ("0.1 < reward < 1", None, "not understood from “< 1” on"),
+        ("reward > high", None, "“high” is no number"),
+        ("rewrd > 1", None, "no run has rewrd, alike: reward"),
+        ("best kl > 1", None, "no run has best kl, alike: max kl or min kl"),
+        ("(" * 250 + "a" + ")" * 250, None, "not understood"),
+        ("__import__('os') > 1", None, "not understood from “__import__('os') > 1” on"),
+    ],
+)
+def test_a_condition_says_what_it_finds_and_what_it_cannot(
+    condition: str, found: str | None, lacking: str
+) -> None:
+    if found is None:
+        with pytest.raises(ValueError, match=r".") as raised:
+            meeting(condition, RUNS, AT)
+        assert str(raised.value).startswith(lacking)
+        return
+    held, note = meeting(condition, RUNS, AT)
+    assert " ".join(run.name.split()[1] for run in held) == found
+    assert note == lacking
+
+
+def test_columns_that_no_run_has_are_named() -> None:
+    assert parse_columns(" reward,best  val,, reward,trend", RUNS, AT, ["trend"]) == (
+        ("reward", "best val", "trend"),
+        "",
+    )
+    titles, said = parse_columns("rewrd, lr", RUNS, AT)
+    assert titles == ("rewrd", "lr")
+    assert said.startswith("no run has rewrd, alike: reward")
+
+
+@given(st.text(' ()<>=!"@.-1aeklnorw', max_size=40), st.booleans())
+def test_no_condition_and_no_order_loses_or_doubles_a_run(typed: str, up: bool) -> None:
+    listed = sorted_by(typed, RUNS, AT, up=up)
+    assert sorted(run.name for run in listed) == sorted(run.name for run in RUNS)
+    try:
+        held, _ = meeting(typed, listed, AT)
+    except ValueError:
+        return
+    assert held == [run for run in listed if run in held]

@@ -1,0 +1,67 @@
+"""What has changed in a run since the user looked at it last, in one sentence or in none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from run_views import NOW, make_run, make_view
+
+from verl_tui.health.finding import Verdict
+from verl_tui.rendering.session.looks import AWAY, Look, Looks, since
+from verl_tui.rendering.session.preferences import StateFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BEFORE = Look("a", 0.0, 100, ("kl-high 90", "plateau 80"), 0.41)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({}, ""),
+        ({"reward": 0.5}, ""),  # a later reading of the same step
+        ({"step": 340, "reward": 0.58}, "+240 steps, reward 0.41 → 0.58"),
+        ({"step": 101, "reward": 0.4101}, "+1 step"),
+        ({"step": 101, "reward": None}, "+1 step"),
+        ({"step": 12, "reward": 0.1}, "back at step 12, reward 0.41 → 0.1"),
+        ({"findings": (*BEFORE.findings, "crash 100")}, "1 new finding"),
+        ({"findings": ("kl-high 90",)}, "1 finding over"),
+        ({"findings": ("kl-high 95", "x 1")}, "2 new findings, 2 findings over"),
+        (
+            {"step": 110, "findings": ("kl-high 90", "crash 110"), "reward": 0.3},
+            "+10 steps, reward 0.41 → 0.3, 1 new finding, 1 finding over",
+        ),
+    ],
+)
+def test_what_has_changed(change: dict[str, Any], said: str) -> None:
+    now = BEFORE._replace(time=4800.0, **change)
+    words = since(BEFORE, now)
+    assert words.startswith("since ") == bool(said)
+    assert words.partition(": ")[2] == said
+
+
+def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state.json"
+
+    def at(steps: int, seconds: float) -> Any:
+        run = make_run(steps=steps)
+        return make_view(run, verdicts={run.name: Verdict()}, now=NOW + seconds)
+
+    first = Looks(StateFile(path))
+    assert first.words(at(10, 0), key=False) == "", "it is not known yet"
+    assert first.words(at(12, AWAY - 1), key=True) == "", "the user was there"
+    assert "+3 steps" in first.words(at(15, 2 * AWAY), key=True)
+    assert first.words(at(15, 9 * AWAY), key=True) == "", "nothing has changed"
+    assert first.words(at(25, 10 * AWAY), key=False) == "", "nobody may be there"
+    first.keep()
+    again = Looks(StateFile(path))
+    assert "+5 steps" in again.words(at(20, 9 * AWAY + 1), key=False)
+    assert again.words(at(21, 9 * AWAY + 2), key=False) == "", "once"
+    for looks in ("nonsense", "[1]", "{}", '["x", 1]', "[]"):
+        state = f'{{"looks": ["{looks.replace(chr(34), chr(92) + chr(34))}"]}}'
+        path.write_text(state)
+        assert Looks(StateFile(path)).words(at(20, 0), key=False) == ""

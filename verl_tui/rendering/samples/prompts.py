@@ -1,0 +1,215 @@
+"""Prompts that were drawn at several steps, a row each: which are always right, which always wrong,
+and which flip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from math import isfinite, nan
+from os.path import commonprefix
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.means import clamp, mean
+from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.piece import joined
+from verl_tui.rendering.text.printable import middle, paragraph
+from verl_tui.rendering.text.table import sized
+from verl_tui.rendering.text.wrap import fit_left
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from verl_tui.on_demand.score_map import Cell, ScoreMap
+    from verl_tui.rendering.text.piece import Piece, Pieces
+
+_LEVELS = "▁▂▄▇"
+_SHARE = 0.6
+"""Share of a row that the steps take at most."""
+_WIDE = 3
+"""Most cells of a step."""
+_NAMED, _LABELLED = 13, 60
+"""Cells of a kind's name, and width from which on it is there."""
+
+
+_KINDS = {
+    "always right": ("always high", "good", "R+"),
+    "always wrong": ("always low", "critical", "W+"),
+    "learned": ("rose", "good", "[Ww]+[Rr]+"),
+    "forgotten": ("fell", "warning", "[Rr]+[Ww]+"),
+    "partly right": ("", "dim", "[Rr]+|[Ww]+"),
+    "all alike": ("all alike", "dim", "=+"),
+    "no score": ("no score", "dim", ""),
+    "unstable": ("unstable", "warning", ".+"),
+}
+"""What became of prompts -> its name where scores are not only right or wrong, its role, and a
+pattern of the steps: R and W where all is right or wrong, r and w from half on and below it.
+"""
+
+
+class PromptRow(NamedTuple):
+    """A prompt of several steps."""
+
+    name: str
+    words: str
+    kind: str
+    """What became of it: one of `_KINDS`."""
+    cells: Mapping[int, Cell]
+    """Step -> the responses there."""
+
+    def nearest(self, step: int) -> int:
+        """Return the nearest step at which it was drawn, the newer of two."""
+        return min(self.cells, key=lambda one: (abs(one - step), -one))
+
+
+class PromptTable:
+    """The prompts of several steps, and what their scores mean."""
+
+    def __init__(self, found: ScoreMap) -> None:
+        """Sort the prompts by what became of them."""
+        pasts: dict[str, dict[int, Cell]] = defaultdict(dict)
+        steps = found.steps
+        for step, cells in steps.items():
+            for name, cell in cells.items():
+                pasts[name][step] = cell
+        self.steps = [*steps]
+        """Steps that have been read, ascending."""
+        self.different = len(pasts)
+        """Number of prompts, also of those that were drawn once."""
+        self.binary, self.low, self.high = _range({*found.scores})
+        """Whether a score is only right or wrong, and what scores are at least and at most."""
+        self.middle = (self.low + self.high) / 2
+        """From here on a mean is right, or high: half of what scores span (heuristic)."""
+        several = [past for past in pasts.items() if len(past[1]) > 1]
+        words = [found.words.get(name, "") for name, _ in several]
+        tail = commonprefix([one[::-1] for one in words[1:] and words])  # noqa: RUF071
+        end = "".join(re.findall(r"[\s<].*", tail[::-1]))  # the end of a template
+        rows = (
+            PromptRow(name, text.removesuffix(end), self._kind(past), past)
+            for (name, past), text in zip(several, words, strict=True)
+        )
+        kinds = [*_KINDS]
+        self.rows = sorted(rows, key=lambda one: (kinds.index(one.kind), one.words))
+        """Prompts that were drawn at several steps."""
+
+    def _kind(self, cells: Mapping[int, Cell]) -> str:
+        means = "".join(self._letter(cells[step].mean) for step in sorted(cells))
+        return next(k for k, of in _KINDS.items() if re.fullmatch(of[-1], means))
+
+    def _letter(self, value: float) -> str:
+        if not isfinite(value) or self.low == self.high:
+            return "=" * isfinite(value)
+        letter = "r" if value >= self.middle else "w"
+        partly = self.binary and self.low < value < self.high
+        return letter if partly else letter.upper()
+
+    def kind_words(self, kind: str) -> str:
+        """Return the name of a kind of prompts."""
+        return kind if self.binary else _KINDS[kind][0]
+
+    @property
+    def counts(self) -> str:
+        """How many prompts there are of each kind."""
+        numbers = Counter(row.kind for row in self.rows)
+        kinds = (f"{numbers[k]:,} {self.kind_words(k)}" for k in _KINDS if numbers[k])
+        return " · ".join((counted(len(self.rows), "prompt"), *kinds))
+
+    def mark(self, *cells: Cell) -> Piece:
+        """Return a sign for the responses of a prompt at a step, or at several; a blank where it
+        was not drawn.
+        """
+        means = [cell.mean for cell in cells if isfinite(cell.mean)]
+        if not means:
+            return "·" if cells else " ", "dim"
+        value = mean(means)
+        share = (value - self.low) / ((self.high - self.low) or 1.0)
+        if self.binary and share in (0, 1):
+            return ("✓", "good") if share else ("✗", "critical")
+        role = "good" if value >= self.middle else "warning"
+        return _LEVELS[clamp(int(4 * share), 0, 3)], role
+
+    def detail(self, past: PromptRow, step: int, width: int) -> list[Pieces]:
+        """Return what the responses to a prompt at a step have scored, and the prompt."""
+        cell = past.cells[step]
+        said = f"mean {compact(cell.mean)}" if isfinite(cell.mean) else "no score"
+        said = f" {said} of {counted(cell.responses, 'response')}"
+        row = [(f"step {exact_step(step)} ", "strong"), self.mark(cell), (said, "")]
+        return [row, *paragraph(past.words, "prompt", width)]
+
+
+def _range(scores: set[float]) -> tuple[bool, float, float]:
+    if scores and (scores <= {0, 1} or scores <= {-1, 1}):
+        return True, min(0.0, *scores), 1.0
+    return False, min(scores, default=nan), max(scores, default=nan)
+
+
+class PromptColumns:
+    """The steps of a table in the columns that fit a width."""
+
+    def __init__(self, table: PromptTable, width: int, step: int) -> None:
+        """Share the room, of more steps than fit several to a column; `step` has the cursor."""
+        self._table, self._step = table, step
+        room = max(1, int(width * _SHARE))
+        self._size = size = -(-len(table.steps) // room)
+        starts = range(0, len(table.steps), size)
+        self._columns = [table.steps[at : at + size] for at in starts]
+        self._cells = min(_WIDE, room // len(starts))
+        self._kind = _NAMED if width >= _LABELLED else 0
+        self._words = max(0, width - len(starts) * self._cells - self._kind - 1)
+
+    def heading(self) -> Pieces:
+        """Return the titles, and the first and the last step over their columns."""
+        cells = len(self._columns) * self._cells
+        first, last = (exact_step(self._table.steps[at]) for at in (0, -1))
+        axis = f"{first}{last:>{max(0, cells - len(first))}}"
+        if len(first) + len(last) >= cells:
+            axis = fit_left(last, cells)
+        return [(f"{'':{self._kind}}{'prompt':{self._words + 1}}{axis}", "dim")]
+
+    def row(self, past: PromptRow, *, chosen: bool) -> Pieces:
+        """Return a prompt's row, with the cursor in the chosen one."""
+        kind = (self._table.kind_words(past.kind), _KINDS[past.kind][1])
+        row = sized([kind] * bool(self._kind), self._kind)
+        words = (middle(past.words, self._words), "prompt")
+        row += [*sized([words], self._words), (" ", "")]
+        for steps in self._columns:
+            drawn = [past.cells[step] for step in steps if step in past.cells]
+            sign, role = self._table.mark(*drawn)
+            row.append((sign, "here" if chosen and self._step in steps else role))
+            row.append((" " * (self._cells - 1), ""))
+        return joined(row)
+
+
+def map_words(found: ScoreMap, table: PromptTable) -> str:
+    """Return what is said below the rows: how much has been read, and what signs stand for."""
+    read = read_words(found)
+    word = "right" if table.binary else "high"
+    half = f"{word} from {compact(table.middle)}, half of what scores span"
+    return " · ".join([read] * bool(read) + [half] * (table.low < table.high))
+
+
+def read_words(found: ScoreMap) -> str:
+    """Say how many steps have been read, if these are not all."""
+    count, failed = len(found.steps), len(found.failed)
+    words = f"the newest {count:,} steps of {found.there:,}" * (count < found.there)
+    if found.waits():
+        words = f"reading {count:,} of {len(found.wanted):,} steps"
+    if failed:
+        words += f"{', ' * bool(words)}{counted(failed, 'step')} cannot be read whole"
+    return words
+
+
+def why_no_map(found: ScoreMap, table: PromptTable, kind: str) -> str:
+    """Say why no prompt of training, or of validation, has a row."""
+    read = read_words(found)
+    if found.waits():
+        return f"{read} …"
+    if len(table.steps) < 2:
+        return (
+            f"Prompts come again where two {kind} steps have samples: here are fewer."
+        )
+    if not table.different:
+        return f"The log has no prompts of its {kind} samples."
+    prompts = counted(table.different, f"{kind} prompt")
+    return f"None of {prompts} comes again in {read or f'{found.there:,} steps'}."

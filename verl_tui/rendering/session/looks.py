@@ -1,0 +1,107 @@
+"""What has changed in a run since the user looked at it last: in this session, or before it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.runs.run_id import run_id
+from verl_tui.times import clock_time
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.session.preferences import StateFile, UserState
+    from verl_tui.rendering.session.snapshot import View
+
+AWAY = 600.0
+"""Seconds without a key after which the user has been away: heuristic."""
+_MOST = 200
+"""Most runs whose looks are kept, those looked at last."""
+
+
+class Look(NamedTuple):
+    """A run as it was when it was looked at."""
+
+    run: str
+    time: float
+    step: int
+    findings: tuple[str, ...] = ()
+    """What they are called, each with its first step."""
+    reward: float | None = None
+
+
+def since(before: Look, now: Look) -> str:
+    """Say what has changed between two looks, empty where nothing has."""
+    said = []
+    if now.step > before.step:
+        said.append(f"+{counted(now.step - before.step, 'step')}")
+    elif now.step < before.step:
+        said.append(f"back at step {exact_step(now.step)}")
+    if said and before.reward is not None and now.reward is not None:
+        rewards = compact(before.reward), compact(now.reward)
+        said += [f"reward {' → '.join(rewards)}"] * (rewards[0] != rewards[1])
+    raised = set(now.findings).difference(before.findings)
+    over = set(before.findings).difference(now.findings)
+    said += [counted(len(raised), "new finding")] * bool(raised)
+    said += [f"{counted(len(over), 'finding')} over"] * bool(over)
+    return (
+        f"since {clock_time(before.time, now.time)}: {', '.join(said)}" if said else ""
+    )
+
+
+def _look_at(view: View) -> Look | None:
+    """Return the shown run as it is now, None before it is judged."""
+    run = view.run
+    if run is None or run.step is None or run.name not in view.monitor.verdicts:
+        return None
+    if view.loading or view.replay is not None:
+        return None
+    series = run.present(run.indicators.get("reward"))
+    found = (f"{one.id} {one.since_step}" for one in view.verdict.primary)
+    reward = series.values[-1] if series is not None else None
+    return Look(run_id(run), view.now, run.step, (*found,), reward)
+
+
+class Looks:
+    """The user's last look at each run."""
+
+    def __init__(self, file: StateFile) -> None:
+        """Begin with the looks that a file remembers of the sessions before."""
+        self._file = file
+        self._last: dict[str, Look] = {}
+        """Of this session."""
+
+    def words(self, view: View, *, key: bool) -> str:
+        """Say what has changed in the shown run when it is shown first, and at a key after a long
+        time; the look is the last one then. A replay is no news.
+        """
+        now = _look_at(view)
+        known = self._last.get(now.run) if now is not None else None
+        if now is None or not (key or known is None):
+            return ""
+        before = known or self._before(now.run)
+        self._last[now.run] = now
+        away = known is None or now.time - known.time >= AWAY
+        return since(before, now) if before and away else ""
+
+    def _before(self, name: str) -> Look | None:
+        """Return the look at a run in a session before this."""
+        found = (Look(*json.loads(text)) for text in self._file.state.looks)
+        with suppress(ValueError, TypeError):  # damaged
+            return next((look for look in found if look.run == name), None)
+        return None
+
+    def keep(self) -> None:
+        """Remember the looks of this session."""
+        own = [json.dumps(look) for look in self._last.values()]
+        begins = tuple(f'["{name}", ' for name in self._last)
+
+        def change(state: UserState) -> UserState:
+            others = [one for one in state.looks if not one.startswith(begins)]
+            return replace(state, looks=(*others, *own)[-_MOST:])
+
+        if own:
+            self._file.change(change)

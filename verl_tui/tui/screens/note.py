@@ -1,0 +1,86 @@
+"""Notes on steps: one on the cursor's step, else the newest, and the list of all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import events, on
+from textual.widgets import Input
+
+from verl_tui.tui.keys import WHY, HelpSection, actions
+from verl_tui.tui.messages import toast
+from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
+from verl_tui.tui.widgets.chart import MoveCursor
+from verl_tui.tui.widgets.rows import Entries
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.session.snapshot import View
+
+
+class NoteScreen(RowsScreen[None]):
+    """A line for a note, below all notes on the shown run."""
+
+    TITLE_WORDS = "notes"
+    HELP_SECTION = HelpSection("notes on steps", WHY, 95)
+    FILTER = ("", "a few words; none to delete the note", "")
+    BINDINGS = actions("""
+        escape  back     note.back   Leave the line, then close
+        q,B     dismiss  note.close  Close
+    """)
+    FOOTER = """
+        entries.open  goes there
+        note.back     closes
+    """
+    WIDEST = 140
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view)
+        self._notebook = view.notebook
+        self._notebook.read()
+        self._steps: list[int] = []
+        """The steps of the notes that are listed."""
+        newest = view.run.step if view.run is not None else None
+        self._run = view.run
+        self._step = newest if view.cursor is None else view.cursor
+        """The step that the line is for."""
+
+    @on(events.Mount)
+    def _begin(self, event: events.Mount) -> None:
+        """Ask at once, where there is a step."""
+        if self._step is not None:
+            event.prevent_default()  # which gives the focus to the list
+            known = self._notebook.of(self._run).get(self._step, "")
+            self.bar.open(f"note on step {self._step}: ", known)
+
+    def page(self, view: View, width: int) -> RowsPage:
+        """Return all notes on the run."""
+        from verl_tui.rendering.session.notes import note_rows
+
+        notes = self._notebook.of(view.run)
+        self._steps = [*notes]
+        return RowsPage(*note_rows(notes, width), self._steps)
+
+    @on(Input.Submitted)
+    def _write(self, event: Input.Submitted) -> None:
+        if self._run is not None and self._step is not None:
+            problem = self._notebook.write(self._run, self._step, event.value)
+            if problem:
+                toast(self.app, problem, rows=2)
+        self.dismiss()
+
+    @on(Entries.Opened)
+    def _opened(self, message: Entries.Opened) -> None:
+        self.dismiss()
+        self.app.post_message(MoveCursor(self._steps[message.entry]))
+
+
+SCREEN = ScreenSpec(
+    "note",
+    "B",
+    "note",
+    "Note on this step, list of notes",
+    NoteScreen.opened,
+    rank=85,
+    task="WHY",
+)

@@ -1,0 +1,170 @@
+"""Prompts by steps: the mean score of each prompt's responses at each step."""
+
+from __future__ import annotations
+
+import sys
+from math import log2
+from typing import TYPE_CHECKING
+
+from textual import on
+
+from verl_tui.means import clamp
+from verl_tui.rendering.last_result import LastResult
+from verl_tui.rendering.samples.browse import Marked
+from verl_tui.rendering.samples.words import why_none
+from verl_tui.rendering.text.printable import paragraph
+from verl_tui.runs.samples import Place
+from verl_tui.tui.keys import SAMPLES, HelpSection, actions
+from verl_tui.tui.messages import toast
+from verl_tui.tui.panels.samples import SamplesPanel
+from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
+from verl_tui.tui.terminal.scrolling import LazyRows
+from verl_tui.tui.widgets.rows import Entries, Rows
+
+if TYPE_CHECKING:
+    from verl_tui.rendering.samples.prompts import PromptRow, PromptTable
+    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens import ScreenContext
+
+
+class PromptsScreen(RowsScreen[None]):
+    """A row for each prompt that was drawn at several steps, a column for each step."""
+
+    HELP_SECTION = HelpSection("prompts by steps", SAMPLES, 25)
+    BINDINGS = actions("""
+        left,h      step(-1)  prompts.left    Earlier step of the prompt
+        right,l     step(1)   prompts.right   Later step of the prompt
+        v           kind      samples.kind    Training or validation
+        d           beside    samples.beside  Mark; then another beside it
+        escape,q,O  dismiss   prompts.close   Close
+    """)
+    FOOTER = """
+        entries.open                samples
+        prompts.left prompts.right  step
+        samples.kind                training, validation
+        samples.beside              mark, beside
+        prompts.close               closes
+    """
+
+    def __init__(self, context: ScreenContext) -> None:
+        """Make the screen; it begins at the sample of the panel."""
+        super().__init__(context.view)
+        self._panel = panel = context.dashboard.query_one(SamplesPanel)
+        panel.show(context.view)  # it may be out of sight
+        browse = panel.browse
+        self._chosen = browse.fact.prompt if browse.fact is not None else None
+        shown, self._step = browse.shown, sys.maxsize
+        """The step under the cursor, or the nearest one."""
+        self._validation: bool | None = None
+        """Which samples are shown."""
+        if shown is not None and not browse.chosen.follow:
+            self._step, self._validation = shown[0]
+        self._made: LastResult[PromptTable] = LastResult()
+        self._table: PromptTable | None = None
+        self._at: tuple[PromptRow, int] | None = None
+        """The chosen prompt, and the step at which it was drawn."""
+
+    show_samples = RowsScreen.show
+
+    # -- drawing -----------------------------------------------------------------------------------
+
+    def title_words(self, view: View) -> str:
+        """Return how many prompts there are of each kind."""
+        table = self._table
+        counts = table.counts if table is not None and table.rows else "prompts"
+        return counts + super().title_words(view)
+
+    def page(self, view: View, width: int) -> RowsPage:
+        """Return the prompts as far as they have been read."""
+        from verl_tui.rendering.samples import prompts as made
+
+        self._table = self._at = None
+        run = view.run
+        if run is None or not run.samples.places:
+            return RowsPage(why_none(view, width))
+        if self._validation is None:  # the same prompts come again in each
+            places = run.samples.places
+            self._validation = sum(place.validation for place in places) > 1
+        found = self._panel.scores_of(view, validation=self._validation)
+        reading = found.waits()
+        # sorting costs: while steps come it is done at each growth by an eighth
+        news = int(6 * log2(1 + len(found.steps))) if reading else found.revision
+        table = self._table = self._made.of(
+            (found, reading, news), lambda: made.PromptTable(found)
+        )
+        if not table.rows:
+            kind = "validation" if self._validation else "training"
+            return RowsPage(
+                paragraph(made.why_no_map(found, table, kind), "dim", width)
+            )
+        rows, names = table.rows, [row.name for row in table.rows]
+        at = names.index(self._chosen) if self._chosen in names else 0
+        step = rows[at].nearest(self._step)
+        self._at = rows[at], step
+        columns = made.PromptColumns(table, width, step)
+        return RowsPage(
+            LazyRows(len(rows), lambda row: columns.row(rows[row], chosen=row == at)),
+            range(len(rows)),
+            names,
+            made.map_words(found, table),
+            [columns.heading()],
+            lambda _, width, most: table.detail(rows[at], step, width)[:most],
+        )
+
+    @on(Rows.Chosen)
+    def _to_row(self) -> None:
+        self.call_later(self.redraw)  # once the row is known as the chosen one
+
+    # -- keys --------------------------------------------------------------------------------------
+
+    def action_step(self, way: int) -> None:
+        """Go to the next or previous step at which the chosen prompt was drawn."""
+        if self._at is not None:
+            past, step = self._at
+            steps = sorted(past.cells)
+            self._step = steps[clamp(steps.index(step) + way, 0, len(steps) - 1)]
+            self.redraw()
+
+    def action_kind(self) -> None:
+        """Show training or validation."""
+        self._validation = not self._validation
+        self.redraw()
+
+    def _sample(self) -> Marked | None:
+        """Return the first response in the chosen cell."""
+        run = self._view.run if self._view is not None else None
+        if run is None or self._at is None:
+            return None
+        past, step = self._at
+        place = Place(step, bool(self._validation))
+        return Marked(run.name, run.samples, place, past.cells[step].first)
+
+    async def action_beside(self) -> None:
+        """Mark the first response in the cell, or show it beside the marked one."""
+        one = self._sample()
+        if one is not None and (said := self._panel.compare(one)):
+            toast(self.app, said)
+        elif self._panel.beside:
+            await self._opened()
+
+    @on(Entries.Opened)
+    async def _opened(self) -> None:
+        one = self._sample()
+        if one is not None and self._view is not None:
+            browse = self._panel.browse_of(self._view.run)
+            browse.leave()
+            browse.go_to(one.place, one.at)
+            self.dismiss()
+            await self.app.run_action("look_at('samples')")
+
+
+SCREEN = ScreenSpec(
+    "prompts",
+    "O",
+    "samples.map",
+    "Prompts by steps: always right, always wrong, learned, forgotten",
+    PromptsScreen,
+    rank=25,
+    task="SAMPLES",
+)
