@@ -63,6 +63,7 @@ ROLES: Looks = {
 _IN_SIXTEEN = dict(
     columns("""
     unfilled     ansi_bright_black
+    around       ansi_bright_black
     envelope     ansi_bright_black
     quartiles    $text-primary
     healthy      $foreground
