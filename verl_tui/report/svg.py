@@ -185,10 +185,17 @@ def _alarmed(
 
 
 def _area(shade: DrawnShade, scale: Scale) -> str:
+    """Return the outline of an area; around averages two values or more make a point of it."""
     lows, highs, _ = shade.columns
+    known = sum(one is not None for one in lows)
+    size = -(-2 * len(lows) // max(1, known)) if shade.role == "around" else 1
     above, below = (
-        [(x, scale.fraction(one)) for x, one in enumerate(edge) if one is not None]
-        for edge in (highs, lows)
+        [
+            (x + size // 2, scale.fraction(best(found)))
+            for x in range(0, len(lows) - size // 2, size)
+            if (found := [one for one in edge[x : x + size] if one is not None])
+        ]
+        for edge, best in ((highs, max), (lows, min))
     )
     return _way([above + below[::-1]], len(lows) - 1)
 

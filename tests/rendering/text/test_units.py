@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.metrics import describe
-from verl_tui.rendering.text.numbers import in_words, value_text
+from verl_tui.rendering.text.numbers import axis_texts, in_words, value_text
 
 FIGURES = (
     (33.5, "percent", "33.5%"),
@@ -18,6 +18,10 @@ FIGURES = (
     (0.25, "GiB", "256 MiB"),
     (0.0, "bytes", "0 bytes"),
     (12.0, "tokens", "12 tokens"),
+    (1.0, "versions", "1 version"),
+    (1.0, "tokens/s", "1 tokens/s"),
+    (1380.0, "tokens/s/GPU", "1.38k tokens/s/GPU"),
+    (29_500.0, "", "29.5k"),
     (0.7, "", "0.7"),
 )
 
@@ -27,6 +31,12 @@ def test_percentages_and_sizes_are_written_as_people_say_them(
     value: float, unit: str, text: str
 ) -> None:
     assert value_text(value, unit) == text
+
+
+def test_an_axis_has_the_unit_of_the_value_beside_its_title() -> None:
+    assert axis_texts([0.0, 0.005, 0.01], "share") == ["0%", "0.5%", "1%"]
+    assert axis_texts([20.0, 40.0], "percent") == ["20%", "40%"]
+    assert axis_texts([0.25, 0.5], "nats") == ["0.25", "0.5"]
 
 
 def test_a_unit_that_the_number_is_in_is_never_left_out() -> None:

@@ -336,26 +336,6 @@ class ChartCache:
         found: DotColumns = self._keep(key, lambda: _columns(pyramid, window))
         return found
 
-    def around(self, points: Points, window: Window) -> DotColumns:
-        """Return the least and the greatest value around each dot column: of its neighbours, and
-        where these are sparse of a point on either side, as an outline of columns alone would be as
-        ragged as the values.
-        """
-        columns, steps = self.columns(points, window), points.steps
-        known = [x for x, low in enumerate(columns.lows) if low is not None]
-        first, stop = (bisect_left(steps, at) for at in (window.start, window.end + 1))
-        reach = max(1, -(-window.columns // max(1, stop - first)))
-        lows, highs = columns.lows[:], columns.highs[:]
-        for x in range(known[0], known[-1] + 1) if known else ():
-            near = slice(max(0, x - reach), x + reach + 1)
-            lows[x] = min(
-                (v for v in columns.lows[near] if v is not None), default=None
-            )
-            highs[x] = max(
-                (v for v in columns.highs[near] if v is not None), default=None
-            )
-        return DotColumns(lows, highs, columns.odds)
-
     def smoothed(self, points: Points, weight: float) -> Smoothed:
         """Return the moving average of a series, caught up with it."""
         key = ("smoothed", points.pyramid, weight)

@@ -159,8 +159,9 @@ class _Painting:
         for role, columns in picture.shades:
             area = _without_gaps(_spans(columns, picture.scale, self._dots))
             full = _full(area, self._dots * (_FULL if shades else 0.5))
-            if (role == "around" and shades) or not full:
-                self._fill(role, area)
+            around = role == "around"
+            if (around and shades) or not full:
+                self._fill(role, area, around)
 
     def _healthy(self, picture: Picture) -> None:
         scale = picture.scale
@@ -170,19 +171,20 @@ class _Painting:
             rows = self.row(high, scale), self.row(low, scale)
             self._fill("healthy", [rows] * self._width * 2)
 
-    def _fill(self, role: str, area: Sequence[DotSpan | None]) -> None:
+    def _fill(self, role: str, area: Sequence[DotSpan | None], reach: int = 0) -> None:
         """Fill the cells at least half of which are in an area, but at least one where it is
-        narrower.
+        narrower; of values the columns next to a cell count, too, else the outline is as ragged.
         """
-        for x in range(self._width):
-            found = [span for span in area[x * 2 : x * 2 + 2] if span is not None]
-            if found:
+        for x in range(0, self._width * 2, 2):
+            near = area[max(0, x - reach) : x + 2 + reach]
+            found = [span for span in near if span is not None]
+            if found and area[x : x + 2] != [None, None]:
                 top, bottom = min(one[0] for one in found), max(one[1] for one in found)
                 first, stop = (top + 1) // 4, (bottom + 3) // 4
                 if first >= stop:
                     first, stop = (top + bottom) // 8, (top + bottom) // 8 + 1
                 for y in range(first, min(stop, self._dots // 4)):
-                    self._grounds[y * self._width + x] = role
+                    self._grounds[y * self._width + x // 2] = role
 
     # -- lines -------------------------------------------------------------------------------------
 

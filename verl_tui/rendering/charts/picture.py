@@ -189,7 +189,7 @@ def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[Draw
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
     line = data.main
     if data.smoothing and line is not None and not line.right:
-        yield DrawnShade("around", cache.around(line.points, window))
+        yield DrawnShade("around", cache.columns(line.points, window))
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:

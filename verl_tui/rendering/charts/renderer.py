@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.title_row import (
     title_row,
 )
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.text.numbers import distinct_texts
+from verl_tui.rendering.text.numbers import axis_texts
 from verl_tui.rendering.text.piece import cells_of, joined
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.wrap import fit
@@ -109,8 +109,10 @@ class ChartRenderer:
         left: list[Pieces] = [[]] * height
         right = left
         if width >= _AXIS_FROM:
-            left = _y_axis(scale, height, _GUTTER * (data.reach is not None))
-            right = _y_axis(other, height, right=True) if other else right
+            least = _GUTTER * (data.reach is not None)
+            left = _y_axis(scale, height, data.unit, least)
+            if other:
+                right = _y_axis(other, height, _right_unit(data), right=True)
         self.left = cells_of(left[0])
         size = (width - self.left - cells_of(right[0]), height)
         # few steps, and a stretch of the past, take the whole width
@@ -143,6 +145,11 @@ def _sentences(text: str, width: int, rows: int) -> list[Pieces]:
     return [[(set_cell_size(line, width), "key")] for line in centred]
 
 
+def _right_unit(data: ChartData) -> str:
+    """Return the unit of the y axis at the right."""
+    return next((line.unit for line in data.lines if line.right), "")
+
+
 # -- axes ------------------------------------------------------------------------------------------
 
 
@@ -152,10 +159,10 @@ def _row(scale: Scale, value: float, height: int) -> int:
 
 
 def _y_axis(
-    scale: Scale | None, height: int, least: int = 0, *, right: bool = False
+    scale: Scale | None, height: int, unit: str, least: int = 0, *, right: bool = False
 ) -> list[Pieces]:
     """Write a y axis, its numbers in at least so many cells."""
-    labels = row_labels(scale, height)
+    labels = row_labels(scale, height, unit)
     cells = max([least, *map(len, labels.values())])
     tick = ("├", "right") if right else ("┤", "rule")
     rows: list[Pieces] = []
@@ -168,7 +175,7 @@ def _y_axis(
 
 
 @lru_cache(maxsize=256)  # an axis is kept for many steps
-def row_labels(scale: Scale | None, height: int) -> Mapping[int, str]:
+def row_labels(scale: Scale | None, height: int, unit: str = "") -> Mapping[int, str]:
     """Return the numbers of a y axis by row: both ends, round values in between if they do not
     crowd.
     """
@@ -180,7 +187,7 @@ def row_labels(scale: Scale | None, height: int) -> Mapping[int, str]:
         row = _row(scale, value, height)
         if all(abs(row - other) >= 2 for other in rows):
             rows[row] = value
-    labels = zip(rows, distinct_texts([*rows.values()]), strict=True)
+    labels = zip(rows, axis_texts([*rows.values()], unit), strict=True)
     return {row: text for row, text in labels if text}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING
 
+from verl_tui.patterns import pattern
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -74,6 +76,8 @@ def _trimmed(value: float, digits: int) -> str:
 
 _PERCENT: Mapping[str, float] = {"%": 1.0, "percent": 1.0, "share": 100.0}
 """A unit -> how many percent one of it is."""
+_COUNTED = pattern(r"[a-z]{3,}s")
+"""A unit in the plural."""
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 """Each 1,024 times the one before."""
 
@@ -87,7 +91,16 @@ def in_words(value: float, unit: str) -> tuple[str, str]:
     if unit in _SIZES and isfinite(value):
         size, name = _sized(value, unit)
         return f"{compact(size)} {name}", ""
-    return compact(value), f" {unit}" if unit else ""
+    text = compact(value)
+    # `1 version`, but `1 ms` and `1 tokens/s`
+    unit = unit[:-1] if text == "1" and _COUNTED.fullmatch(unit) else unit
+    return text, f" {unit}" if unit else ""
+
+
+def axis_texts(values: Sequence[float], unit: str) -> list[str]:
+    """Write the numbers of an axis as `distinct_texts` does, percentages as such."""
+    texts = distinct_texts([value * _PERCENT.get(unit, 1.0) for value in values])
+    return [text + "%" * bool(text and unit in _PERCENT) for text in texts]
 
 
 def value_text(value: float, unit: str) -> str:
