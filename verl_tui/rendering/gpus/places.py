@@ -197,8 +197,8 @@ def _without_own(
     """Return the places where this host has no devices; why it has none stands in the heading of
     the run's where that fits: two rows less.
     """
-    heading = f"{logged.heading}; {text_of(here.below[0])}"
-    if len(here.below) == 1 and cell_len(heading) <= width:
+    heading = f"{logged.heading}; {' '.join(map(text_of, here.below))}"
+    if cell_len(heading) <= width:
         return [logged._replace(heading=heading)]
     return [logged, here] if logged.devices else [here, logged]
 
