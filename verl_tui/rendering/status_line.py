@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
 from verl_tui.rendering.charts.plan import newest_and_best
-from verl_tui.rendering.charts.sparkline import sparkline
+from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.snapshot import (
     Unread,
     looking,
@@ -22,7 +22,7 @@ from verl_tui.rendering.session.snapshot import (
 )
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import middle, short_run_names
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
@@ -133,9 +133,8 @@ def _steps(
         done = percent_done(step / total)
         yield 72, f"{exact_step(step)}/{exact_step(total)}"
         yield 50, f"{exact_step(step)}/{exact_step(total)} {done}"
-        bar = _BAR * step // total if 0 <= step <= total else 0
-        line = f"{'━' * bar}{'─' * (_BAR - bar)}"
-        yield 12, f"step {exact_step(step)}/{exact_step(total)} {line} {done}"
+        bar = text_of(gauge(step / total, _BAR, ""))
+        yield 12, f"step {exact_step(step)}/{exact_step(total)} {bar} {done}"
 
 
 def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
