@@ -125,21 +125,6 @@ def test_without_a_bar_dicts_are_counted(
     assert math.isnan(values(run, "eval_loss")[5 * every])
 
 
-def test_without_a_bar_steps_follow_from_epochs_where_the_console_says_how_many_one_has(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "train.log"
-    dicts = [{"loss": f"{n / 8:.4g}", "epoch": f"{n / 200:.4g}"} for n in (5, 10, 15)]
-    path.write_text(
-        "[INFO|trainer.py:1472] >>   Num update steps per epoch = 200\n"
-        + "".join(f"{logs}\n" for logs in dicts)
-        + "{'eval_loss': '0.5', 'epoch': '0.075'}\n"
-    )
-    run = read_run(path)
-    assert list(values(run, "loss")) == [5, 10, 15]
-    assert list(values(run, "eval_loss")) == [15]
-
-
 def printed(at: int, each: int = 400) -> str:
     """Return a dict of a step, so many of which are an epoch."""
     return f"{{'loss': {at / 8}, 'reward': {at / 100}, 'epoch': {at / each:.4g}}}\n"

@@ -9,13 +9,11 @@ between the two is that one; if none is, the n-th dict to come belongs to the n-
 
 Consoles without clearings (W&B's `output.log`, edited ones) keep bars and dicts, but not all bars,
 and not always their order: there the bars around a dict only bound its step. The steps that remain
-open follow from the epochs of the dicts, where the console says how many steps one has; or else
-they are counted by the logging interval, as are the dicts of a console without any bar.
+open are counted by the logging interval, as are the dicts of a console without any bar.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ class StepResolver:
         self.total: int | None = None
         """Length of the training's bar."""
         self._said: Mapping[str, int] = {}
-        """What the console states: steps between two dicts as `every`, of an epoch as `each`."""
+        """What the console states: steps between two dicts as `every`."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
         self._bars: dict[int, tuple[int, int]] = {}
@@ -257,13 +255,8 @@ class StepResolver:
     def _counted(self, one: PrintedDict, step: int) -> int:
         """Return the step of a dict where counting says another; of evaluations that before."""
         if one.training:
-            return self._at_epoch(one.values.get("epoch", 0.0)) or step
+            return step
         return self._last if self._last is not None else self.at or step
-
-    def _at_epoch(self, epoch: float) -> int:
-        """Return the step at an epoch, 0 where the console does not say how many one has."""
-        each = self._said.get("each", 0)
-        return round(epoch * each) if math.isfinite(epoch) else 0
 
     def _interval(self) -> int:
         # Where the first step is logged beside the regular ones, that is no interval.
