@@ -66,11 +66,11 @@ def test_a_file_that_says_only_later_what_it_is(tmp_path: Path, named: bool) -> 
 
 def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
     table = tmp_path / "progress.csv"
-    table.write_text("step,answer,loss\n1,a,0.5\n")
+    table.write_text("text,loss\na,0.5\n")
     watch = Watch(tmp_path)
     watch.look()
     assert list(watch.monitor.runs) == [tmp_path.name]
-    table.write_text("step,answer,loss\n1,a,0.5\n1,b,0.5\n1,c,0.25\n")
+    table.write_text("text,loss\na,0.5\nb,0.5\nc,0.25\n")
     assert watch.look() == [Reread(tmp_path.name, left=False)]
     assert watch.monitor.runs == watch.monitor.verdicts == {}
 

@@ -54,6 +54,16 @@ def test_any_form_is_read(tmp_path: Path, name: str, text: str, named: bool) -> 
     assert ("has no end" in (status.note or "")) is text.endswith(",\n")
 
 
+def test_metrics_of_trainings_without_a_step_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "history.json"
+    path.write_text(json.dumps([{"loss": 0.5, "val_loss": 1.0}, {"loss": 0.25}]))
+    run = read_run(path)
+    assert values(run, "loss") == {1: 0.5, 2: 0.25}
+    assert "counted in the order of the file" in (
+        run.sources[str(path)].status.note or ""
+    )
+
+
 def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
     source = FileSource(path, metrics_json)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LOG = '{"step": 1, "data": {"loss": 0.5}}\n{"step": 2, "data": {"loss": 0.25}}\n'
 OWN = "no log: written by verl-tui itself"
-STEPLESS = "no log: no record of a step"
+CHAT = "no log: a chat: messages, and no record of a step"
 DATA = "no log: a data set or a chat: texts without a step and without a score"
 ASKED = [{"role": "user", "content": "2+5?"}, {"role": "assistant", "content": "7"}]
 
@@ -32,25 +32,29 @@ def each(*fields: str, **constant: Any) -> str:
     )
 
 
+def things(field: str) -> str:
+    return f'no log: results or data: one record for each "{field}", and none of a step'
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (lines(ASKED * 4), STEPLESS),
-        (lines({**turn, "step": n, "tokens": 12} for n, turn in enumerate(ASKED)), STEPLESS),
-        (lines({"from": "human", "value": f"q{n}"} for n in range(3)), STEPLESS),
-        (lines({"role": "user", "content": "see verl. and step:1 - a:2"} for _ in "ab"), STEPLESS),
+        (lines(ASKED * 4), CHAT),
+        (lines({**turn, "step": n, "tokens": 12} for n, turn in enumerate(ASKED)), CHAT),
+        (lines({"from": "human", "value": f"q{n}"} for n in range(3)), CHAT),
+        (lines({"role": "user", "content": "see verl. and step:1 - a:2"} for _ in "ab"), CHAT),
         (lines({"messages": ASKED, "id": n} for n in range(3)), DATA),
         (each("instruction", "output", input=""), DATA),
         (each("question", "answer"), DATA),
-        (each("task", accuracy=0.5, n=100), STEPLESS),
-        (each("prompt", "chosen", "rejected"), STEPLESS),
-        (each("text", loss=0.5), STEPLESS),
-        (each("task_id", steps=12, success=True, reward=1.0), STEPLESS),
-        (each("model_answer", iteration=3, correct=1), STEPLESS),
-        (lines({"idx": n, "choices": ["a", "b"], "answer": 1} for n in range(9)), STEPLESS),
+        (each("task", accuracy=0.5, n=100), things("task")),
+        (each("prompt", "chosen", "rejected"), things("prompt")),
+        (each("text", loss=0.5), things("text")),
+        (each("task_id", steps=12, success=True, reward=1.0), things("task_id")),
+        (each("model_answer", iteration=3, correct=1), things("model_answer")),
+        (lines({"idx": n, "choices": ["a", "b"], "answer": 1} for n in range(9)), things("idx")),
         ('{"version": 1, "program": "verl-tui", "id": "crash", "step": 7}\n', OWN),
         ('{"kind": "verl-tui notifications", "version": 1, "sent": [1.5]}', OWN),
-        (lines({"kind": "note", "names": ["a", None]} for _ in range(4)), STEPLESS),
+        (lines({"kind": "note", "names": ["a", None]} for _ in range(4)), "no log: a list of texts: no record has a number"),
     ],
 )  # fmt: skip
 def test_what_is_no_training_is_passed_over_and_said(
@@ -70,9 +74,13 @@ def test_what_is_no_training_is_passed_over_and_said(
 @pytest.mark.parametrize(
     "text",
     [
+        lines({"time": f"2026-02-11 10:00:{n}", "loss": n / 8} for n in range(10, 14)),
+        lines({"phase": "train", "reward": n / 8} for n in range(4)),
+        lines({"epoch": n, "note": f"epoch {n}", "loss": 0.5} for n in range(4)),
         lines({"step": 1, "name": f"metric {n}", "value": n} for n in range(4)),
         lines({"step": 1, "host": f"node-{n}", "loss": n} for n in range(4)),
         lines({"step": n, "response": f"it is {n}", "loss": n} for n in range(4)),
+        lines({"loss": f"0.{n}", "reward": f"{n}.5"} for n in range(1, 5)),
     ],
 )
 def test_what_may_be_a_training_is_read(tmp_path: Path, text: str) -> None:

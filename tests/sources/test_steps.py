@@ -1,4 +1,4 @@
-"""Steps under every trainer's name, and records that state none."""
+"""Steps under every trainer's name, and records that state none: counted, and said so."""
 
 from __future__ import annotations
 
@@ -54,12 +54,36 @@ def test_a_step_with_its_total(tmp_path: Path) -> None:
     assert set(total.keys) == {"loss"}
 
 
-def test_records_before_the_first_step_are_said_not_to_be_read(tmp_path: Path) -> None:
-    records = [{"loss": 9.0}, *({"step": n, "loss": 1.0 / n} for n in range(1, 4))]
+def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(
+    tmp_path: Path,
+) -> None:
+    records = [{"epoch": n / 10, "loss": 1.0 / n} for n in range(1, 5)]
+    records.insert(2, {"epoch": 0.2, "eval_loss": 2.0})
     run = read_run(written(tmp_path / "metrics.jsonl", records))
-    assert values(run, "loss") == {n: 1.0 / n for n in range(1, 4)}
-    (flaw,) = [one for state in run.sources.values() for one in state.unreadable]
-    assert (flaw.line, flaw.reason) == (1, "no record has stated a step so far")
+    assert values(run, "loss") == {n: 1.0 / n for n in range(1, 5)}
+    assert values(run, "eval_loss") == {2: 2.0}, (
+        "an evaluation is of the step that it follows"
+    )
+    notes = {state.status.note for state in run.sources.values()} - {None}
+    assert notes == {
+        "no record states a step: 5 records are counted in the order of the file"
+    }
+
+
+def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    records = [{"loss": float(n), "reward": 0.5} for n in range(4)]
+    written(tmp_path / "run" / "metrics.jsonl", records)
+    run = read_run(tmp_path / "run")
+    assert values(run, "loss") == {1: 0.0, 2: 1.0, 3: 2.0, 4: 3.0}
+    (tmp_path / "csv").mkdir()
+    (tmp_path / "csv" / "m.csv").write_text("loss,reward\n0.0,0.5\n1.0,0.5\n")
+    table = read_run(tmp_path / "csv")
+    assert values(table, "loss") == {1: 0.0, 2: 1.0}
+    assert (
+        "no record states a step: 2 records are counted in the order of the file"
+        in [state.status.note for state in table.sources.values()]
+    )
 
 
 @pytest.mark.parametrize(

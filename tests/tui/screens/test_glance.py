@@ -90,9 +90,7 @@ def test_the_most_important_is_said_at_every_width(
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
 def test_nothing_comes_and_goes_from_one_second_to_the_next(width: int) -> None:
     kinds = {
-        tuple(
-            re.findall(r"[a-z/]{2,}|━+", words(one_row(view, width, alone=False)))
-        )
+        tuple(re.findall(r"[a-z/]{2,}|━+", words(one_row(view, width, alone=False))))
         for steps in range(110, 130)
         for quiet in range(20)
         for view in (make_view(make_run("run_grpo_8", steps, quiet=quiet)),)

@@ -1,19 +1,25 @@
-"""Finds the step of a record under any trainer's name for it."""
+"""Finds the step of a record under any trainer's name for it; counts records that state none, and
+tells those of one thing after the other (tasks of a benchmark, questions of a data set) from those
+of a training's steps.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import integer
-from verl_tui.sources.fields.spellings import names
+from verl_tui.patterns import NamePattern, pattern
+from verl_tui.sources.fields.jsonl import integer, number, written_number
+from verl_tui.sources.fields.spellings import ending, names
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 _RANKS = {name: rank for rank, name in enumerate(names("step"))}
 _TOTALS = names("total")
+TRAINED = frozenset(names("trained"))
 _PARENT = pattern(
     r"(?:train|training|trainer|progress|state|metrics|data|eval|time)[/._]"
 )
@@ -30,6 +36,7 @@ class StepFields(NamedTuple):
     """Fields that may state the step, the surest first."""
     total: str | None
     """The field that states the total of steps."""
+    epoch: str | None
 
     @property
     def no_metrics(self) -> frozenset[str]:
@@ -50,7 +57,11 @@ def step_fields(fields: Iterable[str]) -> StepFields:
         key=lambda name: _RANKS[plain[name]],
     )
     total = next((name for name in plain if plain[name] in _TOTALS), None)
-    return StepFields(tuple(steps), total)
+    return StepFields(
+        tuple(steps),
+        total,
+        next((name for name in plain if plain[name] == "epoch"), None),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -87,8 +98,8 @@ def stated_step(
     return None, "", total
 
 
-def states_step(name: str) -> bool:
-    """Return True if a field of that name states a step."""
+def is_sure_name(name: str) -> bool:
+    """Return True if a field of that name is a step."""
     return _plain(name) in _RANKS
 
 
@@ -102,22 +113,52 @@ class StepTracker:
         """Step of the last record."""
         self.known = False
         """True once a record has stated its step."""
+        self._counted = 0
+        """Records that state none."""
+        self._seen: set[str] = set()
+        """Metrics of the last step that was counted."""
+        self._epoch: float | None = None
+        """That of the last counted record."""
         self._local = 0
         """Last `step`, which restarts each epoch if there is a `global_step` too."""
         self._offset: int | None = None
         """`global_step - step` of the last record that stated both."""
 
     @property
-    def within_epochs(self) -> bool:
-        """True if steps depend on earlier records: they count within epochs."""
-        return bool(self._offset)
+    def counts_all(self) -> bool:
+        """True if all records were counted: none has stated its step."""
+        return self._counted > 0 and not self.known
 
-    def of(self, record: Mapping[str, Any], fields: StepFields) -> int:
+    @property
+    def relative(self) -> bool:
+        """True if steps depend on earlier records: counted, or within epochs."""
+        return bool(self._counted or self._offset)
+
+    @property
+    def note(self) -> str | None:
+        """Say how many records were counted, and why."""
+        count = self._counted
+        if not count:
+            return None
+        reason = "no record states a step"
+        if self.known:
+            reason = "the first records state no step"
+        many = counted(count, "record is", "records are")
+        return f"{reason}: {many} counted in the order of the file"
+
+    def of(
+        self,
+        record: Mapping[str, Any],
+        fields: StepFields,
+        *,
+        keys: Collection[str] | None,
+    ) -> int:
         """Return the step of a record.
 
         Args:
             record: Its fields; nested ones with `/` between the names.
             fields: Those that state its place in the training.
+            keys: Its metrics, for counting; None if it belongs to the current step.
 
         Raises:
             ValueError: It states a step that is too large.
@@ -127,6 +168,8 @@ class StepTracker:
         if step is not None:
             self.known = True
             self.step = self._globally(step, name, integer(record.get("step")))
+        elif not self.known and keys is not None:
+            self._count(keys, record.get(fields.epoch or ""))
         return self.step
 
     def _globally(self, step: int, name: str, local: int | None) -> int:
@@ -147,3 +190,79 @@ class StepTracker:
             self._offset = self.step + 1 - local
         within = local + (self._offset or 0)
         return min((local, within), key=lambda at: abs(at - self.step))
+
+    def _count(self, keys: Iterable[str], epoch: object) -> None:
+        """Count a record; it begins a new step if it repeats a metric of this one or has another
+        epoch: an evaluation beside a training record shares its step.
+        """
+        self._counted += 1
+        at = number(written_number(epoch) if isinstance(epoch, str) else epoch)
+        metrics = {key for key in keys if _plain(key) != "epoch"}
+        is_another = epoch is not None and at != self._epoch
+        if is_another or not self._seen or not self._seen.isdisjoint(metrics):
+            self._seen = set()
+            self.step += 1
+        self._seen |= metrics
+        self._epoch = self._epoch if epoch is None else at
+
+
+_NO_THING = ending("no_thing")
+"""Fields whose texts differ from record to record though they name nothing."""
+_MEASURED = pattern(r"\s*[-+.]?\d.*|\s*[-+]?(?:nan|inf(?:inity)?)\s*", re.IGNORECASE)
+"""Texts that are numbers, durations, dates."""
+_NUMBER_OF = NamePattern(r"(?:.*_)?(?:id|idx|index)")
+_SPOKEN = ending("spoken")
+"""Fields that hold what somebody says."""
+
+
+def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the field that names another thing in each of the first records of a file, where these
+    are no steps. None where there is none.
+    """
+    places = list(map(_place, records))
+    has_epoch = any(place is None for place in places)
+    steps = [place for place in places if place is not None]
+    if len(records) < 2 or has_epoch or _rise([step for step, _ in steps]):
+        return None
+    names = _names(list(records[0]), steps)
+    return next((name for name in names if _differs(name, records)), None)
+
+
+def _names(fields: list[str], steps: Sequence[tuple[int | None, str]]) -> Iterable[str]:
+    """Return the fields that may name a thing in records of some steps."""
+    stated = {step for step, _ in steps}
+    if stated == {None}:
+        return fields
+    # Several texts of one step are its samples; several figures may be one record.
+    repeats = len(stated) == 1 and len(steps) > 2
+    return filter(_SPOKEN.fullmatch, fields) if repeats else ()
+
+
+def _place(record: Mapping[str, Any]) -> tuple[int | None, str] | None:
+    """Return the step that a record states, and the field that does; None for an epoch."""
+    fields = step_fields(record)
+    if number(record.get(fields.epoch or "", "")) is not None:
+        return None
+    try:
+        return stated_step(record, fields)[:2]
+    except ValueError:
+        return None, ""
+
+
+def _rise(steps: Sequence[int | None]) -> bool:
+    """Return whether all records count upwards in a field that may be a step."""
+    known = [step for step in steps if step is not None]
+    return len(known) == len(steps) and known == sorted(set(known))
+
+
+def _differs(name: str, records: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether a field names another thing in each record, by a text or a number."""
+    values = [record.get(name) for record in records]
+    kinds = set(map(type, values))
+    if kinds == {str}:
+        measured = any(map(_MEASURED.fullmatch, map(str, values)))
+        names = not (measured or _NO_THING.fullmatch(name))
+    else:
+        trained = any(not TRAINED.isdisjoint(record) for record in records)
+        names = kinds == {int} and not trained and bool(_NUMBER_OF.fullmatch(name))
+    return names and len(set(values)) == len(values)

@@ -7,9 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import first_value
+from verl_tui.sources.fields.device_fields import unquoted
+from verl_tui.sources.fields.jsonl import first_value, flatten
+from verl_tui.sources.fields.lists import split
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.fields.steps import states_step
+from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.fields.steps import is_sure_name, listed_thing
 from verl_tui.sources.formats import (
     filelogger,
     metrics_csv,
@@ -35,6 +38,7 @@ from verl_tui.sources.formats.tables import (
     wandb_tables,
 )
 from verl_tui.sources.formats.tutorial import llama_factory, swift
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,13 +56,15 @@ _OWN = pattern(
     rb'|title":[^\n]{0,400}\s+"made":\s*\{\s*"verl_tui")|kind":\s*"verl-tui)'
 )
 """How all answers in JSON, reports, messages and states begin."""
+_CHAT = f"{NO_LOG}a chat: messages, and no record of a step"
 _SAMPLES = f"{NO_LOG}a data set or a chat: texts without a step and without a score"
 _TOKENS = f"{NO_LOG}samples as ids of tokens, without their texts"
-_STEPLESS = f"{NO_LOG}no record of a step"
+_THINGS = f'{NO_LOG}results or data: one record for each "{{}}", and none of a step'
+_TEXTS = f"{NO_LOG}a list of texts: no record has a number"
 _DOCUMENT = f"{NO_LOG}a JSON document without a list of step records"
 SINGLE = "a single record without a step so far"
-_TURN = {"role", "content"}
-"""Of a chat."""
+_ROLES = frozenset(names("chat_role"))
+_SAID = frozenset(names("chat_content"))
 _MOST = 200
 """Records that are looked at."""
 _FIRST = 8
@@ -79,20 +85,29 @@ def why_none(head: bytes) -> str | None:
 
 def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
     """Return what records on lines are, None where they may be a training's."""
-    if tutorial.are_measured(records[:_FIRST]):
+    thing = listed_thing(records[:_FIRST])
+    if thing is None and any(map(tutorial.measures, records)):
         return None
     sample = read_sample(records[0])
     if sample is not None and sample.step is None and sample.score is None:
         return _SAMPLES
-    return _STEPLESS if len(records) > 1 else None
+    if thing is not None:
+        return _THINGS.format(one_line(thing, 60))
+    numbers = any(split(unquoted(flatten(one))).numbers for one in records)
+    return None if numbers or len(records) == 1 else _TEXTS
 
 
 def _certainly(head: bytes, records: Sequence[dict[str, Any]]) -> str | None:
     """Return what a file is whose first records are those of no training, whatever follows."""
     if _OWN.match(head):
         return OWN
-    if records and all(one.keys() >= _TURN for one in records[:_FIRST]):
-        return _STEPLESS
+    chat = all(
+        str(record.get("role", record.get("from"))).lower() in _ROLES
+        and not _SAID.isdisjoint(record)
+        for record in records[:_FIRST]
+    )
+    if records and chat:
+        return _CHAT
     # open-instruct's traces (open_instruct/rl_utils.py:31-128)
     tokens = records and {"prompt_tokens", "response_tokens"} <= records[0].keys()
     return _TOKENS if tokens else None
@@ -101,7 +116,7 @@ def _certainly(head: bytes, records: Sequence[dict[str, Any]]) -> str | None:
 def is_single(head: bytes) -> bool:
     """Return whether a file holds a single record so far, and of no step."""
     records = metrics_json.first_records(head, 2)
-    if len(records) != 1 or any(map(states_step, records[0])) or as_printed(head):
+    if len(records) != 1 or any(map(is_sure_name, records[0])) or as_printed(head):
         return False
     return not tutorial.measures(records[0])
 

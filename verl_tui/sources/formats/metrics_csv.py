@@ -17,8 +17,8 @@ from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import unreadable, written_number
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.fields.steps import (
+    is_sure_name,
     stated_step,
-    states_step,
     step_fields,
 )
 from verl_tui.sources.files.paths import escaped, file_and_part
@@ -55,7 +55,9 @@ _BOUNDS = "W&B's columns of least and greatest values (__MIN, __MAX) are left ou
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return True for a `.csv` whose first rows have a step and a metric."""
+    """Return True for a `.csv` whose first rows have a step or a metric of trainings only, and are
+    not of one thing after the other.
+    """
     if path.suffix.lower() != ".csv":
         return False
     first, *lines = head.split(b"\n", _FIRST_ROWS)[:_FIRST_ROWS]
@@ -94,7 +96,7 @@ class CsvDecoder(TutorialDecoder):
 
     @property
     def note(self) -> str | None:
-        """Say what was left out."""
+        """Say how many steps were counted, and what was left out."""
         many = len(self._header.runs)
         others = many > 1 and self.run is None
         return joined_notes(
@@ -200,7 +202,7 @@ def _is_chart(first: str, runs: Sequence[str], bounded: bool) -> bool:
     and of no splits.
     """
     splits = not _SPLITS.isdisjoint(map(str.lower, runs))
-    return bounded or (states_step(first) and not splits)
+    return bounded or (is_sure_name(first) and not splits)
 
 
 def _plain(field: str) -> str:

@@ -25,7 +25,7 @@ from verl_tui.sources.fields.jsonl import (
 )
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.fields.spellings import names
-from verl_tui.sources.fields.steps import states_step
+from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.files.paths import HOMES, is_file
 from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
 from verl_tui.sources.formats import filelogger, tutorial
@@ -52,6 +52,8 @@ _FIRST = 8
 """Records at its beginning that are looked at."""
 _RECORDS = pattern(rb'\s*(?:\{.{0,4000}?"[^"\n]{1,100}"\s*:\s*)?\[\s*(?=\{)', re.DOTALL)
 """What stands before the first record: a list's beginning, also below a name."""
+_SIGNS = frozenset({*TRAINED, "epoch", "steps"})
+"""Fields by which records are a training's, besides those that certainly are a step."""
 
 
 def matches(path: Path, head: bytes) -> bool:
@@ -62,7 +64,14 @@ def matches(path: Path, head: bytes) -> bool:
     records = first_records(head, _FIRST)
     if len(records) == 1 and not _RECORDS.match(head):
         records = []  # a document of its own, such as a model's settings
-    return tutorial.are_measured(records)
+    return _are_of_steps(records)
+
+
+def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
+    """Return whether records are a training's by more than the length of an episode."""
+    names = {name for record in records for name in _scalars(record)}
+    sure = any(map(is_sure_name, names)) or not names.isdisjoint(_SIGNS)
+    return sure and tutorial.are_measured(records)
 
 
 def is_a_line(head: bytes) -> bool:
@@ -76,7 +85,7 @@ def is_a_line(head: bytes) -> bool:
         or b"\n" in head[: len(head) - len(rest.encode())].strip()
     ):
         return False
-    return bool(rest.strip()) or any(map(states_step, _scalars(value)))
+    return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
 
 
 def _scalars(record: dict[str, Any]) -> list[str]:
@@ -187,7 +196,7 @@ def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     the names below which there are further ones, of unknown meaning, which are not read.
     """
     lists = _lists(values[0] if len(values) == 1 else values)
-    found = [one for one in lists if tutorial.are_measured(one[1][:_FIRST])]
+    found = [one for one in lists if _are_of_steps(one[1][:_FIRST])]
     return found[0][1] if found else [], [name for name, _ in found[1:]]
 
 

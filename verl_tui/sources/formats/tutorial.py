@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
-from verl_tui.sources.fields.jsonl import first_object, flatten
+from verl_tui.sources.fields.jsonl import first_object, flatten, number
 from verl_tui.sources.fields.numbers import histograms, is_name, split, unquoted
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.fields.spellings import ending, names
+from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import (
+    TRAINED,
     StepFields,
     StepTracker,
+    is_sure_name,
+    listed_thing,
     stated_step,
-    states_step,
     step_fields,
 )
 from verl_tui.sources.files.paths import checkpoint_step
@@ -61,46 +63,38 @@ _FIRST_LINES = 8
 _MOST_SCHEMAS = 1000
 """Remembered sets of fields: a file has a handful, a broken one any number."""
 _WRITERS = names("writer")
-_SPOKEN = ending("spoken")
-"""Fields that hold what somebody says."""
 
 
 def matches(path: Path, head: bytes) -> bool:
-    """Return True if the first object has a scope, or an early one a step and numbers."""
+    """Return True if the first object has a scope, or an early one a step or epoch and numbers."""
     lines = head.split(b"\n", _FIRST_LINES)[:_FIRST_LINES]
     found = [record for record in map(first_object, lines) if record is not None]
     if any(isinstance(record.get("scope"), str) for record in found[:1]):
         return True
     document = path.suffix.lower() == ".json" and len(found) == 1
-    if document and not any(map(states_step, found[0])):
+    if document and not any(map(is_sure_name, found[0])):
         return False  # a document of its own, such as a model's settings
     return are_measured(found)
 
 
 def are_measured(records: Sequence[dict[str, Any]]) -> bool:
-    """Return whether the first records of a file are a training's: they measure steps, and are not
-    what somebody said at a single one.
+    """Return whether the first records of a file are a training's: they measure steps, and not one
+    thing after the other.
     """
-    said = [[name for name in one if _SPOKEN.fullmatch(name)] for one in records]
-    answers = len(records) > 2 and all(said) and len(set(map(_step, records))) == 1
-    return any(map(measures, records)) and not answers
+    return any(map(measures, records)) and listed_thing(records) is None
 
 
 def measures(record: dict[str, Any]) -> bool:
-    """Return True if a record has a step and a metric."""
-    return _step(record) is not None and _has_metric(record)
-
-
-def _step(record: dict[str, Any]) -> int | None:
-    flat = flatten(_opened(record))
-    with suppress(ValueError):  # a number too large for one
-        return stated_step(flat, step_fields(flat))[0]
-    return None
-
-
-def _has_metric(record: dict[str, Any]) -> bool:
+    """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = unquoted(flatten(_opened(record)))
-    return bool(split(flat, _schema(tuple(flat))[1]).numbers)
+    fields, about = _schema(tuple(flat))
+    step = None
+    with suppress(ValueError):  # a number too large for one
+        step = stated_step(flat, fields)[0]
+    numbers = split(flat, {*about, fields.epoch or ""}).numbers
+    if step is None and number(flat.get(fields.epoch or "", "")) is None:
+        return any(key.rpartition("/")[2] in TRAINED for key in numbers)
+    return bool(numbers)
 
 
 def reader(path: Path) -> LineReader:
@@ -127,11 +121,16 @@ class TutorialDecoder(JsonDecoder):
         self._skipped = skipped
 
     @property
+    def counts_most(self) -> bool:
+        """True if steps were counted: none is stated."""
+        return self._place.counts_all
+
+    @property
     def counts_steps(self) -> bool:
-        """True if they count within epochs; or if the first of several writers, whose records are
-        read, may be another one's than before.
+        """True if they were counted, or count within epochs; or if the first of several writers,
+        whose records are read, may be another one's than before.
         """
-        return self._place.within_epochs or self._others > 0
+        return self._place.relative or self._others > 0
 
     @property
     def step(self) -> int:
@@ -140,10 +139,10 @@ class TutorialDecoder(JsonDecoder):
 
     @property
     def note(self) -> str | None:
-        """Say which records are not read."""
+        """Say that steps were counted, and which records are not read."""
         others = counted(self._others, "record of another is", "records of others are")
         only = f"only {self._writer} is read: {others} not"
-        return only if self._others else None
+        return joined_notes(self._place.note, only if self._others else None)
 
     def restart(self) -> Iterable[MetricRow | Record]:
         """Forget the step."""
@@ -185,9 +184,7 @@ class TutorialDecoder(JsonDecoder):
         numbers = parts.numbers
         prefix = f"{safe(scope, 100)}/" if scope else ""
         keys = tuple([prefix + safe(one, 300) for one in numbers])
-        step = self._place.of(flat, fields)
-        if keys and not (measured or self._skipped or self._place.known):
-            raise ValueError("no record has stated a step so far")
+        step = self._place.of(flat, fields, keys=None if measured else keys or None)
         yield from self._progress(step, parse_elapsed(record.get("elapsed_time")))
         yield from parts.flaws
         yield from histograms(parts.found, step, prefix, mean=measured)
