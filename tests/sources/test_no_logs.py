@@ -77,6 +77,7 @@ def test_what_is_no_training_is_passed_over_and_said(
         lines({"time": f"2026-02-11 10:00:{n}", "loss": n / 8} for n in range(10, 14)),
         lines({"phase": "train", "reward": n / 8} for n in range(4)),
         lines({"epoch": n, "note": f"epoch {n}", "loss": 0.5} for n in range(4)),
+        lines({"episode": n, "task": f"t{n}", "return": 0.5} for n in range(4)),
         lines({"step": 1, "name": f"metric {n}", "value": n} for n in range(4)),
         lines({"step": 1, "host": f"node-{n}", "loss": n} for n in range(4)),
         lines({"step": n, "response": f"it is {n}", "loss": n} for n in range(4)),

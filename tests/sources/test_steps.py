@@ -20,7 +20,7 @@ def written(path: Path, records: list[dict[str, Any]]) -> Path:
 @pytest.mark.parametrize(
     "name",
     ["step", "global_step", "global_steps", "current_steps", "iteration", "iter", "update", "optimizer_step", "_step",
-     "train/global_step", "trainer/global_step", "training/step", "Iteration", "train-step"],
+     "train/global_step", "trainer/global_step", "training/step", "num_steps", "Iteration", "train-step"],
 )  # fmt: skip
 def test_a_step_by_any_name(name: str, tmp_path: Path) -> None:
     records = [{name: 10 * n, "loss": 1.0 / n} for n in range(1, 6)]

@@ -17,7 +17,8 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-_RANKS = {name: rank for rank, name in enumerate(names("step"))}
+_SURE = names("step")
+_RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}
 _TOTALS = names("total")
 TRAINED = frozenset(names("trained"))
 _PARENT = pattern(
@@ -99,8 +100,8 @@ def stated_step(
 
 
 def is_sure_name(name: str) -> bool:
-    """Return True if a field of that name is a step."""
-    return _plain(name) in _RANKS
+    """Return True if a field of that name certainly is a step."""
+    return _plain(name) in _SURE
 
 
 class StepTracker:
@@ -116,9 +117,13 @@ class StepTracker:
         self._counted = 0
         """Records that state none."""
         self._seen: set[str] = set()
-        """Metrics of the last step that was counted."""
+        """Metrics of the last step that was counted, or whose field may be none."""
         self._epoch: float | None = None
         """That of the last counted record."""
+        self._no_step = ""
+        """A field that looked like a step and turned out to be none."""
+        self._rose = False
+        """True if steps are taken from a field while it rises."""
         self._local = 0
         """Last `step`, which restarts each epoch if there is a `global_step` too."""
         self._offset: int | None = None
@@ -131,8 +136,10 @@ class StepTracker:
 
     @property
     def relative(self) -> bool:
-        """True if steps depend on earlier records: counted, or within epochs."""
-        return bool(self._counted or self._offset)
+        """True if steps depend on earlier records: counted, taken from a field that rises, or
+        within epochs.
+        """
+        return bool(self._counted or self._rose or self._offset)
 
     @property
     def note(self) -> str | None:
@@ -141,7 +148,9 @@ class StepTracker:
         if not count:
             return None
         reason = "no record states a step"
-        if self.known:
+        if self._no_step:
+            reason = f'"{self._no_step}" does not rise, so it is no step'
+        elif self.known:
             reason = "the first records state no step"
         many = counted(count, "record is", "records are")
         return f"{reason}: {many} counted in the order of the file"
@@ -165,12 +174,30 @@ class StepTracker:
         """
         step, name, total = stated_step(record, fields)
         self.total = total if total is not None else self.total
-        if step is not None:
+        if step is not None and self._is_step(step, name, keys or ()):
             self.known = True
             self.step = self._globally(step, name, integer(record.get("step")))
         elif not self.known and keys is not None:
             self._count(keys, record.get(fields.epoch or ""))
         return self.step
+
+    def _is_step(self, step: int, name: str, keys: Iterable[str]) -> bool:
+        if name == self._no_step:
+            return False
+        return is_sure_name(name) or self._rises(step, name, keys)
+
+    def _rises(self, step: int, name: str, keys: Iterable[str]) -> bool:
+        """Return True while a field that may be the step behaves as one; once not, never again."""
+        self._rose = True
+        if not self.known or step > self.step:
+            self._seen = set(keys)
+            return True
+        if step == self.step and self._seen.isdisjoint(keys):
+            self._seen.update(keys)
+            return True
+        self._no_step = name
+        self.known = False
+        return False
 
     def _globally(self, step: int, name: str, local: int | None) -> int:
         """Return the global step of a record that states one, and maybe the `local` one.
@@ -230,11 +257,11 @@ def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _names(fields: list[str], steps: Sequence[tuple[int | None, str]]) -> Iterable[str]:
     """Return the fields that may name a thing in records of some steps."""
-    stated = {step for step, _ in steps}
-    if stated == {None}:
+    sure = {step if is_sure_name(name) else None for step, name in steps}
+    if sure == {None}:
         return fields
     # Several texts of one step are its samples; several figures may be one record.
-    repeats = len(stated) == 1 and len(steps) > 2
+    repeats = len(sure) == 1 and len(steps) > 2
     return filter(_SPOKEN.fullmatch, fields) if repeats else ()
 
 
