@@ -165,9 +165,9 @@ def standing(view: View, run: Run) -> str:
 
 
 def tally(view: View) -> Pieces:
-    """Count the runs by their standing; nothing of one alone."""
+    """Count the runs by their standing; nothing of one alone, or before all are read."""
     runs = view.monitor.runs.values()
-    if len(runs) < 2:
+    if len(runs) < 2 or view.loading:
         return []
     counts = Counter(standing(view, run) for run in runs)
     parts = [(f" {counts[role]} {MARKS[role]}", role) for role in STANDINGS]
