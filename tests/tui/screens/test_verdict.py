@@ -59,6 +59,7 @@ COLUMNS = {
     "actor/entropy": [0.5] * 120,
     "response_length/mean": [200.0] * 120,
 }
+NO_ENTROPY = {key: values for key, values in COLUMNS.items() if key != "actor/entropy"}
 
 
 def text(row: Pieces) -> str:
@@ -109,8 +110,8 @@ CASES = (
         seen(),
         "good",
         (
-            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing",
-            "● healthy at step 120: reward from 0.276 to 0.809 and rising",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising, 5 rules found nothing",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising",
             "● healthy at step 120: reward rising",
             "● healthy at step 120",
         ),
@@ -119,7 +120,22 @@ CASES = (
         seen(PLATEAU),
         "good",
         (
-            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing; noted: plateau",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising, 5 rules found nothing; noted: plateau",
+        ),
+    ),
+    (
+        seen(run=make_run(columns={**COLUMNS, "critic/score/mean": [-0.6, -0.7] * 60})),
+        "good",
+        ("● healthy at step 120: reward steady at -0.65, 5 rules found nothing",) * 2,
+    ),
+    (
+        seen(run=make_run(columns=NO_ENTROPY), unjudged=EVERY[3:4]),
+        "dim",
+        (
+            "○ nothing found: 4 of 5 rules could judge (not logged: entropy)",
+            "○ nothing found: 4 of 5 rules could judge (not logged: entropy)",
+            "○ nothing found (not logged: entropy)",
+            "○ nothing found",
         ),
     ),
     (
@@ -127,7 +143,7 @@ CASES = (
         "dim",
         (
             "○ no verdict: 2 of 5 rules could judge (not logged: KL, entropy, response length)",
-            *["○ no verdict (not logged: KL, entropy, respo"] * 2,
+            *["○ no verdict (not logged: KL, entropy, response length)"] * 2,
             "○ no verdict",
         ),
     ),
