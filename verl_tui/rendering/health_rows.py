@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity, unjudged_rules
+from verl_tui.means import next_of
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
@@ -102,11 +103,9 @@ class FindingList:
 
     def choose_next(self, by: int) -> Finding | None:
         """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
-        findings, at = self.findings, self.at
-        if not findings:
+        if not self.findings:
             return None
-        start = 0 if by > 0 else -1
-        finding = findings[start if at is None else (at + by) % len(findings)]
+        finding = next_of(self.findings, self.chosen, by)
         self.choose(finding)
         return finding
 
@@ -115,19 +114,12 @@ class FindingList:
         self.choose(finding)
         self.unfolded ^= {_name(finding)}
 
-    @property
-    def _is_brief(self) -> bool:
-        """Whether there is one finding at most that stands for itself, and nothing more is asked
-        for.
-        """
-        known = self.view.verdict.primary if self.view is not None else ()
-        return len(known) < 2 and not self._is_detailed
-
     def needed(self, view: View, width: int) -> int:
         """Return the rows that the findings take, with the reasons where those are shown; none
-        where the verdict says all there is.
+        where the verdict says all there is: of one finding at most, as long as no more is asked
+        for.
         """
-        if self._is_brief:
+        if len(view.verdict.primary) < 2 and not self._is_detailed:
             return 0
         return len(self._whole(view, width).rows)
 

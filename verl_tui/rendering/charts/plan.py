@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS
+from verl_tui.means import next_of
 from verl_tui.metrics import (
     OF_MACHINES,
     OF_TIME,
@@ -75,7 +76,7 @@ class ChartLook(NamedTuple):
 
     def next_axis(self) -> ChartLook:
         """Return the look with the next kind of x axis."""
-        return self._replace(axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
+        return self._replace(axis=next_of(AXES, self.axis))
 
     def words(self, run: Run | None = None) -> Iterator[str]:
         """Yield what differs from the usual look, for people."""
@@ -307,8 +308,7 @@ def on_one_scale(one: Points, other: Points) -> bool:
     """
     sizes = []
     for points in (one, other):
-        steps = points.steps
-        bounds = points.pyramid.bounds(steps[0], steps[-1]) if steps else None
+        bounds = points.pyramid.bounds
         if bounds is None:
             return True
         sizes.append(max(map(abs, bounds)))

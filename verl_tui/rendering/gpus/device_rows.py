@@ -336,7 +336,7 @@ def _says_nothing(key: str, series: Series) -> bool:
     """Return whether memory is what no machine has: none at all, as verl logs where there is no
     GPU, or next to nothing of the host's, as W&B does where a container has no limit.
     """
-    bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    bounds = series.pyramid.bounds
     if bounds is None:
         return False
     if _HOST_MEMORY.fullmatch(key):
