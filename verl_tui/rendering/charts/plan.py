@@ -158,7 +158,7 @@ def plan_charts(
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
     taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
-    for key in sorted(keys, key=_by_group):
+    for key in sorted(keys, key=lambda key: (family_rank(key), place(key))):
         if key not in taken:
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
@@ -224,10 +224,6 @@ def _wished(
         key = run.indicators.get(name, name)
         if name in run.indicators or key in keys:
             yield name, key
-
-
-def _by_group(key: str) -> tuple[object, int]:
-    return family_rank(key), place(key)
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:

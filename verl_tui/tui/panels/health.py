@@ -98,8 +98,7 @@ class HealthPanel(TextPanel):
         finding = self.chosen_or_first()
         if finding is not None:
             self.found.toggle(finding)
-            self.redraw()
-            self._rows.reveal(self._rows.chosen or 0)
+            self.choose(finding)
             self.post_message(self.Folded())
 
     def action_not_judged(self) -> None:
