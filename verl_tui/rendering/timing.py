@@ -188,8 +188,12 @@ def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
     if small:
         seconds, names = sum(one.seconds for one in small), ", ".join(map(_name, small))
         yield _rest(f"{len(small)} more", seconds, whole, names)
-    if not found.overlaps and found.key and found.parts:
+    if not found.overlaps and _is_partly_timed(found):
         yield _rest("unaccounted", max(0.0, found.rest), whole, "no timer")
+
+
+def _is_partly_timed(found: Breakdown) -> bool:
+    return bool(found.key and found.parts)
 
 
 def _rest(name: str, seconds: float, whole: float, note: str) -> _PartRow:

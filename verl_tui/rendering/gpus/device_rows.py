@@ -302,7 +302,7 @@ def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
         TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, WIDEST),
         TextColumn("", _gauge, 8, 1),
         TextColumn("", lambda one, _: [(one.value, one.role)], WIDEST, 9, right=True),
-        TextColumn("", _spark, 6, 2, most=24),
+        TextColumn("", lambda one, n: sparkline(one.series, n, "spark"), 6, 2, most=24),
     ]
     if all(one.share is None for one in found):
         del columns[1]
@@ -360,7 +360,3 @@ def _figure(key: str, label: str, series: Series) -> _Figure:
 
 def _gauge(one: _Figure, cells: int) -> Pieces:
     return [] if one.share is None else gauge(one.share, cells, "gauge")
-
-
-def _spark(one: _Figure, cells: int) -> Pieces:
-    return sparkline(one.series, cells, "spark")
