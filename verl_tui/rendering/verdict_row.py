@@ -19,7 +19,7 @@ from verl_tui.health.next_step import (
 )
 from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
-from verl_tui.rendering.charts.downsample import TREND_POINTS, way_of
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
@@ -281,7 +281,7 @@ def _course(run: Run) -> list[str]:
     if not way or len(values) < 2 * TREND_POINTS or not all(ends):
         return [f"reward {way}"] * bool(way)
     begun, now = (mean(one) for one in ends)
-    went = _WENT.get(trend((begun, begun, now, now), drawn))
+    went = _WENT.get(trend((begun, begun, now, now), series.pyramid.bounds))
     full = f"reward {way} at {compact(now)}"
     if went:
         full = f"reward {went} from {compact(begun)} to {compact(now)}, now {way}"
