@@ -1,5 +1,5 @@
 """Numbers of any size: their mean, their median, those that are finite, and those held between two
-others.
+others; also steps through a list.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -45,6 +45,18 @@ _Size = TypeVar("_Size", int, float)
 def clamp(value: _Size, low: _Size, high: _Size) -> _Size:
     """Return a number, or the bound that it lies beyond; the upper one where the two cross."""
     return min(max(value, low), high)
+
+
+_One = TypeVar("_One")
+
+
+def next_of(known: Collection[_One], current: object, way: int = 1) -> _One:
+    """Return what comes after something (1) or before it (-1), in a circle; the first or the last
+    where it is not there.
+    """
+    every = [*known]
+    at = every.index(current) if current in every else min(0, -way)
+    return every[(at + way) % len(every)]
 
 
 def page_rows(screens: float, height: int) -> int:

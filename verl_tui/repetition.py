@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _FEW, _SOME = 32, 128
 """Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a
@@ -115,10 +115,13 @@ def runs(text: str) -> list[tuple[int, int]]:
         if len(same[0]) >= _too_often(same[1])
     ]
     found += _beats(text)
-    if len(found) < 2:
-        return found
+    return disjoint(found)
+
+
+def disjoint(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order, those that overlap put together."""
     joined: list[tuple[int, int]] = []
-    for start, end in sorted(found):
+    for start, end in sorted(spans):
         if joined and start < joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:

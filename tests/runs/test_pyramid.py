@@ -71,6 +71,4 @@ def test_bounds_are_those_of_all_finite_values(gaps, numbers, length):
     steps, values = columns(5, gaps, numbers, length)
     last = steps[-1] if steps else 0
     low, high, _ = brute(steps, values, 5, last + 1)
-    assert Pyramid(steps, values).bounds(5, last) == (
-        None if low is None else (low, high)
-    )
+    assert Pyramid(steps, values).bounds == (None if low is None else (low, high))

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import NOW, read_run, values
+from log_reading import NOW, drain_all, read_run, values
 
 from verl_tui.records import (
     Batch,
@@ -63,15 +63,6 @@ def append(path: Path, *rows: str) -> None:
         file.write("".join(rows))
 
 
-def drain(source: DumpSource) -> list[Record]:
-    records: list[Record] = []
-    more = True
-    while more:
-        found, more = source.read()
-        records.extend(found)
-    return records
-
-
 def reported(records: Sequence[Record]) -> list[tuple[int, float]]:
     """Return step and mean score of each figure."""
     figures = [
@@ -107,7 +98,7 @@ def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(
     records, _ = source.read()
     assert [type(record) for record in records[:3]] == [Dump] * 3
     assert dumped(records) == [10, 2, 1]
-    records = (*records, *drain(source))
+    records = (*records, *drain_all(source))
     assert reported(records) == [(10, 1.0), (2, 0.2), (1, 0.1)]
     assert not [record for record in records if isinstance(record, Sample)], (
         "samples stay on disk"
@@ -177,7 +168,7 @@ def test_what_comes_and_goes_is_noticed(home: Path) -> None:
     run_of(source, run)
     assert values(run, "samples/score") == {1: 0.0, 2: 1.0}
     first.unlink()
-    records = drain(source)
+    records = drain_all(source)
     assert records == [Dump(1, str(first), validation=False, size=0, removed=True)]
     run.apply(Batch("r", source.status(), tuple(records)), NOW)
     assert run.samples.places == [Place(2, validation=False)]
@@ -187,24 +178,24 @@ def test_what_comes_and_goes_is_noticed(home: Path) -> None:
 def test_a_growing_dump_is_read_on(home: Path) -> None:
     path = write(home, 1, row(0.0))
     source = DumpSource(home)
-    drain(source)
+    drain_all(source)
     append(path, row(1.0)[:-20])
-    assert reported(drain(source)) == [], "half a row is none"
+    assert reported(drain_all(source)) == [], "half a row is none"
     append(path, row(1.0)[-20:], row(1.0))
-    records = drain(source)
+    records = drain_all(source)
     assert reported(records) == [(1, 2 / 3)]
     assert dumped(records) == [1]
     assert source.status().bytes_read == path.stat().st_size
     append(path, row(1.0).rstrip("\n"))
-    assert reported(drain(source)) == [(1, 0.75)], "a whole row needs no end"
+    assert reported(drain_all(source)) == [(1, 0.75)], "a whole row needs no end"
     append(path, "\n", row(0.0))
-    assert reported(drain(source)) == [(1, 0.6)]
+    assert reported(drain_all(source)) == [(1, 0.6)]
 
 
 def test_rows_that_cannot_be_read_are_reported_with_their_file(home: Path) -> None:
     write(home, 7, row(), '{"input": "q", \n', '{"a": 1}\n', row())
     source = DumpSource(home)
-    found = [record for record in drain(source) if isinstance(record, Unreadable)]
+    found = [record for record in drain_all(source) if isinstance(record, Unreadable)]
     assert [(one.line, one.reason.split(":")[0]) for one in found] == [
         (2, "7.jsonl"),
         (3, "7.jsonl"),

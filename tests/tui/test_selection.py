@@ -26,19 +26,15 @@ def test_a_run_keeps_its_place_while_it_is_selected() -> None:
     selection = Selection()
     for name in ("one", "two", "three"):
         assert selection.toggle(name)
-    assert [selection.place(name) for name in ("one", "two", "three", "four")] == [
-        0,
-        1,
-        2,
-        None,
-    ]
+    placed = ("A", "run-1"), ("B", "run-2"), ("C", "run-3"), None
+    assert (*map(selection.letter, ("one", "two", "three", "four")),) == placed
     selection.toggle("one")
     assert selection.names({"one", "two", "three"}) == ["two", "three"]
-    assert selection.place("two") == 1
+    assert selection.letter("two") == placed[1]
     selection.toggle("four")
-    assert selection.place("four") == 0
+    assert selection.letter("four") == placed[0]
     selection.toggle("one")
-    assert selection.place("one") == 3, "its place is taken"
+    assert selection.letter("one") == ("D", "run-4"), "its place is taken"
     assert selection.names({"two", "four"}) == ["four", "two"], (
         "a run that is gone is no column"
     )
@@ -52,7 +48,7 @@ def test_six_are_the_most() -> None:
     assert (selection.revision, len(selection)) == (before, 6)
     assert selection.toggle("3")
     assert selection.toggle("6")
-    assert selection.place("6") == 3
+    assert selection.letter("6") == ("D", "run-4")
 
 
 def names(runs: list[Run]) -> str:

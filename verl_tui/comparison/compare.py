@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.comparison.correlations import Association, associate
 from verl_tui.comparison.differences import Difference, differences
-from verl_tui.comparison.outcomes import FIGURES, incomparable, measure, weighty
+from verl_tui.comparison.outcomes import FIGURES, incomparable, measure
 from verl_tui.comparison.settings import (
     DifferingSetting,
     RunGroup,
     differing_settings,
     grouped,
 )
-from verl_tui.health.finding import Severity, Verdict
+from verl_tui.health.finding import Severity, Verdict, weighty
 from verl_tui.metrics import modern, slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_clocks import Alignment, stops

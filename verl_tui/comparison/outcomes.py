@@ -8,7 +8,6 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from verl_tui.comparison.statistics import deviation
-from verl_tui.health.finding import Severity
 from verl_tui.health.reward_scale import bounded
 from verl_tui.indicators import factor, resolve
 from verl_tui.means import clamp, finite, mean
@@ -20,7 +19,6 @@ from verl_tui.runs.views.identity import identity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -302,8 +300,3 @@ def _on_bounded_scale(one: MeasuredRun) -> bool | None:
     ends = (series.highest_point(sign) for sign in (1.0, -1.0))
     sizes = [abs(point.value) for point in ends if point is not None]
     return False if max(sizes, default=0.0) > 1 + _ROUNDING else None
-
-
-def weighty(findings: Iterable[Finding]) -> list[Finding]:
-    """Return the findings that count: warnings and worse."""
-    return [finding for finding in findings if finding.severity > Severity.INFO]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from verl_tui.comparison.outcomes import weighty
+from verl_tui.health.finding import weighty
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.means import finite, mean
 from verl_tui.metrics import describe

@@ -13,7 +13,7 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -198,6 +198,11 @@ class Verdict(NamedTuple):
     def severity(self) -> Severity | None:
         """The worst severity, None where nothing was found."""
         return max((finding.severity for finding in self.findings), default=None)
+
+
+def weighty(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings that count: warnings and worse."""
+    return [finding for finding in findings if finding.severity > Severity.INFO]
 
 
 class Moment(NamedTuple):

@@ -126,7 +126,9 @@ def _shared(
     seen = {
         name: one for name, one in needs.items() if one.is_met(name, all_.width, height)
     }
-    if not _stand_beside(seen, all_.width):
+    # the panels of the pair share their rows where each has more than a sentence
+    tall = all(name in seen and seen[name].rows > 1 for name in _PAIR)
+    if not tall or all_.width < _PAIRED:
         return _stacked(seen, all_, names)
     rooms = _stacked(_paired(seen), all_, names)
     left, right = _PAIR
@@ -154,12 +156,6 @@ def _stacked(seen: dict[str, Need], all_: Room, names: int) -> dict[str, Room]:
         below = given["samples"][0] if "samples" in given else 0
         rooms["runs"] = all_._replace(width=column, height=all_.height - below)
     return rooms
-
-
-def _stand_beside(needs: Mapping[str, Need], width: int) -> bool:
-    """Return whether the panels of the pair share their rows: each has more than a sentence."""
-    tall = all(name in needs and needs[name].rows > 1 for name in _PAIR)
-    return tall and width >= _PAIRED
 
 
 def _paired(needs: Mapping[str, Need]) -> dict[str, Need]:

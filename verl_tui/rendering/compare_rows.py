@@ -14,21 +14,21 @@ from verl_tui.comparison.outcomes import (
     direction,
     incomparable,
     measure,
-    weighty,
 )
 from verl_tui.comparison.run_columns import text_of, value_of
 from verl_tui.comparison.settings import ABSENT, differing_settings
+from verl_tui.health.finding import weighty
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.preferences import USUAL_COLUMNS
-from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
+from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.session.snapshot import shown_state
-from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import middle, paragraph, printable
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
+from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.state import remaining
@@ -172,10 +172,8 @@ def _names(
     hidden = all(column.title != "0" for column, _ in table.columns)
 
     def name(at: int, cells: int) -> Pieces:
-        place = view.selection.place(runs[at].name)
-        letter, colour = (
-            ("", "") if place is None else (f"{LETTERS[place]} ", RUNS[place])
-        )
+        letter, colour = view.selection.letter(runs[at].name) or ("", "")
+        letter += " " * bool(letter)
         pointer, role = ("▸", "current") if at == current else ("", "label")
         text = middle(names[at], max(1, cells - len(letter) - len(pointer)))
         return [(pointer, "current"), (letter, colour), (text, role)]
@@ -200,8 +198,8 @@ def _sparks(
         series = run.present(run.indicators.get("reward"))
         if series is None or step is None or factor("reward", series.key) < 0:
             return []
-        place = view.selection.place(run.name)
-        role, cells = "spark" if place is None else RUNS[place], min(cells, _WIDEST)
+        _, role = view.selection.letter(run.name) or ("", "spark")
+        cells = min(cells, _WIDEST)
         return sparkline(series, cells, role, broken="worse", ends=(None, step))
 
     if any(spark(at, 1) for at in range(len(runs))):
@@ -350,10 +348,9 @@ def _steps(one: MeasuredRun) -> str:
 
 
 def _findings(view: View, run: Run) -> _Value:
-    verdict = view.monitor.verdicts.get(run.name)
-    if verdict is None:
+    if run.name not in view.monitor.verdicts:
         return _Value()
-    count = len(weighty(view.acknowledgements.open(run.name, verdict.primary)))
+    count = len(weighty(open_findings(view, run)))
     return _Value(str(count), float(count))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Severity, unjudged_rules
+from verl_tui.means import next_of
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
@@ -102,11 +103,9 @@ class FindingList:
 
     def choose_next(self, by: int) -> Finding | None:
         """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
-        findings, at = self.findings, self.at
-        if not findings:
+        if not self.findings:
             return None
-        start = 0 if by > 0 else -1
-        finding = findings[start if at is None else (at + by) % len(findings)]
+        finding = next_of(self.findings, self.chosen, by)
         self.choose(finding)
         return finding
 
@@ -115,19 +114,12 @@ class FindingList:
         self.choose(finding)
         self.unfolded ^= {_name(finding)}
 
-    @property
-    def _is_brief(self) -> bool:
-        """Whether there is one finding at most that stands for itself, and nothing more is asked
-        for.
-        """
-        known = self.view.verdict.primary if self.view is not None else ()
-        return len(known) < 2 and not self._is_detailed
-
     def needed(self, view: View, width: int) -> int:
         """Return the rows that the findings take, with the reasons where those are shown; none
-        where the verdict says all there is.
+        where the verdict says all there is: of one finding at most, as long as no more is asked
+        for.
         """
-        if self._is_brief:
+        if len(view.verdict.primary) < 2 and not self._is_detailed:
             return 0
         return len(self._whole(view, width).rows)
 
@@ -182,10 +174,9 @@ class FindingList:
         room = width - indent
         below = [*_details(finding, room)] if unfolded else []
         below += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
-        parts = (
-            [_head(view, finding, room, unfolded=unfolded)],
-            _message(view, finding, room),
-        )
+        head = _head(view, finding, room, unfolded=unfolded)
+        role = "dim" if _acknowledged(view, finding) else "text"
+        parts = [head], _indented("", finding.message, role, room)
         space: Pieces = [(" " * indent, "")] if indent else []
         return _Block(*([[*space, *row] for row in rows] for rows in (*parts, below)))
 
@@ -212,21 +203,18 @@ def _acknowledged(view: View, finding: Finding) -> bool:
     return run is not None and view.acknowledgements.acknowledged(run.name, finding)
 
 
-def _badge(view: View, finding: Finding, cells: int) -> Pieces:
-    role = "dim" if _acknowledged(view, finding) else finding.severity.word
-    mark = MARKS[finding.severity.word]
-    return [(f"{mark} "[: max(0, cells)], role), (middle(finding.id, cells - 2), role)]
-
-
 def _head(view: View, finding: Finding, width: int, *, unfolded: bool) -> Pieces:
     """Write sign and name, and at the right since when it holds, where the name has room."""
     since = "" if finding.since_step is None else f"since step {finding.since_step}"
+    role = finding.severity.word
+    sign = f"{MARKS[role]} "
     if _acknowledged(view, finding):
-        since = "acknowledged"
+        since, role = "acknowledged", "dim"
     right = f"{since} {'▾' if unfolded else '▸'}"
     if width - len(right) - 4 < min(16, cell_len(finding.id)):
         right = right[-1:]
-    badge = _badge(view, finding, width - len(right) - 2)
+    room = width - len(right) - 2
+    badge = [(sign[: max(0, room)], role), (middle(finding.id, room - 2), role)]
     gap = width - len(right) - cells_of(badge)
     return [*badge, (" " * gap, ""), (right, "dim")] if gap > 0 else badge
 
@@ -240,11 +228,6 @@ def _followed(
         words = printable(words if unfolded else f"{words}: {names}")
         indent = "  " if width > _NARROW else ""
         yield cut([(indent, ""), (words, "dim")], width, ELLIPSIS)
-
-
-def _message(view: View, finding: Finding, width: int) -> list[Pieces]:
-    role = "dim" if _acknowledged(view, finding) else "text"
-    return _indented("", finding.message, role, width)
 
 
 def _details(finding: Finding, width: int) -> Iterator[Pieces]:

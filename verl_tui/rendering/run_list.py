@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import weighty
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
-from verl_tui.rendering.session.run_order import LETTERS, ORDERS
+from verl_tui.rendering.session.run_order import ORDERS
 from verl_tui.rendering.session.snapshot import (
     Unread,
     not_reached,
     passed_over,
     shown_state,
 )
-from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import (
@@ -245,7 +244,7 @@ def _empty(view: View, runs: Sequence[Run]) -> set[str]:
     filled = set().union(*map(_logged, runs))
     if any(remaining(run, view.now) is not None for run in runs):
         filled.add("ETA")
-    if any(_Listed(view, runs, at).trouble for at in range(len(runs))):
+    if any(weighty(open_findings(view, run)) for run in runs):
         filled.add("findings")
     return _OPTIONAL - filled
 
@@ -358,8 +357,7 @@ class _Listed:
         self.view, self.at, self.run = view, at, runs[at]
         self._names = tuple(run.name for run in runs)
         self.state = shown_state(view, self.run)
-        found = open_findings(view, self.run)
-        self.trouble = [one for one in found if one.severity > Severity.INFO]
+        self.trouble = weighty(open_findings(view, self.run))
         """Its warnings and criticals that are not acknowledged, the worst first."""
 
     def name(self, cells: int) -> str:
@@ -386,10 +384,7 @@ def _steps(run: Run) -> str:
 
 def _head(before: int, one: _Listed, cells: int) -> Pieces:
     """Write the start of a row: number, badge, letter and name."""
-    place = one.view.selection.place(one.run.name)
-    letter = ("  " * bool(one.view.selected), "")
-    if place is not None:
-        letter = (f"{LETTERS[place]} ", RUNS[place])
+    letter, hue = one.view.selection.letter(one.run.name) or (" ", "")
     number = str(one.at + 1) if one.at < _MOST else " "
     role, count = _badge(one)
     shown = "shown" if one.view.run is one.run else "name"
@@ -397,7 +392,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
     return [
         (f"{number} ", "dim"),
         badge,
-        letter,
+        (f"{letter} " * bool(one.view.selected), hue),
         (one.name(max(0, cells - before)), shown),
     ]
 

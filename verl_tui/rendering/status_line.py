@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS
-from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
+from verl_tui.rendering.charts.downsample import way_of
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.snapshot import (
@@ -23,7 +23,7 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
 from verl_tui.rendering.text.piece import cells_of, text_of
-from verl_tui.rendering.text.printable import middle, short_run_names
+from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
@@ -99,11 +99,7 @@ def _ways(role: str, *ways: tuple[int, str]) -> RowPart:
 
 def _identity(view: View, run: Run) -> Iterator[RowPart]:
     """Yield name, number, state and progress of the run."""
-    names = tuple(dict.fromkeys((*view.monitor.runs, run.name)))  # it may be gone
-    short = (
-        (worth, short_run_names(names, cells)[run.name]) for cells, worth in _NAMES
-    )
-    yield _ways("strong", *short)
+    yield _ways("strong", *((worth, view.name_in(cells)) for cells, worth in _NAMES))
     runs = view.listed
     if len(view.monitor.runs) > 1 and run in runs:
         yield _ways("dim", (82, f"{runs.index(run) + 1}/{len(runs)}"))
@@ -217,8 +213,7 @@ def _metric(
     series = run.present(key)
     if key is None or series is None:
         return []
-    drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
-    way = trend(series.values[-TREND_POINTS:], drawn)
+    way = way_of(series)
     arrow = ("" if way is None else f" {ARROWS[way]}", "")
     value = series.values[-1]
     figure = (compact(value), "strong" if isfinite(value) else "critical")

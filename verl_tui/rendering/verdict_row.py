@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, coverage_of
+from verl_tui.health.finding import Severity, coverage_of, weighty
 from verl_tui.health.next_step import (
     ENDS,
     NOTHING,
@@ -19,7 +19,7 @@ from verl_tui.health.next_step import (
 )
 from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
-from verl_tui.rendering.charts.downsample import TREND_POINTS, trend
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
@@ -179,10 +179,9 @@ def problems(view: View) -> list[tuple[Run, Finding]]:
     """Return the warnings and criticals of all runs that are not acknowledged, the worst runs
     first.
     """
-    known = [(run, open_findings(view, run)) for run in view.listed]
+    known = [(run, weighty(open_findings(view, run))) for run in view.listed]
     known.sort(key=lambda one: -max([found.severity for found in one[1]], default=0))
-    every = ((run, found) for run, findings in known for found in findings)
-    return [one for one in every if one[1].severity > Severity.INFO]
+    return [(run, found) for run, findings in known for found in findings]
 
 
 def _found(run: Run, found: Sequence[Finding]) -> Headline:
@@ -278,13 +277,12 @@ def _course(run: Run) -> list[str]:
     if series is None:
         return []
     values = series.values
-    drawn = series.pyramid.bounds(series.steps[0], series.steps[-1])
-    way = _WAYS.get(trend(values[-TREND_POINTS:], drawn), "")
+    way = _WAYS.get(way_of(series), "")
     ends = [finite(part) for part in (values[:TREND_POINTS], values[-TREND_POINTS:])]
     if not way or len(values) < 2 * TREND_POINTS or not all(ends):
         return [f"reward {way}"] * bool(way)
     begun, now = (mean(one) for one in ends)
-    went = _WENT.get(trend((begun, begun, now, now), drawn))
+    went = _WENT.get(trend((begun, begun, now, now), series.pyramid.bounds))
     full = f"reward {way} at {compact(now)}"
     if went:
         full = f"reward {went} from {compact(begun)} to {compact(now)}, now {way}"

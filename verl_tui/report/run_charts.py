@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.outcomes import weighty
-from verl_tui.health.finding import Verdict
+from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart

@@ -97,15 +97,12 @@ class Pyramid:
                 lows[i], highs[i] = low, high
         return lows, highs, odds
 
-    def bounds(self, first_step: int, last_step: int) -> tuple[float, float] | None:
-        """Return the least and greatest finite value from `first_step` to `last_step`, both
-        included.
-        """
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The least and the greatest finite value, None without any."""
         import numpy as np
 
-        start = bisect_left(self.steps, first_step, 0, self.seen)
-        stop = bisect_right(self.steps, last_step, start, self.seen)
-        values = np.array(self.values[start:stop])
+        values = np.array(self.values[: self.seen])
         finite = values[np.isfinite(values)]
         if not len(finite):
             return None
@@ -299,7 +296,8 @@ def merged(
     held = values[common.last]
     if common.counts:
         edges = np.column_stack((common.begins, common.last + 1)).ravel()
-        totals = np.add.reduceat(np.append(values, 0.0), edges)[::2]
+        with np.errstate(all="ignore"):  # not finite is what a log may say
+            totals = np.add.reduceat(np.append(values, 0.0), edges)[::2]
         held = totals / (common.last + 1 - common.begins)
     return common, array("d", held.tobytes())
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from textual import events, on
 from textual.app import SystemCommand
 
+from verl_tui.means import next_of
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.looks import AWAY, Looks
 from verl_tui.rendering.session.notes import NoteBook
@@ -233,8 +234,7 @@ class VerlApp(MonitorApp):
             return
         here = (view.run, chosen and (chosen.id, chosen.key))
         at = [(run, (one.id, one.key)) for run, one in stops]
-        start = at.index(here) if here in at else -1 if way > 0 else 0
-        run, finding = stops[(start + way) % len(stops)]
+        run, finding = stops[at.index(next_of(at, here, way))]
         self._pick(RunsPanel.Picked(run.name))
         self._dashboard.go_to(finding)
 

@@ -19,7 +19,6 @@ from verl_tui.tui.terminal.output import screen_rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.pilot import Pilot
 
 
 class Charts(App[None]):
@@ -39,11 +38,6 @@ class Charts(App[None]):
     @property
     def keys(self) -> list[str]:
         return [chart.data.key for chart in self.panel.charts if chart.display]
-
-
-async def drawn(pilot: Pilot[None]) -> None:
-    """Wait until those charts are drawn, too, that come a frame later."""
-    await pilot.pause()
 
 
 async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
@@ -87,7 +81,7 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
     run = make_run(steps=steps, columns=columns)
     async with app.run_test(size=(80, 24)) as pilot:
         app.panel.show(view_of(run))
-        await drawn(pilot)
+        await pilot.pause()
         assert "constant since step 1" in app.text.splitlines()[-2]
         reward, entropy, row = (chart.region for chart in app.panel.charts)
         assert reward.height == entropy.height == 21
@@ -103,7 +97,7 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
         rows = MetricRows(("actor/lr",), (steps + 1,), ((2e-6,),), (steps + 1,))
         run.apply(Batch("grpo", status, (rows,)), NOW)
         app.panel.show(view_of(run))
-        await drawn(pilot)
+        await pilot.pause()
         assert "constant" not in app.text
         assert all(chart.size.height > 6 for chart in app.panel.charts)
         assert app.panel.reveal("actor/lr")
@@ -121,7 +115,7 @@ async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart() -
     }
     async with app.run_test(size=(140, 30)) as pilot:
         app.panel.show(view_of(make_run(steps=steps, columns=columns)))
-        await drawn(pilot)
+        await pilot.pause()
         named = (row.strip("│").split() for row in app.text.splitlines())
         parts = {words[0]: words[1] for words in named if words[1:]}
         assert set(parts["accuracy"]) == {"▁"}
@@ -147,16 +141,16 @@ async def test_it_is_said_once_that_noise_smooths_most_charts() -> None:
     level = [float(n > 200) for n in range(steps)]
     async with app.run_test(size=(140, 30)) as pilot:
         app.panel.show(view_of(make_run(steps=steps, columns=columns)))
-        await drawn(pilot)
+        await pilot.pause()
         assert app.text.count("smoothed (auto)") == 1
         assert "~0." not in app.text
         assert "raw" not in app.text
         columns["actor/entropy"] = level
         app.panel.show(view_of(make_run(steps=steps, columns=columns)))
-        await drawn(pilot)
+        await pilot.pause()
         assert app.text.count("raw") == 1
         columns = dict.fromkeys(noisy, level)
         app.panel.show(view_of(make_run(steps=steps, columns=columns)))
-        await drawn(pilot)
+        await pilot.pause()
         assert "smoothed (auto)" not in app.text
         assert "raw" not in app.text

@@ -121,15 +121,15 @@ async def test_the_app_can_choose_in_a_circle() -> None:
     async with app.run_test(size=(60, 24)) as pilot:
         panel = app.panel
         assert isinstance(panel, HealthPanel)
-        assert panel.choose_next(1) is None
+        assert panel.found.choose_next(1) is None
         panel.show(sick())
-        assert [panel.choose_next(1) for _ in range(4)] == [
+        assert [panel.found.choose_next(1) for _ in range(4)] == [
             COLLAPSE,
             KL_HIGH,
             LONG,
             COLLAPSE,
         ]
-        assert panel.choose_next(-1) == LONG
+        assert panel.found.choose_next(-1) == LONG
         await pilot.pause()
         assert app.said == []
 

@@ -8,16 +8,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from rich.cells import cell_len
-from textual.app import App, ComposeResult
+from panel_host import Host
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Batch, Sample, SourceStatus
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.terminal.output import screen_rows
-from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -27,44 +24,21 @@ BROWSER = SampleBrowser(lambda: None)
 STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
 
 
-class Host(App[None]):
+class SamplesHost(Host):
     """Nothing but the panel."""
 
     def __init__(self, view: View) -> None:
-        super().__init__()
+        super().__init__(SamplesPanel())
         self.view = view
 
-    def compose(self) -> ComposeResult:
-        yield SamplesPanel()
-
     def on_mount(self) -> None:
-        self.query("SamplesPanel DocumentRows").first(Rows).focus()
         self.panel.show(self.view)
-
-    @property
-    def panel(self) -> SamplesPanel:
-        return self.query_one(SamplesPanel)
 
     @property
     def shown(self) -> tuple[int, int] | None:
         """Step and index of the sample shown."""
-        shown = self.panel.shown
+        shown = self.query_one(SamplesPanel).shown
         return (shown[0].step, shown[1]) if shown is not None else None
-
-    @property
-    def lines(self) -> list[str]:
-        """The screen as text."""
-        rows = screen_rows(self)
-        assert {cell_len(row) for row in rows} == {self.size.width}
-        return rows
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
-
-    @property
-    def subtitle_words(self) -> str:
-        return str(self.panel.border_subtitle or "")
 
 
 def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sample:
@@ -96,7 +70,7 @@ def view_of(run: Run | None, **more: Any) -> View:
 
 async def test_follows_the_newest_step_until_the_user_moves() -> None:
     run = steps_of_three(10)
-    app = Host(view_of(run))
+    app = SamplesHost(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
         assert app.shown == (10, 0)
@@ -119,7 +93,7 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
 
 
 async def test_walks_through_samples_and_steps() -> None:
-    app = Host(view_of(steps_of_three(10, 20, 30)))
+    app = SamplesHost(view_of(steps_of_three(10, 20, 30)))
     async with app.run_test(size=(100, 14)) as pilot:
         seen = []
         for key in "nnnnppNNNnPPPppp":
@@ -142,7 +116,7 @@ async def test_best_and_worst() -> None:
             for i, score in enumerate([0.5, 0.1, 0.9, float("nan"), 0.9, 0.1])
         ),
     )
-    app = Host(view_of(run))
+    app = SamplesHost(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
         seen = []
         for key in "bbbwww":
@@ -157,7 +131,7 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
     lines = "\n".join(f"line {n}" for n in range(60))
     add(run, sample(1, 0, prompt=lines, response=lines))
     add(run, sample(1, 1, prompt=lines, response=lines))
-    app = Host(view_of(run))
+    app = SamplesHost(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
         assert "u unfolds" in app.text
@@ -180,7 +154,7 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
 
 
 async def test_says_why_there_are_no_samples() -> None:
-    app = Host(view_of(None))
+    app = SamplesHost(view_of(None))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
         assert "No run yet." in app.text

@@ -51,16 +51,8 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
             # as fast as a window is dragged
             driver_of(app).process_message(_resized(size))
         await settle(pilot)
-        assert (
-            len(
-                [
-                    chart
-                    for chart in charts.charts
-                    if chart.display and chart.region.area
-                ]
-            )
-            == before
-        )
+        drawn = [one for one in charts.charts if one.display and one.region.area]
+        assert len(drawn) == before
 
 
 @pytest.mark.parametrize(

@@ -73,9 +73,6 @@ async def test_says_what_is_waited_for(
             check_layout(app)
 
 
-# -- where there is hardly anything to show --------------------------------------------------------
-
-
 # -- what is shown at the first look ---------------------------------------------------------------
 
 

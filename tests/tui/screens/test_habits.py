@@ -78,7 +78,7 @@ async def test_half_a_page_is_half_of_a_page(demo: Monitor) -> None:
 
 def finding(app: VerlApp) -> str | None:
     """Return the finding chosen on the dashboard."""
-    chosen = dashboard(app).query_one(HealthPanel).chosen
+    chosen = dashboard(app).query_one(HealthPanel).found.chosen
     return chosen.id if chosen is not None else None
 
 

@@ -231,7 +231,7 @@ async def test_from_a_crash_to_its_traceback(log: Path, keys: tuple[str, ...]) -
     app = loaded(log.parent)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, *keys)
-        (finding,) = dashboard(app).query_one(HealthPanel).findings
+        (finding,) = dashboard(app).query_one(HealthPanel).found.findings
         assert finding.id == "crash"
         await opened(pilot)
         line = int(finding.evidence[0].split(":")[1])

@@ -124,7 +124,7 @@ async def test_opens_and_closes(demo: Monitor) -> None:
         app.state_file.change(lambda state: state.with_pin(key))
         app.paint()
         await settle(pilot)
-        plans = dashboard(app).query_one(ChartsPanel).planned
+        plans = dashboard(app).query_one(ChartsPanel).listed(app.view_at(NOW))
         assert (plans[0].key, plans[0].indicator) == (key, "policy_kl")
         assert [found.key for found in plans].count(key) == 1
 
@@ -221,7 +221,10 @@ async def test_pinned_metrics_come_first_on_the_dashboard(
         await drawn(pilot)
         assert "★" in text(app)
         await press(pilot, "escape")
-        plans = [found.key for found in dashboard(app).query_one(ChartsPanel).planned]
+        plans = [
+            found.key
+            for found in dashboard(app).query_one(ChartsPanel).listed(app.view_at(NOW))
+        ]
         assert plans[0] == "timing_s/gen"
         assert plans[1] == demo.runs["run_grpo_gsm8k"].indicators["reward"]
     assert StateFile(tmp_path / "state.json").state.pins == ("timing_s/gen",)

@@ -174,13 +174,11 @@ def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | N
     """Return step and value of the first of the highest, or lowest, finite values; None without
     any.
     """
-    steps = points.steps
-    seen = points.pyramid.seen
-    bounds = points.pyramid.bounds(steps[0], steps[seen - 1]) if seen else None
+    bounds = points.pyramid.bounds
     if bounds is None:
         return None
     best = bounds[not lowest]
-    return steps[points.values.index(best)], best
+    return points.steps[points.values.index(best)], best
 
 
 def value_at(points: Points, step: int) -> tuple[int, float] | None:
@@ -220,6 +218,11 @@ def trend(
     """
     ends = turn(values, drawn)
     return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
+
+
+def way_of(points: Points) -> int | None:
+    """Return the trend of a series that is drawn whole."""
+    return trend(points.values[-TREND_POINTS:], points.pyramid.bounds)
 
 
 def turn(

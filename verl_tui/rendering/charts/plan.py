@@ -7,6 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.indicators import INDICATORS
+from verl_tui.means import next_of
 from verl_tui.metrics import (
     OF_MACHINES,
     OF_TIME,
@@ -75,7 +76,7 @@ class ChartLook(NamedTuple):
 
     def next_axis(self) -> ChartLook:
         """Return the look with the next kind of x axis."""
-        return self._replace(axis=AXES[(AXES.index(self.axis) + 1) % len(AXES)])
+        return self._replace(axis=next_of(AXES, self.axis))
 
     def words(self, run: Run | None = None) -> Iterator[str]:
         """Yield what differs from the usual look, for people."""
@@ -157,7 +158,7 @@ def plan_charts(
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
     taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
-    for key in sorted(keys, key=_by_group):
+    for key in sorted(keys, key=lambda key: (family_rank(key), place(key))):
         if key not in taken:
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
@@ -223,10 +224,6 @@ def _wished(
         key = run.indicators.get(name, name)
         if name in run.indicators or key in keys:
             yield name, key
-
-
-def _by_group(key: str) -> tuple[object, int]:
-    return family_rank(key), place(key)
 
 
 def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
@@ -307,8 +304,7 @@ def on_one_scale(one: Points, other: Points) -> bool:
     """
     sizes = []
     for points in (one, other):
-        steps = points.steps
-        bounds = points.pyramid.bounds(steps[0], steps[-1]) if steps else None
+        bounds = points.pyramid.bounds
         if bounds is None:
             return True
         sizes.append(max(map(abs, bounds)))

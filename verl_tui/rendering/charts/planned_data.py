@@ -21,7 +21,7 @@ from verl_tui.rendering.charts.chart_data import (
 )
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.rendering.session.run_order import LETTERS, without_shared_start
+from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact, in_words
 from verl_tui.runs.time.forecast import steps_per_minute
@@ -158,10 +158,7 @@ def _of_devices(
 
 def _linear_if_signed(data: ChartData) -> ChartData:
     """Return a chart whose y axis is not logarithmic where that cannot show values below 0."""
-    spans = (
-        (line.points for line in data.lines if line.points.steps) if data.log_y else ()
-    )
-    bounds = (one.pyramid.bounds(one.steps[0], one.steps[-1]) for one in spans)
+    bounds = (line.points.pyramid.bounds for line in data.lines if data.log_y)
     if not any(least < 0 for least, _ in filter(None, bounds)):
         return data
     return data._replace(log_y=False, note="linear y: below 0")
@@ -299,9 +296,8 @@ def _overlaid(
     names = without_shared_start([run.name for run, _ in of_runs])
     lines = []
     for (run, line), name in zip(of_runs, names, strict=True):
-        place = view.selection.place(run.name)
-        known = ("line", _OTHER) if place is None else (RUNS[place], LETTERS[place])
-        lines.append(line._replace(role=known[0], label=name, sign=known[1]))
+        sign, role = view.selection.letter(run.name) or (_OTHER, "line")
+        lines.append(line._replace(role=role, label=name, sign=sign))
     lines += [line for line in data.lines if line.kind == "points"]
     return data._replace(lines=tuple(lines), beside="")
 

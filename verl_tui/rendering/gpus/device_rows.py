@@ -302,7 +302,7 @@ def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
         TextColumn("", lambda one, n: [(middle(one.label, n), "dim")], 8, 8, WIDEST),
         TextColumn("", _gauge, 8, 1),
         TextColumn("", lambda one, _: [(one.value, one.role)], WIDEST, 9, right=True),
-        TextColumn("", _spark, 6, 2, most=24),
+        TextColumn("", lambda one, n: sparkline(one.series, n, "spark"), 6, 2, most=24),
     ]
     if all(one.share is None for one in found):
         del columns[1]
@@ -336,7 +336,7 @@ def _says_nothing(key: str, series: Series) -> bool:
     """Return whether memory is what no machine has: none at all, as verl logs where there is no
     GPU, or next to nothing of the host's, as W&B does where a container has no limit.
     """
-    bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    bounds = series.pyramid.bounds
     if bounds is None:
         return False
     if _HOST_MEMORY.fullmatch(key):
@@ -360,7 +360,3 @@ def _figure(key: str, label: str, series: Series) -> _Figure:
 
 def _gauge(one: _Figure, cells: int) -> Pieces:
     return [] if one.share is None else gauge(one.share, cells, "gauge")
-
-
-def _spark(one: _Figure, cells: int) -> Pieces:
-    return sparkline(one.series, cells, "spark")

@@ -162,12 +162,8 @@ class Alarms:
     def found(self, line: str) -> bool:
         """Return True for a line of the kind, of a traceback or a warning only the main line."""
         parts = split_line(line)
-        return parts.kind is self._kind and not _continues(parts.text)
-
-
-def _continues(text: str) -> bool:
-    """True if a line belongs to an error or a warning that another line names."""
-    return text.startswith(_AROUND) or _QUOTED.match(text) is not None
+        continues = parts.text.startswith(_AROUND) or _QUOTED.match(parts.text)
+        return parts.kind is self._kind and not continues
 
 
 def traceback_start(lines: Sequence[LogLine], end: int) -> int:

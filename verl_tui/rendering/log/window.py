@@ -7,7 +7,7 @@ from collections import OrderedDict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.means import page_rows
+from verl_tui.means import next_of, page_rows
 from verl_tui.on_demand import log_blocks
 from verl_tui.on_demand.log_reader import LogReader, ReplayCutoff
 from verl_tui.rendering.log.line_kinds import (
@@ -269,10 +269,8 @@ class LogWindow:
 
     def next_source(self, way: int) -> None:
         """Show the next (1) or previous (-1) file of the run."""
-        paths = self.paths
-        source = self.source
-        if source is not None and len(paths) > 1:
-            self._path = paths[(paths.index(source.path) + way) % len(paths)]
+        if self.source is not None and len(self.paths) > 1:
+            self._path = next_of(self.paths, self.source.path, way)
             self.forget()
 
     def forget(self) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from rich.cells import cell_len
 
+from verl_tui.means import next_of
 from verl_tui.metrics import describe, without_repeats
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.chart_data import ARROWS
@@ -52,7 +53,7 @@ class MetricOrder(NamedTuple):
 
     def next(self) -> MetricOrder:
         """Return the order with the next sort key."""
-        return MetricOrder(ORDERS[(ORDERS.index(self.by) + 1) % len(ORDERS)])
+        return MetricOrder(next_of(ORDERS, self.by))
 
 
 def movement(values: Sequence[float]) -> float | None:
@@ -386,7 +387,7 @@ def _bound(one: ListedMetric, at: int) -> Piece:
     series = one.series
     if series is None or not series.values:
         return "", "dim"
-    bounds = series.pyramid.bounds(series.steps[0], series.steps[-1])
+    bounds = series.pyramid.bounds
     return compact(bounds[at]) if bounds else "-", "dim"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import next_of
 from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.query import FILE, GROUP, SampleOrder, SampleQuery
@@ -243,9 +244,7 @@ class Browse:
     def sort(self) -> None:
         """Sort by the next field."""
         fields = dict.fromkeys((FILE, "score", "length", GROUP, *self.listing.fields))
-        names = [*fields, FILE]
-        at = names.index(self.order.field) if self.order.field in fields else -1
-        self.order = self.order._replace(field=names[at + 1])
+        self.order = self.order._replace(field=next_of(fields, self.order.field))
 
     def turn(self) -> None:
         """Reverse the order."""

@@ -25,6 +25,7 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import pieces
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ELLIPSIS, spans
+from verl_tui.repetition import disjoint
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -347,13 +348,7 @@ def last_rows(text: str, end: int, width: int, rows: int) -> list[tuple[int, int
 
 def _merged_hits(text: str, searches: Iterable[Search]) -> list[tuple[int, int]]:
     """Return every hit, overlapping ones merged."""
-    merged: list[tuple[int, int]] = []
-    for start, end in sorted(hit for search in searches for hit in search.hits(text)):
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
-            merged.append((start, end))
-    return merged
+    return disjoint(hit for search in searches for hit in search.hits(text))
 
 
 def _names_speaker(text: str, one: TextChunk, end: int) -> bool:

@@ -58,8 +58,6 @@ class Acknowledgements:
     """
 
     def __init__(self) -> None:
-        self.revision = 0
-        """Grows with every change."""
         self._acknowledged: dict[_Name, _Raised] = {}
         self._marked: set[tuple[_Name, int | None]] = set()
         """All acknowledged findings with their first step, even those that are over."""
@@ -88,7 +86,6 @@ class Acknowledgements:
         else:
             self._acknowledged[name] = since, finding.severity
             self._marked.add((name, since))
-        self.revision += 1
         return not covered
 
     def open(self, run: str, findings: Iterable[Finding]) -> Sequence[Finding]:

@@ -7,8 +7,10 @@ from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.finding import Moment, Severity
+from verl_tui.means import next_of
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
+from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.printable import natural, told_apart
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Verdict
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.session.preferences import UserState
+    from verl_tui.rendering.text.piece import Piece
     from verl_tui.runs.run import Run
 
 ORDERS = ("as found", "state", "name", "reward", "activity")
@@ -84,7 +87,8 @@ class RunListing:
         """Return the runs that match the filter; why it cannot be read, or how many runs have no
         value of what it compares.
         """
-        found, note = named_like(runs, self.filter), ""
+        wanted, note = self.filter.casefold(), ""
+        found = [run for run in runs if wanted in run.name.casefold()]
         if not found:
             from verl_tui.comparison.run_filter import CONDITION, meeting
 
@@ -117,8 +121,7 @@ class RunListing:
         """Sort by the next of `ORDERS`, or of the other columns."""
         orders = [*dict.fromkeys((*ORDERS, *self.kept.run_columns))]
         orders = [one for one in orders if one not in DRAWN]
-        at = orders.index(self.order) if self.order in orders else -1
-        self.order, self.reverse = orders[(at + 1) % len(orders)], False
+        self.order, self.reverse = next_of(orders, self.order), False
 
 
 def ordered(
@@ -174,12 +177,6 @@ def _is_critical(verdict: Verdict | None) -> bool:
     return any(one.severity is Severity.CRITICAL for one in found)
 
 
-def named_like(runs: Iterable[Run], wanted: str) -> list[Run]:
-    """Return the runs whose name contains a text, in any case."""
-    wanted = wanted.casefold()
-    return [run for run in runs if wanted in run.name.casefold()]
-
-
 def first_word(name: str) -> str:
     """Return what a name begins with."""
     found = _FIRST.match(name)
@@ -207,9 +204,10 @@ class Selection:
     def __len__(self) -> int:
         return len(self._places)
 
-    def place(self, name: str) -> int | None:
-        """Return the place of a run, None if it is not selected."""
-        return self._places.get(name)
+    def letter(self, name: str) -> Piece | None:
+        """Return the letter of a run and its role, None if it is not selected."""
+        place = self._places.get(name)
+        return None if place is None else (LETTERS[place], RUNS[place])
 
     def names(self, known: Container[str]) -> list[str]:
         """Return the selected runs that are known, in the order of their places."""

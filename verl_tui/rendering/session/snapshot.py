@@ -8,12 +8,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Moment, Verdict
+from verl_tui.means import next_of
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.session.run_order import RunListing, Selection
-from verl_tui.rendering.text.printable import size_text
+from verl_tui.rendering.text.printable import short_run_names, size_text
 from verl_tui.rendering.text.search import Matches
 from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line
@@ -107,9 +108,15 @@ class View:
         runs = self.listed
         if not runs or self.run is None:
             return None
-        if self.run in runs:
-            return runs[(runs.index(self.run) + way) % len(runs)]
-        return runs[0 if way > 0 else -1]
+        return next_of(runs, self.run, way)
+
+    def name_in(self, cells: int) -> str:
+        """Return the name of the shown run, first cut in what it shares with the others."""
+        if self.run is None:
+            return ""
+        # it may be gone
+        names = tuple(dict.fromkeys((*self.monitor.runs, self.run.name)))
+        return short_run_names(names, cells)[self.run.name]
 
     @property
     def verdict(self) -> Verdict:

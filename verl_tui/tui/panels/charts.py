@@ -174,11 +174,6 @@ class ChartsPanel(Panel):
         if instead:
             self.subtitle("")
 
-    @property
-    def planned(self) -> tuple[PlannedChart, ...]:
-        """The charts of all pages, in their order."""
-        return self._page.listed
-
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
         return list_charts(view, self.filter, self._revealed)

@@ -47,87 +47,65 @@ class HealthPanel(TextPanel):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._list = FindingList()
+        self.found = FindingList()
+        """The findings, and which is chosen."""
         self._layout = HealthLayout([])
         self._of: str | None = None
         """The run that was shown last."""
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The listed findings, in their order."""
-        return self._list.findings
-
-    @property
-    def reasons(self) -> bool:
-        """Whether it says why rules were not judged."""
-        return self._list.reasons
-
-    @property
-    def chosen(self) -> Finding | None:
-        """The finding that the user has chosen."""
-        return self._list.chosen
-
     def needed(self, view: View, width: int, height: int) -> int:
         """Return the rows of all findings; none where the verdict says all there is."""
-        self._list.view = view
-        return self._list.needed(view, width)
+        self.found.view = view
+        return self.found.needed(view, width)
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
-        self._list.view = view
+        self.found.view = view
         name = view.run.name if view.run is not None else None
         if name != self._of:
             self._of = name
-            self._list.forget_choices()
+            self.found.forget_choices()
             self._rows.scroll_home(animate=False)
         super().show(view)
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write findings, then the rules that gave no verdict."""
-        layout = self._list.lay_out(view, width, height)
+        layout = self.found.lay_out(view, width, height)
         self._layout = layout
         self._rows.set(layout.rows, layout.starts, layout.not_judged)
-        self._rows.choose(self._list.at if layout.starts else None)
+        self._rows.choose(self.found.at if layout.starts else None)
         self.subtitle(caption(view, self.size.width - 4))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
-    def choose_next(self, by: int) -> Finding | None:
-        """Choose the next (1) or previous (-1) finding, in a circle; None where there is none."""
-        finding = self._list.choose_next(by)
-        if finding is not None:
-            self.choose(finding)
-        return finding
-
     def choose(self, finding: Finding) -> None:
         """Choose a finding."""
-        self._list.choose(finding)
+        self.found.choose(finding)
         self.redraw()
         self._rows.reveal(self._rows.chosen or 0)
 
     def chosen_or_first(self) -> Finding | None:
         """Choose the first finding unless one is chosen; return the chosen one."""
-        return self.chosen or self._list.choose_next(1)
+        return self.found.chosen or self.found.choose_next(1)
 
     def clip(self) -> str:
         """Return the chosen finding as it is copied."""
-        one = self.chosen
+        one = self.found.chosen
         return f"{one.severity.name.lower()} {one.id}: {one.message}" if one else ""
 
     def action_unfold(self) -> None:
         """Unfold or fold the chosen finding, the first if none is."""
         finding = self.chosen_or_first()
         if finding is not None:
-            self._list.toggle(finding)
-            self.redraw()
-            self._rows.reveal(self._rows.chosen or 0)
+            self.found.toggle(finding)
+            self.choose(finding)
             self.post_message(self.Folded())
 
     def action_not_judged(self) -> None:
         """Show or hide the reasons why rules were not judged."""
-        self._list.reasons = not self._list.reasons
+        self.found.reasons = not self.found.reasons
         self.redraw()
-        if self._list.reasons:
+        if self.found.reasons:
             self._rows.scroll_to(y=self._layout.not_judged or 0, animate=False)
         self.post_message(self.Folded())
 
@@ -135,12 +113,12 @@ class HealthPanel(TextPanel):
     def _row_chosen(self, message: Rows.Chosen) -> None:
         message.stop()
         entry = self._rows.entry_at(message.index)
-        if entry is not None and entry < len(self.findings):
-            self._list.choose(self.findings[entry])
+        if entry is not None and entry < len(self.found.findings):
+            self.found.choose(self.found.findings[entry])
             self.redraw()
 
     @on(Entries.Opened)
     def _opened(self, message: Entries.Opened) -> None:
         message.stop()
-        if message.entry < len(self.findings):
-            self.post_message(self.Followed(self.findings[message.entry]))
+        if message.entry < len(self.found.findings):
+            self.post_message(self.Followed(self.found.findings[message.entry]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from verl_tui.means import clamp
+from verl_tui.means import clamp, next_of
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.search import filter_label
 from verl_tui.runs.time.step_clocks import Alignment
@@ -141,8 +141,7 @@ class CompareScreen(RowsScreen[None]):
 
     def action_align(self) -> None:
         """Compare at each run's end, at the last step all have, or after the same time."""
-        ways = list(Alignment)
-        self._alignment = ways[(ways.index(self._alignment) + 1) % len(ways)]
+        self._alignment = next_of([*Alignment], self._alignment)
         self.redraw()
 
     def action_open(self) -> None:

@@ -189,7 +189,7 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def action_finding(self, way: int) -> None:
         """Choose the next finding; charts and samples go to its step."""
-        finding = self._health().choose_next(way)
+        finding = self._health().found.choose_next(way)
         if finding is None:
             toast(self.app, "no finding to go to in this run")
         else:
@@ -206,7 +206,7 @@ class Dashboard(DashboardLayout, ChartActions):
     @property
     def chosen_finding(self) -> Finding | None:
         """The finding that the user has chosen."""
-        return self._health().chosen
+        return self._health().found.chosen
 
     def _health(self) -> HealthPanel:
         """Return the panel of findings, up to date even where it is out of sight."""
@@ -217,13 +217,13 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def _reads(self, health: HealthPanel) -> bool:
         """Return True if the message of the chosen finding can be read in the panel."""
-        seen = health.display and (health.size.height > 1 or not health.findings)
+        seen = health.display and (health.size.height > 1 or not health.found.findings)
         return bool(self.zoomed in (None, health) and seen)
 
     @on(HealthPanel.Folded)
     def _folded(self) -> None:
         """Give the panel of findings the rows that it shows now."""
-        self.let_shrink("health")
+        self._most.pop("health", None)  # it may need fewer than before
         self.redraw()
 
     @on(HealthPanel.Followed)
@@ -255,7 +255,7 @@ class Dashboard(DashboardLayout, ChartActions):
         health = self._health()
         health.action_not_judged()
         self._folded()
-        if health.reasons and not self._reads(health):
+        if health.found.reasons and not self._reads(health):
             key = first_keys(self.app, "panel.health")
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region
 from textual.layout import Layout, WidgetPlacement
 
+from verl_tui.means import next_of
 from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
 from verl_tui.rendering.status_line import status
 from verl_tui.rendering.verdict_row import verdict_rows
@@ -198,7 +199,8 @@ class DashboardLayout(BufferedScreen[None]):
                 size.height - 2,
                 otherwise=int(spec.name != "charts"),
             )
-            self._most[spec.name] = rows = max(least, rows)
+            # what says nothing more goes at once
+            self._most[spec.name] = rows = rows and max(least, rows)
             needs[spec.name] = Need(rows, spec.share, spec.least)
         names = max((cell_len(name) for name in view.monitor.runs), default=0)
         rooms = arrange(
@@ -240,10 +242,6 @@ class DashboardLayout(BufferedScreen[None]):
         if self.view is not None:
             self.suit(self.view)
 
-    def let_shrink(self, name: str) -> None:
-        """Let a panel get fewer rows than before the next time."""
-        self._most.pop(name, None)
-
     @property
     def zoomed(self) -> Panel | None:
         """The panel that fills the screen, None where several share it."""
@@ -269,8 +267,7 @@ class DashboardLayout(BufferedScreen[None]):
         name = (current.id or "") if current is not None else ""
         some = {name, "charts", *(one for one, rows in self._most.items() if rows)}
         order = [one for one in self.ORDER if one in some]
-        at = order.index(name) if name else -1 if way > 0 else 0
-        self.action_show_panel(order[(at + way) % len(order)])
+        self.action_show_panel(next_of(order, name, way))
 
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""

@@ -8,6 +8,7 @@ from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
+from verl_tui.means import next_of
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, words
 from verl_tui.rendering.samples.browse import Marked
@@ -388,8 +389,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
             if browse.query.searches:
                 self._say("no hit in this sample's text")
             return
-        at = (0 if by > 0 else -1) if browse.hit is None else browse.hit + by
-        browse.hit = at % len(document.hits)
+        browse.hit = next_of(range(len(document.hits)), browse.hit, by)
         hit = document.hits[browse.hit]
         browse.folded -= {document.part_of(hit)}
         self.redraw()

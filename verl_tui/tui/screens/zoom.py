@@ -16,7 +16,6 @@ from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import reading, rows_of
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
-from verl_tui.rendering.text.printable import short_run_names
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
@@ -180,20 +179,11 @@ class ZoomScreen(ChartActions):
         run = self.view.run
         if run is not None and run.series(self._plan.key) is None:
             data = data._replace(empty=f"{run.name} has no {self._plan.key}")
-        data = data._replace(run=self._whose())
+        name = self.view.name_in(max(_LEAST_NAME, self.size.width // 3))
+        data = data._replace(run=name)
         if self._right is None:
             return data
         return with_right(data, chart_data(self._right, self.view, self.charts.look))
-
-    def _whose(self) -> str:
-        """Return the name of the run, short in what it shares with the others."""
-        view = self.view
-        if view.run is None:
-            return ""
-        # it may be gone
-        names = tuple(dict.fromkeys((*view.monitor.runs, view.run.name)))
-        room = max(_LEAST_NAME, self.size.width // 3)
-        return short_run_names(names, room)[view.run.name]
 
     def _histogram_rows(self, step: int | None) -> list[str]:
         """Return how the values are distributed at a step, at the newest where there is no cursor;
