@@ -152,6 +152,21 @@ def test_the_best_is_the_first_highest_finite_reward_with_its_own_checkpoint(
     assert best["latest_checkpoint"]["step"] == 3
 
 
+@pytest.mark.parametrize(
+    ("rewards", "near"),
+    [((1, 1, 3, 2, 1), 4), ((1, 2, 3, 1, 1), 2), ((1, 2, 3, 2, 1), 2)],
+)
+def test_of_two_checkpoints_as_near_the_better_one_is_named(
+    tmp_path: Path, rewards: tuple[float, ...], near: int
+) -> None:
+    records = [ppo(step, reward=one) for step, one in enumerate(rewards, 1)]
+    write(tmp_path / "run" / "verl_logs.jsonl", records)
+    for step in (2, 4):
+        (tmp_path / "run" / f"global_step_{step}").mkdir()
+    best = look(tmp_path / "run")[0]["runs"][0]["best"]
+    assert (best["step"], best["nearest_checkpoint"]["step"]) == (3, near)
+
+
 def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(
     tmp_path: Path,
 ) -> None:

@@ -93,6 +93,7 @@ def test_a_column_is_a_figure_or_a_setting(
         ("reward >", None, "unfinished"),
         ("reward > 0.6 and", None, "unfinished"),
         ("not", None, "unfinished"),
+        ("reward > 0.6" + " and reward > 0.6" * 20, None, "longer than 300 characters"),
         ("> 3", None, "not understood from “> 3” on"),
         ("and reward > 3", None, "not understood from “and reward > 3” on"),
         ("(reward > 1", None, "not understood from “(reward > 1” on"),
@@ -102,7 +103,7 @@ def test_a_column_is_a_figure_or_a_setting(
         ("reward > high", None, "“high” is no number"),
         ("rewrd > 1", None, "no run has rewrd, alike: reward"),
         ("best kl > 1", None, "no run has best kl, alike: max kl or min kl"),
-        ("(" * 250 + "a" + ")" * 250, None, "not understood"),
+        ("(" * 140 + "lr > 1" + ")" * 139, None, "not understood"),
         ("__import__('os') > 1", None, "not understood from “__import__('os') > 1” on"),
     ],
 )

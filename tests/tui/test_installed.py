@@ -67,16 +67,16 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     other.write_text(line(1))
     terminal = run(log.parent, other.parent)
     # Every layout is reached by resizing alone.
-    everything = ("─ runs ─", "─ charts ─", "no verdict", "─ samples ─", "? Help")
+    everything = ("─ runs ─", "─ charts ─", "nothing found", "─ samples ─", "? Help")
     terminal.until(*everything)
     assert "gpus" in "\n".join(terminal.screen.display).casefold(), (
         "one row where there are none"
     )
     terminal.resize(80, 24)
-    terminal.until("─ charts ─", "no verdict", "? Help", gone="─ runs ─")
+    terminal.until("─ charts ─", "nothing found", "? Help", gone="─ runs ─")
     terminal.until("─ charts ─", gone="GPUs:")
     terminal.resize(40, 12)
-    terminal.until("reward", "no verdict", gone="─ charts ─")
+    terminal.until("reward", "nothing found", gone="─ charts ─")
     terminal.resize(120, 40)
     terminal.until(*everything)
     # A storm of sizes leaves the last one.
@@ -259,7 +259,7 @@ def test_what_is_found_while_watching_is_reported_where_that_is_wanted(
     config = tmp_path / "config.toml"
     config.write_text('desktop = "osc777"')
     terminal = run("--config", config, log.parent, TMUX="/tmp/tmux-0/default,1,0")
-    terminal.until("step 49", "no verdict")
+    terminal.until("step 49", "nothing found")
     terminal.read_for(SETTLED)
     before = len(terminal.output)
     assert b"circuit" not in terminal.output

@@ -41,7 +41,9 @@ def meeting(text: str, runs: Sequence[Run], at: Moment) -> tuple[list[Run], str]
     Raises:
         ValueError: It cannot be read, or compares what no run has; the message says what and where.
     """
-    text = _EQUALS.sub("==", text.strip()[:_LONGEST])
+    if len(text) > _LONGEST:
+        raise ValueError(f"longer than {_LONGEST} characters")
+    text = _EQUALS.sub("==", text.strip())
     source = _OPERAND.sub(lambda found: "_" * len(found[0]), text)
     reader = _Reader(text, runs, at, {})
     try:

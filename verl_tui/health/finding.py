@@ -268,6 +268,12 @@ class Coverage(NamedTuple):
         return not self.unknown and not self.early
 
     @property
+    def most(self) -> bool:
+        """True if the reward and at least one of the others were judged."""
+        gaps = (*self.unknown, *self.early)
+        return "reward" not in gaps and len(gaps) <= len(_QUANTITIES) - 2
+
+    @property
     def words(self) -> str:
         """What is missing, to follow a sentence; empty where nothing is."""
         parts = (("not logged", self.unknown), ("not judged", self.early))

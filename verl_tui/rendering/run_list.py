@@ -79,7 +79,7 @@ runs with a key, which is their number in the list.
 _LABELLED = len("ETA 23h 59m")
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
-_MEANS = {"good": "healthy", "dim": "no verdict"}
+_MEANS = {"good": "healthy", "dim": "not fully judged"}
 _STATES: dict[State | Unread, tuple[str, str]] = {
     State.RUNNING: (" ", "ok"),
     State.FINISHED: ("✓", "ok"),

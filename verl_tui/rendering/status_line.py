@@ -49,6 +49,8 @@ _NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
 """Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
 """States of runs whose end is still awaited."""
+_ENDED = 30
+"""Priority of when a run ended: before the step of its best validation."""
 _GAP = 2
 _BAR = 24
 """Cells of the bar of progress."""
@@ -180,15 +182,17 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
     so that it moves nothing.
     """
     quiet, early = silence(run, view.now), ahead(run, view.now)
-    words, long, role = "", "last record ", "dim"
+    worth, words, long, role = 4, "", "last record ", "dim"
     if quiet is not None and run.last_record is not None:
         words = (age(quiet) + " ago" * (quiet >= 10)).ljust(_AGE)
-        if shown_state(view, run) not in _GOES_ON:
-            words, long = f"until {clock_time(run.last_record, view.now)}", ""
+        if (current := shown_state(view, run)) not in _GOES_ON:
+            over = current in (State.FINISHED, State.CRASHED)
+            worth, long = _ENDED if over else 4, "ended " if over else "last record "
+            words = clock_time(run.last_record, view.now)
     if early is not None:
         words, role = f"dated {age(early)} ahead", "warning"
     if words:
-        yield _ways(role, (4, long + words))
+        yield _ways(role, (worth, long + words))
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:

@@ -19,7 +19,7 @@ from verl_tui.health.next_step import (
 )
 from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
-from verl_tui.rendering.charts.downsample import TREND_POINTS, way_of
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
 from verl_tui.rendering.text.piece import cells_of
@@ -44,6 +44,7 @@ STANDINGS = ("critical", "warning", "good", "dim")
 """Roles of a run, the worst first."""
 _WAITS = "◌"
 _WAYS: dict[int | None, str] = {1: "rising", 0: "steady", -1: "falling"}
+_WENT: dict[int | None, str] = {1: "rose", -1: "fell"}
 _TALLIED = 100
 """Columns from which on the count of runs has its room; below it has what is left."""
 _LEAST = 20
@@ -79,9 +80,17 @@ class Headline(NamedTuple):
                 if cell_len(head) + cell_len(words) <= width:
                     return head + words
         left = width - cell_len(self.head)
-        rest = fit("".join(self.more[-1:]), left) if left > _LEAST else ""
+        rest = _clipped("".join(self.more[-1:]), left) if left > _LEAST else ""
         cause = fit(self.cause, cell_len(self.cause) + min(0, left))
         return self._replace(cause=cause).head + rest
+
+
+def _clipped(text: str, cells: int) -> str:
+    """Return a text cut behind a word of it."""
+    if cell_len(text) <= cells:
+        return text
+    kept = fit(f"{text} ", cells, "")
+    return fit(f"{kept[: kept.rfind(' ')].rstrip(' ,;:(')}…", cells)
 
 
 def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
@@ -156,9 +165,9 @@ def standing(view: View, run: Run) -> str:
 
 
 def tally(view: View) -> Pieces:
-    """Count the runs by their standing; nothing of one alone."""
+    """Count the runs by their standing; nothing of one alone, or before all are read."""
     runs = view.monitor.runs.values()
-    if len(runs) < 2:
+    if len(runs) < 2 or view.loading:
         return []
     counts = Counter(standing(view, run) for run in runs)
     parts = [(f" {counts[role]} {MARKS[role]}", role) for role in STANDINGS]
@@ -215,11 +224,14 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
         all_ = f": {', '.join((*course[:1], rules))}"
         proofs = [all_ + notes, all_, *[f": {one}" for one in course]]
         return Headline("good", "●", "healthy", at, _more(proofs, advice, firm=True))
-    lacks = coverage_of(run, verdict).words.replace("; ", " (", 1)
+    covered = coverage_of(run, verdict)
+    lacks = covered.words.replace("; ", " (", 1)
     lacks += ")" * bool(lacks)
     said = f": {judged} of {counted(len(every), 'rule')} could judge{lacks}"
     more = _more([said + notes, said, lacks], advice, firm=True)
-    return Headline("dim", "○", "nothing new" if known else "no verdict", "", more)
+    found = ("no verdict", "nothing found", "nothing new")
+    cause = found[2 if known else covered.most]
+    return Headline("dim", "○", cause, "", more)
 
 
 def _without_finding(run: Run, current: State | Unread) -> Sequence[str]:
@@ -257,7 +269,7 @@ def _no_step(run: Run, current: State | Unread) -> str:
 
 
 def _course(run: Run) -> list[str]:
-    """Say where the reward went and goes, the latter as the arrow beside it does, in ever fewer
+    """Say where the reward went, and where it goes, as the arrow beside it does, in ever fewer
     words.
     """
     series = run.present(run.indicators.get("reward"))
@@ -268,5 +280,9 @@ def _course(run: Run) -> list[str]:
     ends = [finite(part) for part in (values[:TREND_POINTS], values[-TREND_POINTS:])]
     if not way or len(values) < 2 * TREND_POINTS or not all(ends):
         return [f"reward {way}"] * bool(way)
-    begun, now = (compact(mean(one)) for one in ends)
-    return [f"reward from {begun} to {now} and {way}", f"reward {way}"]
+    begun, now = (mean(one) for one in ends)
+    went = _WENT.get(trend((begun, begun, now, now), series.pyramid.bounds))
+    full = f"reward {way} at {compact(now)}"
+    if went:
+        full = f"reward {went} from {compact(begun)} to {compact(now)}, now {way}"
+    return [full, f"reward {way}"]

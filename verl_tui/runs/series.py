@@ -296,7 +296,8 @@ def merged(
     held = values[common.last]
     if common.counts:
         edges = np.column_stack((common.begins, common.last + 1)).ravel()
-        totals = np.add.reduceat(np.append(values, 0.0), edges)[::2]
+        with np.errstate(all="ignore"):  # not finite is what a log may say
+            totals = np.add.reduceat(np.append(values, 0.0), edges)[::2]
         held = totals / (common.last + 1 - common.begins)
     return common, array("d", held.tobytes())
 

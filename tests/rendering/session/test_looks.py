@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +11,7 @@ from run_views import NOW, make_run, make_view
 from verl_tui.health.finding import Verdict
 from verl_tui.rendering.session.looks import AWAY, Look, Looks, since
 from verl_tui.rendering.session.preferences import StateFile
+from verl_tui.rendering.session.run_order import id_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,7 +63,19 @@ def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(
     again = Looks(StateFile(path))
     assert "+5 steps" in again.words(at(20, 9 * AWAY + 1), key=False)
     assert again.words(at(21, 9 * AWAY + 2), key=False) == "", "once"
-    for looks in ("nonsense", "[1]", "{}", '["x", 1]', "[]"):
-        state = f'{{"looks": ["{looks.replace(chr(34), chr(92) + chr(34))}"]}}'
-        path.write_text(state)
-        assert Looks(StateFile(path)).words(at(20, 0), key=False) == ""
+
+
+@pytest.mark.parametrize(
+    "look",
+    ["nonsense", "[1]", "{}", '["x", 1]', "[]", "[" * 100_000, '["RUN"]', '["RUN", "noon", "5"]',
+     '["RUN", null, null, null]', '["RUN", 1, 5, 3]', '["RUN", 1, 5, [[1]]]', '["RUN", 1, 5, [], "x"]'],
+)  # fmt: skip
+def test_a_damaged_look_costs_nothing_but_itself(tmp_path: Path, look: str) -> None:
+    path, run = tmp_path / "state.json", make_run(steps=20)
+    sound = json.dumps(Look(id_of(run), NOW, 15))
+    path.write_text(
+        json.dumps({"looks": [look.replace("RUN", id_of(run)), sound]}),
+        encoding="utf-8",
+    )
+    view = make_view(run, verdicts={run.name: Verdict()}, now=NOW)
+    assert "+5 steps" in Looks(StateFile(path)).words(view, key=False)

@@ -71,6 +71,12 @@ def test_damage_costs_what_is_damaged(tmp_path: Path, text: str) -> None:
     assert StateFile(path).state.pins == ("a",)
 
 
+def test_no_text_of_the_file_can_write_to_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"run_columns": ["\x1b[31mred", "\u202ex", "\ud800"]}))
+    assert all(text.isprintable() for text in StateFile(path).state.run_columns)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read(tmp_path: Path, data: bytes) -> None:
@@ -84,6 +90,15 @@ def test_nothing_is_left_behind_where_writing_fails(tmp_path: Path) -> None:
     path.mkdir()
     assert "not remembered" in StateFile(path).change(lambda state: state.with_pin("a"))
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_cannot_be_written_holds_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    file = StateFile(path)
+    path.mkdir()
+    for key in ("a", "b"):
+        assert "not remembered" in file.change(lambda state: state.with_pin(key))  # noqa: B023
+    assert file.state.pins == ("a", "b")
 
 
 def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

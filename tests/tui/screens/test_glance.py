@@ -75,7 +75,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
                 "KL ▁▁▁",
                 "since 144",
                 "2 GPUs 94%",
-                "until ",
+                "ended ",
             ),
         ),
     ],

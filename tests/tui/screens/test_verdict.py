@@ -16,7 +16,7 @@ from run_views import NOW, make_run, make_view
 from scenarios.failures import FAILURES, planted
 from scenarios.healthy import HEALTHY
 from scenarios.worlds import FORMS, write
-from watching import dashboard, lines, loaded, press, records, write_run
+from watching import dashboard, lines, loaded, press, records, showing, write_run
 
 from verl_tui.config import Config
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict, coverage_of
@@ -26,12 +26,14 @@ from verl_tui.rendering.run_list import lay_out
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.verdict_row import headline, tally, verdict_rows
+from verl_tui.tui.panels.health import HealthPanel
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from scenarios.worlds import World
 
+    from verl_tui.monitor import Monitor
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
@@ -59,6 +61,7 @@ COLUMNS = {
     "actor/entropy": [0.5] * 120,
     "response_length/mean": [200.0] * 120,
 }
+NO_ENTROPY = {key: values for key, values in COLUMNS.items() if key != "actor/entropy"}
 
 
 def text(row: Pieces) -> str:
@@ -109,8 +112,8 @@ CASES = (
         seen(),
         "good",
         (
-            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing",
-            "● healthy at step 120: reward from 0.276 to 0.809 and rising",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising, 5 rules found nothing",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising",
             "● healthy at step 120: reward rising",
             "● healthy at step 120",
         ),
@@ -119,7 +122,22 @@ CASES = (
         seen(PLATEAU),
         "good",
         (
-            "● healthy at step 120: reward from 0.276 to 0.809 and rising, 5 rules found nothing; noted: plateau",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising, 5 rules found nothing; noted: plateau",
+        ),
+    ),
+    (
+        seen(run=make_run(columns={**COLUMNS, "critic/score/mean": [-0.6, -0.7] * 60})),
+        "good",
+        ("● healthy at step 120: reward steady at -0.65, 5 rules found nothing",) * 2,
+    ),
+    (
+        seen(run=make_run(columns=NO_ENTROPY), unjudged=EVERY[3:4]),
+        "dim",
+        (
+            "○ nothing found: 4 of 5 rules could judge (not logged: entropy)",
+            "○ nothing found: 4 of 5 rules could judge (not logged: entropy)",
+            "○ nothing found (not logged: entropy)",
+            "○ nothing found",
         ),
     ),
     (
@@ -127,7 +145,7 @@ CASES = (
         "dim",
         (
             "○ no verdict: 2 of 5 rules could judge (not logged: KL, entropy, response length)",
-            *["○ no verdict (not logged: KL, entropy, respo"] * 2,
+            *["○ no verdict (not logged: KL, entropy, response length)"] * 2,
             "○ no verdict",
         ),
     ),
@@ -245,3 +263,12 @@ async def test_a_key_goes_through_the_findings_of_all_runs(tmp_path: Path) -> No
         assert [name for name, _ in shown] == ["c_broken", "b_warned"] * 2
         await press(pilot, "@")
         assert app.view_at(NOW).run.name == "c_broken"
+
+
+async def test_health_goes_once_the_verdict_says_all_there_is(demo: Monitor) -> None:
+    app = showing(demo)
+    async with app.run_test(size=(140, 45)):
+        board = dashboard(app)
+        for found, shown in (((COLLAPSE, KL), True), ((KL,), False), ((), False)):
+            board.suit(seen(*found))
+            assert board.query_one(HealthPanel).display is shown

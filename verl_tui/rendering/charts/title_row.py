@@ -198,7 +198,7 @@ def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
 
 def name_cells(width: int) -> int:
     """Return how many cells the name takes in a chart of one row."""
-    return min(18, width // 3)
+    return min(18, width * 2 // 5)
 
 
 def chart_row(

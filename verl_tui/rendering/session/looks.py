@@ -82,17 +82,16 @@ class Looks:
         known = self._last.get(now.run) if now is not None else None
         if now is None or not (key or known is None):
             return ""
-        before = known or self._before(now.run)
         self._last[now.run] = now
-        away = known is None or now.time - known.time >= AWAY
-        return since(before, now) if before and away else ""
-
-    def _before(self, name: str) -> Look | None:
-        """Return the look at a run in a session before this."""
-        found = (Look(*json.loads(text)) for text in self._file.state.looks)
-        with suppress(ValueError, TypeError):  # damaged
-            return next((look for look in found if look.run == name), None)
-        return None
+        if known is not None:
+            return since(known, now) if now.time - known.time >= AWAY else ""
+        for look in self._file.state.looks:
+            # it may be damaged
+            with suppress(ValueError, TypeError, OverflowError, RecursionError):
+                before = Look(*json.loads(look))
+                if before.run == now.run:
+                    return since(before, now)
+        return ""
 
     def keep(self) -> None:
         """Remember the looks of this session."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.given_files import is_ordinary, is_there, replacing
+from verl_tui.text import safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,6 +78,8 @@ class StateFile:
         """
         self.path = path
         self.state = UserState()
+        self._known: dict[str, Any] = {}
+        """What stood in the file when it was read last."""
         self._read()
 
     def change(self, change: Callable[[UserState], UserState]) -> str:
@@ -97,7 +100,9 @@ class StateFile:
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""
         data = _loaded(self.path) if self.path is not None else {}
-        for item in fields(UserState):
+        # what could not be written holds until another app writes
+        news, self._known = data != self._known, data
+        for item in fields(UserState) if news else ():
             value = _sound(data.get(item.name), getattr(UserState(), item.name))
             if value is not None:
                 self.state = replace(self.state, **{item.name: value})
@@ -135,7 +140,7 @@ def _sound(value: object, default: object) -> Any:
     """Return a value as the type of its default, None if it is invalid."""
     if isinstance(default, tuple) and isinstance(value, list):
         sound = all(isinstance(item, str) for item in value)
-        return tuple(dict.fromkeys(value))[-_MOST:] if sound else None
+        return tuple(dict.fromkeys(map(safe, value)))[-_MOST:] if sound else None
     number = not isinstance(value, int) or 0 <= value < 1000
     return value if type(value) is type(default) and number else None
 

@@ -118,7 +118,7 @@ class Best(NamedTuple):
     checkpoint: Checkpoint | None
     """That of exactly this step."""
     nearest: Checkpoint | None
-    """The checkpoint of the nearest step, the earlier of two; None if none is known."""
+    """That of the nearest step, of two the better one; None if none is known."""
     latest: Checkpoint | None
 
 
@@ -149,10 +149,15 @@ def best(
         complete = None if run.saved_step is None else step <= run.saved_step
         return Checkpoint(step, saved[step], known, complete)
 
-    nearest = min(saved, key=lambda at: (abs(at - top.step), at), default=None)
-    chosen = (nearest, max(saved, default=None))
-    near, last = (None if at is None else checkpoint(at) for at in chosen)
-    exact = near if nearest == top.step else None
+    def worse(one: Checkpoint) -> float:
+        value = math.inf if one.value is None else one.value
+        return value if lowest or one.value is None else -value
+
+    away = min((abs(at - top.step) for at in saved), default=0)
+    equal = [checkpoint(at) for at in sorted(saved) if abs(at - top.step) == away]
+    near = min(equal, key=worse, default=None)
+    last = checkpoint(max(saved)) if saved else None
+    exact = near if away == 0 else None
     return Best(metric, key, top.step, top.value * sign, lowest, exact, near, last)
 
 

@@ -199,7 +199,8 @@ class DashboardLayout(BufferedScreen[None]):
                 size.height - 2,
                 otherwise=int(spec.name != "charts"),
             )
-            self._most[spec.name] = rows = max(least, rows)
+            # what says nothing more goes at once
+            self._most[spec.name] = rows = rows and max(least, rows)
             needs[spec.name] = Need(rows, spec.share, spec.least)
         names = max((cell_len(name) for name in view.monitor.runs), default=0)
         rooms = arrange(
