@@ -96,6 +96,7 @@ HABITS: dict[str, tuple[str, Callable[[VerlApp], Any], Any]] = {
     "space unfolds": ("f4 j space", lambda app: app.cursor, None),
     "and moves nothing": ("f4 j space j", lambda app: app.cursor, None),
     "enter goes there": ("f4 j enter", lambda app: app.cursor is None, False),
+    "and shows it": ("f4 z j enter", lambda app: dashboard(app).zoomed, None),
 }
 """A habit -> keys, what is looked at, and what that is then."""
 

@@ -228,6 +228,7 @@ class Dashboard(DashboardLayout, ChartActions):
 
     @on(HealthPanel.Followed)
     def _followed(self, event: HealthPanel.Followed) -> None:
+        self._zoom(None)  # the charts that go there are behind it
         self._follow(event.finding)
 
     def _follow(self, finding: Finding) -> None:
