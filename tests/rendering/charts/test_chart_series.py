@@ -8,11 +8,14 @@ import pytest
 from chart_columns import Column
 from run_views import make_run
 
+from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import trend
 from verl_tui.rendering.charts.plan import (
     newest_and_best,
     on_one_scale,
 )
+from verl_tui.rendering.charts.title_row import chart_row
+from verl_tui.rendering.text.piece import text_of
 
 
 def test_no_arrow_tells_of_a_change_that_the_chart_cannot_show() -> None:
@@ -67,3 +70,16 @@ def test_newest_and_best_are_reported_with_the_best_ones_step() -> None:
     assert newest_and_best(scored([0.2, 0.706])) == "val 0.706, best so far"
     assert newest_and_best(scored([0.2])) == "val 0.2"
     assert newest_and_best(make_run(steps=3)) == ""
+
+
+def test_a_row_has_the_whole_name_and_in_forty_cells_the_score() -> None:
+    lines = (
+        ChartLine(column([0.1, 0.9] * 9)),
+        ChartLine(column([0.4, 0.5]), "points"),
+    )
+    data = ChartData("r", label="response length", lines=lines, beside="val 0.499")
+    for width, score in ((38, False), (40, True), (60, True)):
+        row = text_of(chart_row(data, width, None))
+        assert row.startswith("response length "), row
+        assert ("val 0.499" in row) is score, row
+        assert len(row) == width

@@ -197,8 +197,10 @@ def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
 
 
 def name_cells(width: int) -> int:
-    """Return how many cells the name takes in a chart of one row."""
-    return min(18, width * 2 // 5)
+    """Return how many cells the name takes in a chart of one row: `response length` has room in 38,
+    and in 40 a score beside the sparkline, too.
+    """
+    return min(18, max(15, width // 3), width * 2 // 5)
 
 
 def chart_row(
@@ -220,7 +222,7 @@ def chart_row(
         (text.removeprefix(f"{SCORE} ").partition(",")[0], of)
         for text, of in score_beside_curve(data, cursor)
     ]
-    kept = max(_SCORE, cells_of(score)) + 2 if score else 0
+    kept = max(_SCORE, cells_of(score)) + 1 if score else 0
     if room - kept < _LEAST_SPARK:
         score, kept = [], 0
     row += sparkline_row(data, room - kept)
