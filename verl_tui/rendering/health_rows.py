@@ -330,20 +330,12 @@ def _count(severity: Severity, count: int) -> str:
 # -- what was ever raised --------------------------------------------------------------------------
 
 
-class HistoryPage(NamedTuple):
-    """All episodes."""
-
-    rows: list[Pieces]
-    starts: list[int]
-    """The row that each begins at."""
-    names: Sequence[object]
-    """For each the fields that stay the same when it is cleared."""
-    caption: str
-    """How many there are."""
-
-
-def history_page(view: View, episodes: Sequence[Episode], width: int) -> HistoryPage:
-    """Return the rows of episodes, in this order."""
+def history_page(
+    view: View, episodes: Sequence[Episode], width: int
+) -> tuple[list[Pieces], list[int], Sequence[object], str]:
+    """Return the rows of episodes, in this order; the row that each begins at, the fields of each
+    that stay the same when it is cleared, and how many there are.
+    """
     rows: list[Pieces] = []
     starts: list[int] = []
     for episode in episodes:
@@ -355,7 +347,7 @@ def history_page(view: View, episodes: Sequence[Episode], width: int) -> History
     ongoing = sum(episode.cleared_step is None for episode in episodes)
     caption = f"{len(episodes)} raised, {ongoing} ongoing" if episodes else ""
     names = [(one.id, one.key, one.since_step, one.raised_step) for one in episodes]
-    return HistoryPage(rows, starts, names, caption)
+    return rows, starts, names, caption
 
 
 def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:

@@ -86,11 +86,12 @@ class Headline(NamedTuple):
 
 
 def _clipped(text: str, cells: int) -> str:
-    """Return a text cut behind a word of it."""
+    """Return a text cut behind a word of it, inside one where that would leave less than half."""
     if cell_len(text) <= cells:
         return text
     kept = fit(f"{text} ", cells, "")
-    return fit(f"{kept[: kept.rfind(' ')].rstrip(' ,;:(')}…", cells)
+    words = fit(f"{kept[: kept.rfind(' ')].rstrip(' ,;:(')}…", cells)
+    return words if 2 * cell_len(words) >= cells else fit(text, cells)
 
 
 def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:

@@ -175,6 +175,20 @@ def test_the_row_says_the_cause_since_when_and_what_to_do(
             )
 
 
+@pytest.mark.parametrize(
+    ("width", "height", "expected"),
+    [
+        (55, 1, "✖ policy collapse since 60 → stop the run and…       +1"),
+        (60, 1, "✖ policy collapse since 60 → stop the run and resume…     +1"),
+        (22, 2, "✖ policy… since 60  +1\n→ stop the run and…"),
+        (30, 2, "✖ policy collapse since 60  +1\n→ stop the run and resume…"),
+    ],
+)
+def test_advice_is_cut_behind_a_word(width: int, height: int, expected: str) -> None:
+    rows = verdict_rows(seen(COLLAPSE, KL), width, height)
+    assert "\n".join(map(text, rows)) == expected
+
+
 def agreed(view: View) -> str:
     """Return the role that the row, the count and the list of runs have for the only run."""
     assert view.run is not None

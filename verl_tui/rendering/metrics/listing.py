@@ -132,10 +132,8 @@ def metric_words(key: str, width: int) -> list[Piece]:
     return [(name, "strong"), *[about] * (room > 0)]
 
 
-def shelf_words(shelf: Shelf | None, width: int) -> Pieces:
+def shelf_words(shelf: Shelf, width: int) -> str:
     """Return the heading of a shelf: its group, and which of its metrics these are."""
-    if shelf is None:
-        return []
     count = len(shelf.group.keys)
     stop = shelf.first + len(shelf.keys)
     places = str(stop)
@@ -143,7 +141,7 @@ def shelf_words(shelf: Shelf | None, width: int) -> Pieces:
         places = f"{shelf.first + 1}–{stop}"
     part = f"{places} of {count}" if len(shelf.keys) < count else str(count)
     name = middle(shelf.group.name, max(4, width - len(part) - 2))
-    return [(name, "dim" if shelf.first else "accent"), (f"  {part}", "dim")]
+    return f"{name}  {part}"
 
 
 class MetricList:

@@ -14,7 +14,7 @@ from verl_tui.runs.series import Point
 from verl_tui.runs.views.signs_of_life import writer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -149,16 +149,24 @@ def best(
         complete = None if run.saved_step is None else step <= run.saved_step
         return Checkpoint(step, saved[step], known, complete)
 
-    def worse(one: Checkpoint) -> float:
-        value = math.inf if one.value is None else one.value
-        return value if lowest or one.value is None else -value
-
     away = min((abs(at - top.step) for at in saved), default=0)
-    equal = [checkpoint(at) for at in sorted(saved) if abs(at - top.step) == away]
-    near = min(equal, key=worse, default=None)
+    near = _better(
+        map(checkpoint, saved.keys() & {top.step - away, top.step + away}),
+        lowest=lowest,
+    )
     last = checkpoint(max(saved)) if saved else None
     exact = near if away == 0 else None
     return Best(metric, key, top.step, top.value * sign, lowest, exact, near, last)
+
+
+def _better(saved: Iterable[Checkpoint], *, lowest: bool) -> Checkpoint | None:
+    """Return the best of some checkpoints, the earliest among equals."""
+
+    def rank(one: Checkpoint) -> tuple[float, int]:
+        value = math.inf if one.value is None else one.value * (1 if lowest else -1)
+        return value, one.step
+
+    return min(saved, key=rank, default=None)
 
 
 def _logged(run: Run, metric: str) -> tuple[str, Series, float] | None:

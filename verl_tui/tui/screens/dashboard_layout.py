@@ -200,7 +200,7 @@ class DashboardLayout(BufferedScreen[None]):
                 otherwise=int(spec.name != "charts"),
             )
             # what says nothing more goes at once
-            self._most[spec.name] = rows = rows and max(least, rows)
+            self._most[spec.name] = rows = max(least, rows) * (rows > 0)
             needs[spec.name] = Need(rows, spec.share, spec.least)
         names = max((cell_len(name) for name in view.monitor.runs), default=0)
         rooms = arrange(

@@ -17,7 +17,6 @@ from verl_tui.rendering.metrics.groups import (
     shelves,
 )
 from verl_tui.rendering.metrics.listing import shelf_words
-from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.chart import Chart, ChartTiles
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class MetricGrid(ChartTiles):
         )
         self._mark()
         data = lined_up([chart_data(plan, shown.view, shown.look) for plan in plans])
-        heads = (text_of(shelf_words(shelf, size.width - 3)) for shelf in self._page)
+        heads = (shelf_words(shelf, size.width - 3) for shelf in self._page)
         return [
             *data,
             *(ChartData("", label=f"── {head}", in_row=True) for head in heads),

@@ -17,7 +17,6 @@ from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
-from verl_tui.rendering.text.hues import FAMILIES, HUES
 from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.role_styled import RoleStyled
@@ -81,11 +80,7 @@ class Chart(RoleStyled, can_focus=True):
     The keys count only while the widget has the focus.
     """
 
-    LOOKS: ClassVar[Looks] = {
-        **dict(_LOOKS),
-        **HUES,
-        **FAMILIES,
-    }
+    LOOKS: ClassVar[Looks] = dict(_LOOKS)
     BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }

@@ -31,7 +31,7 @@ _BY_LOOK = columns("""
     $foreground                          assistant plain
     bold                                 strong
     bold $foreground                     shown
-    $text-muted                          dim nothing prefix axis progress system
+    $text-muted                          dim prefix axis progress system
     $text-disabled                       token number
     $foreground 25%                      unfilled
     $text-success                        good ok up better override mark bar
