@@ -116,6 +116,9 @@ def test_the_words_fit_and_say_what_sets_the_pace(tmp_path, playback, wall):
     playback.go(playback.recording.end)
     playback.pause(paused=False)
     assert words(playback, 140).endswith("at its end")
+    tutorial(tmp_path / "later", range(1, 11), began=BEGAN + 1000 * GAP)
+    apart = Playback(recording(tmp_path / "run", tmp_path / "later"), wall=wall)
+    assert words(apart, 80).startswith("replay 1× · ")
     file_logger(tmp_path / "other", 5)
     other = Playback(recording(tmp_path / "other"), speed=0.5, wall=wall)
     assert other.status("other").words(140) == "replay 0.5× · a second a step"

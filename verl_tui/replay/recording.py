@@ -260,7 +260,7 @@ class RecordedRun:
         """These steps."""
         dated = np.concatenate([[], *map(attrgetter("moments"), self.sources)])
         dated = dated[np.isfinite(dated)]
-        self.span = (dated.min(), dated.max()) if len(dated) else None
+        self.span = (float(dated.min()), float(dated.max())) if len(dated) else None
         """First and last moment of the run, None without steps."""
 
     def _paced(self, run: Run, batches: Iterable[Batch]) -> Clock:
