@@ -97,6 +97,8 @@ def _clipped(text: str, cells: int) -> str:
 def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     """Return the verdict in one row, or in two where rows are short."""
     one = headline(view)
+    if width < _TALLIED:
+        one = one._replace(since=one.since.replace("since step ", "since "))
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
     if height == 1 and width >= _TALLIED:
         asks = one.role in STANDINGS[2:] and bool(view.verdict.not_judged)
@@ -199,7 +201,7 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
         "dim" if worst.severity is Severity.INFO else worst.severity.word,
         MARKS[worst.severity.word],
         cause,
-        at and f" {'at' if over else 'since'} {at}",
+        at and f" {'at' if over else 'since step'} {at}",
         _more(proofs, advice, firm=False),
         len(found) - 1,
         doing,

@@ -96,7 +96,7 @@ CASES = (
         seen(COLLAPSE, KL),
         "critical",
         (
-            "✖ policy collapse since 60: reward cliff at step 60, from 0.6 to 0.1 → stop the run"
+            "✖ policy collapse since step 60: reward cliff at step 60, from 0.6 to 0.1 → stop the run"
             " and resume from global_step_50",
             "✖ policy collapse since 60 → stop the run and resume from global_step_50",
             "✖ policy collapse since 60 → stop the run and r",
@@ -106,7 +106,7 @@ CASES = (
     (
         seen(KL),
         "warning",
-        ("▲ kl high since 80: mean 0.3", *["▲ kl high since 80"] * 3),
+        ("▲ kl high since step 80: mean 0.3", *["▲ kl high since 80"] * 3),
     ),
     (
         seen(),
