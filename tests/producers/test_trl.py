@@ -131,7 +131,7 @@ def test_a_hang_is_certain_while_its_process_lives_and_a_kill_is_on_the_screen_a
         trained.process.wait()
         began = time.monotonic()
         assert terminal.read(
-            30, lambda: terminal.shows("ended?") or terminal.shows("crashed")
+            30, lambda: terminal.shows("stopped?") or terminal.shows("crashed")
         ), terminal.lines
         assert not terminal.shows("running"), terminal.lines
         assert time.monotonic() - began < AT_ONCE

@@ -300,7 +300,7 @@ def test_a_killed_training_is_seen_at_once_and_is_one_run_with_the_one_that_resu
     trained.kill()
     let_go(trained.directory)
     began = time.monotonic()
-    comes(terminal, "ended?", "crashed", within=30)
+    comes(terminal, "stopped?", "crashed", within=30)
     assert time.monotonic() - began < AT_ONCE
     assert check(trained.directory)["state"] in ("ended?", "crashed")
     before = trained.history
