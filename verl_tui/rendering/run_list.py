@@ -138,10 +138,10 @@ def lay_out(
     # the end of a heading would lie under the corner of the frame
     width -= GAP * titled
     table = FittedTable(_columns(view, runs, width, titled=titled), width)
-    starts: list[int] = []
+    names, starts = tuple(run.name for run in runs), list[int]()
 
     def row(at: int) -> Pieces:
-        return table.row(_Listed(view, runs, at))
+        return table.row(_Listed(view, runs[at], at, names))
 
     for words, members in groups.items():
         if words:
@@ -242,7 +242,8 @@ def _group_row(
 def _empty(view: View, runs: Sequence[Run]) -> set[str]:
     """Return the columns that no run has anything for."""
     filled = set().union(*map(_logged, runs))
-    if any(remaining(run, view.now) is not None for run in runs):
+    going = (run for run in runs if (run.total_steps or 0) > (run.step or 0))
+    if any(remaining(run, view.now) is not None for run in going):
         filled.add("ETA")
     if any(weighty(open_findings(view, run)) for run in runs):
         filled.add("findings")
@@ -336,7 +337,7 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
 
 
 def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
-    one = _Listed(view, runs, at)
+    one = _Listed(view, runs[at], at, tuple(run.name for run in runs))
     role, count = _badge(one)
     steps = _steps(one.run)
     mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
@@ -353,9 +354,8 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
 class _Listed:
     """One run of the list."""
 
-    def __init__(self, view: View, runs: Sequence[Run], at: int) -> None:
-        self.view, self.at, self.run = view, at, runs[at]
-        self._names = tuple(run.name for run in runs)
+    def __init__(self, view: View, run: Run, at: int, names: tuple[str, ...]) -> None:
+        self.view, self.run, self.at, self._names = view, run, at, names
         self.state = shown_state(view, self.run)
         self.trouble = weighty(open_findings(view, self.run))
         """Its warnings and criticals that are not acknowledged, the worst first."""

@@ -287,5 +287,6 @@ def _course(run: Run) -> list[str]:
     went = _WENT.get(trend((begun, begun, now, now), series.pyramid.bounds))
     full = f"reward {way} at {compact(now)}"
     if went:
-        full = f"reward {went} from {compact(begun)} to {compact(now)}, now {way}"
+        pace = "still" if went == _WENT.get(way_of(series)) else "now"
+        full = f"reward {went} from {compact(begun)} to {compact(now)}, {pace} {way}"
     return [full, f"reward {way}"]

@@ -112,8 +112,8 @@ CASES = (
         seen(),
         "good",
         (
-            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising, 5 rules found nothing",
-            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, still rising, 5 rules found nothing",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, still rising",
             "● healthy at step 120: reward rising",
             "● healthy at step 120",
         ),
@@ -122,7 +122,7 @@ CASES = (
         seen(PLATEAU),
         "good",
         (
-            "● healthy at step 120: reward rose from 0.276 to 0.809, now rising, 5 rules found nothing; noted: plateau",
+            "● healthy at step 120: reward rose from 0.276 to 0.809, still rising, 5 rules found nothing; noted: plateau",
         ),
     ),
     (

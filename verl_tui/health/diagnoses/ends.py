@@ -45,7 +45,7 @@ def crash(context: RuleContext, rule: Rule) -> Finding | str | None:
     holder = writer(run)
     why = "nothing shows how it ended"
     if holder is not None:
-        why = f"{holder.words} is gone; it was killed, or ended without a message"
+        why = f"killed, or ended without a message: {holder.words} is gone"
     if state is State.CRASHED or (state is State.ENDED and _tells(run, holder)):
         return _crashed(context, rule, None, why)
     return None if run.events else "no source reports how the run started or ended"
