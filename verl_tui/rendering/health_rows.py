@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -149,9 +150,13 @@ class FindingList:
         blocks = self._blocks(view, width)
         if self.findings and not self.reasons:
             yield _stacked(blocks)
-            for most in range(longest, 0, -1):
+            # the first ones a row longer than the others, as far as there is room
+            for most, longer in product(
+                range(longest, 0, -1), reversed(range(len(blocks)))
+            ):
                 cuts = (
-                    (head, _beginning(rows, most, width)) for head, rows, _ in blocks
+                    (head, _beginning(rows, most + (at < longer), width))
+                    for at, (head, rows, _) in enumerate(blocks)
                 )
                 yield _stacked([_Block(*one, []) for one in cuts])
 
