@@ -77,7 +77,7 @@ class LogTail:
         if self._size == (width, height):
             return rows
         self._size = width, height
-        pager.go_to(error)
+        pager.go_to(error, 1)  # what comes of it matters more than what was before
         return window.rows(width, height)
 
 
