@@ -61,8 +61,10 @@ def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> No
 
 def test_a_traceback_that_fits_is_shown_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    frames = ["Traceback (most recent call last):", *['  File "a.py"'] * 20, ERROR]
-    path.write_text("\n".join([*["begin"] * 60, *frames, ""]), encoding="utf-8")
+    frames = [f'  File "a.py", in {"x" * n}' for n in range(1, 21)]
+    before = [f"begin{'.' * n}" for n in range(60)]
+    lines = [*before, "Traceback (most recent call last):", *frames, ERROR, *before]
+    path.write_text("\n".join(lines), encoding="utf-8")
     shown = words(logged(path, Event(EventKind.FATAL, ERROR, line=61)), height=28)
     assert any("Traceback" in row for row in shown)
     assert any(ERROR in row for row in shown)
