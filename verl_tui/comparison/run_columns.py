@@ -19,7 +19,7 @@ from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import short, stated_as
 from verl_tui.runs.views.provenance import shown_kl
-from verl_tui.runs.views.state import state
+from verl_tui.runs.views.state import state, state_words
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ ColumnValue: TypeAlias = "float | str | None"
 """None where a run has no value."""
 _OWN: Mapping[str, Callable[[Run, Moment], ColumnValue]] = {
     "name": lambda run, _: run.name,
-    "state": lambda run, at: state(run, at.now).label,
+    "state": lambda run, at: state_words(run, state(run, at.now)),
     "step": lambda run, _: None if run.step is None else float(run.step),
     "findings": lambda run, at: _findings(at.verdicts.get(run.name)),
 }

@@ -31,7 +31,7 @@ from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
-from verl_tui.runs.views.state import remaining
+from verl_tui.runs.views.state import remaining, state_words
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
@@ -255,7 +255,9 @@ def _figures(
     labels of values at each run's end.
     """
     yield from _chosen(view, found, now)
-    yield _texts(f"state{now}", (shown_state(view, one.run).label for one in found))
+    runs = [one.run for one in found]
+    states = (state_words(run, shown_state(view, run)) for run in runs)
+    yield _texts(f"state{now}", states)
     yield _texts("step", map(_steps, found))
     yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:

@@ -37,7 +37,14 @@ from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
-from verl_tui.runs.views.state import State, ahead, remaining, silence, state
+from verl_tui.runs.views.state import (
+    State,
+    ahead,
+    remaining,
+    silence,
+    state,
+    state_words,
+)
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.times import age, duration
 from verl_tui.words import counted
@@ -95,7 +102,8 @@ has its badge only.
 def signs() -> str:
     """Explain the signs of states."""
     known = ((sign, state) for state, (sign, _) in _STATES.items() if sign != " ")
-    return ", ".join(f"{sign} {state.label}" for sign, state in known)
+    words = (f"{sign} {state.value}" for sign, state in known)
+    return ", ".join(words).replace(State.ENDED.value, "stopped")
 
 
 def badges() -> str:
@@ -176,7 +184,9 @@ def _usual(
     view: View, runs: Sequence[Run], width: int, *, titled: bool
 ) -> Sequence[TextColumn[_Listed]]:
     # those that take more cells are of runs without steps
-    others = [state(run, view.now).label for run in runs if run.step is None]
+    others = [
+        state_words(run, state(run, view.now)) for run in runs if run.step is None
+    ]
     states = max([_STATE, *map(len, others)])
     steps = max(4, *(len(_steps(run)) for run in runs))
     # number, badge, count of findings and letter, with the spaces after them
@@ -401,7 +411,7 @@ def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
     sign, role = _STATES.get(one.state, (" ", "dim"))
     role = "name" if role == "ok" and standing(one.view, one.run) != "good" else role
-    return sign if cells == 1 else one.state.label, role
+    return sign if cells == 1 else state_words(one.run, one.state), role
 
 
 def _last(one: _Listed, indicator: str) -> Pieces:

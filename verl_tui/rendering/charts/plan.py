@@ -19,6 +19,7 @@ from verl_tui.metrics import (
     place,
     without_repeats,
 )
+from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
@@ -27,12 +28,13 @@ from verl_tui.runs.views.provenance import losses
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.distributions import DistributionKeys
     from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 
 _ORDER = (
@@ -59,6 +61,12 @@ _PARTNERS = {
     "gpu_utilization": "throughput step_time",
 }
 """By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
+
+
+_PART = NamePattern(
+    r"reward part (?!.* spread$)(.+?)(?: (?:rewards?|func(?:tion)?|fn))*"
+)
+"""The label of a part of the reward, and what is said of it below that."""
 
 
 class ChartLook(NamedTuple):
@@ -112,6 +120,8 @@ class PlannedChart(NamedTuple):
     """True if it tells nothing of the training: memory, disks, utilisation."""
     large: bool = False
     """True if it is what the training is about, and stands out."""
+    repeats: bool = False
+    """True if the large chart shows it already, so that a row is enough."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -283,6 +293,10 @@ _APART, _SHARES_APART = 2.5, 20.0
 Heuristic: beyond these, the smaller one is a flat line.
 """
 _ROUNDING = 1e-6
+_DOTS, _POINTS, _FEW = 200, 50, 5
+"""Dots of a large chart; points of a series at which two are compared, and fewer than which say
+little.
+"""
 
 
 def _score_beside(run: Run) -> str:
@@ -311,6 +325,34 @@ def on_one_scale(one: Points, other: Points) -> bool:
     least, most = sorted(sizes)
     apart = _SHARES_APART if most <= 1 + _ROUNDING else _APART
     return most <= least * apart or not least
+
+
+def like(one: Points, others: Mapping[str, Series]) -> set[str]:
+    """Return which series look like one over the steps that both have: nowhere further apart than a
+    dot is high (a heuristic).
+    """
+    count = len(one.values)
+    at = range(0, count, max(1, count // _POINTS))
+    values = [one.values[i] for i in at]
+    apart = (max(values) - min(values)) / _DOTS if values else 0.0
+
+    def is_like(other: Series) -> bool:
+        common = len(other.values)
+        enough = _FEW <= common and count < 2 * common < 4 * count
+        return enough and all(
+            one.steps[i] == other.steps[i] and abs(value - other.values[i]) <= apart
+            for i, value in zip(at, values, strict=True)
+            if i < common
+        )
+
+    return {key for key, other in others.items() if is_like(other)}
+
+
+def reward_parts(run: Run) -> dict[str, str]:
+    """Return the keys of the parts of a reward, with their names; none where there is but one."""
+    found = ((key, _PART.fullmatch(describe(key).label)) for key in run.keys)
+    parts = {key: part[1] for key, part in found if part}
+    return parts if len(parts) > 1 else {}
 
 
 def newest_and_best(run: Run) -> str:

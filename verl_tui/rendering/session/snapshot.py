@@ -289,11 +289,6 @@ class Unread(Enum):
 
     READING = "reading"
 
-    @property
-    def label(self) -> str:
-        """The word on a screen."""
-        return self.value
-
 
 def shown_state(view: View, run: Run) -> State | Unread:
     """Return the state of a run; of a preview the one that the ends of its logs show."""
