@@ -186,7 +186,9 @@ def test_the_worst_variant_of_a_rule_says_since_when_it_holds_itself() -> None:
         columns={
             "critic/score/mean": [0.3, 0.2, *[0.0] * (steps - 2)],
             "actor/entropy": [5.0, *(n * 1e-12 for n in range(1, steps))],
-            "actor/grad_norm": [5.0 + n / 7 if n < 19 else n * 1e-12 for n in range(steps)],
+            "actor/grad_norm": [
+                5.0 + n / 7 if n < 19 else n * 1e-12 for n in range(steps)
+            ],
             "response_length/clip_ratio": [0.1, 0.1, *[1.0] * (steps - 2)],
         },
     )

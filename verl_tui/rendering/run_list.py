@@ -142,7 +142,10 @@ def lay_out(
     if not runs:
         return RunRows([], rows, [])
     groups = view.listing.gathered(runs, view.moment)
-    width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
+    heads = sum(
+        (1 + (len(members) > 1)) * bool(words) for words, members in groups.items()
+    )
+    width -= len(rows) + len(runs) + heads > height
     # the end of a heading would lie under the corner of the frame
     width -= GAP * titled
     table = FittedTable(_columns(view, runs, width, titled=titled), width)
@@ -152,8 +155,9 @@ def lay_out(
         return table.row(_Listed(view, runs[at], at, names))
 
     for words, members in groups.items():
-        if words:
-            rows.append(partial(_group_row, view, table, words, members))
+        over = partial(_group_row, view, table, words, members)
+        rows += [partial(over, 0)] * bool(words)
+        rows += [partial(over, 1)] * (bool(words) and len(members) > 1)
         for _ in members:
             rows.append(partial(row, len(starts)))
             starts.append(len(rows) - 1)
@@ -166,10 +170,10 @@ def _columns(
     """Return the columns that have something to show, the name first."""
     first, *others = _usual(view, runs, width, titled=titled)
     usual = {one.title.casefold(): one for one in others}
-    found = [first] + [
-        usual.get(title.casefold()) or _chosen(title, runs, view, 9 - at / 100)
-        for at, title in enumerate(view.listing.kept.run_columns)
-    ]
+    found = [first]
+    for at, title in enumerate(view.listing.kept.run_columns):
+        known = usual.get(title.casefold())
+        found += [known] if known else _chosen(title, runs, view, 9 - at / 100)
     hidden = _empty(view, runs)
     hidden |= set() if titled else {one.title for one in found} - _PLAIN
     ranked = _SORTED_BY.get(view.listing.order, view.listing.order)
@@ -214,9 +218,18 @@ def _usual(
 
 
 def _chosen(
+    column: str, runs: Sequence[Run], view: View, stays: float
+) -> Sequence[TextColumn[_Listed]]:
+    """Return a column that the user has chosen, which may be two."""
+    from verl_tui.comparison.run_columns import apart
+
+    return [_of_values(title, runs, view, stays) for title in apart([column], runs)]
+
+
+def _of_values(
     title: str, runs: Sequence[Run], view: View, stays: float
 ) -> TextColumn[_Listed]:
-    """Return a column that the user has chosen, as wide as what stands in it."""
+    """Return a column as wide as what stands in it."""
     from verl_tui.comparison.run_columns import value_of
 
     def text(run: Run) -> str:
@@ -232,21 +245,22 @@ def _chosen(
 
 
 def _group_row(
-    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run]
+    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run], at: int
 ) -> Pieces:
-    """Return the heading of runs that stand together: what they share, how many they are, and the
-    means of what they have reached.
+    """Return a row over runs that stand together: what they share, how many they are, and the means
+    of what they have reached (0), or the best of it (1).
     """
     from verl_tui.comparison.run_columns import together
 
-    def mean(column: TextColumn[_Listed], _: int) -> Pieces:
-        value = together(column.title, runs, view.moment)
+    def figure(column: TextColumn[_Listed], _: int) -> Pieces:
+        value = (together(column.title, runs, view.moment) or (None, None))[at]
         return [] if value is None else [(compact(value), "")]
 
-    means = text_of(table.cells(mean))
-    room = len(means) - len(means.lstrip())
-    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(means))
-    return [(middle(head, room - GAP).ljust(room) + means.lstrip(), "heading")]
+    figures = text_of(table.cells(figure))
+    room = len(figures) - len(figures.lstrip())
+    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(figures))
+    head = "best of them" if at else head
+    return [(middle(head, room - GAP).ljust(room) + figures.lstrip(), "heading")]
 
 
 def _empty(view: View, runs: Sequence[Run]) -> set[str]:

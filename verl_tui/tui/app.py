@@ -221,8 +221,11 @@ class VerlApp(MonitorApp):
 
     def action_switch_run(self, way: int) -> None:
         """Show the next or previous run of the list."""
-        other = self.view_at(self._shown_at).beside(way)
-        if other is not None:
+        view = self.view_at(self._shown_at)
+        other = view.beside(way)
+        if other is None or other is view.run:
+            toast(self, "no other run is listed")
+        else:
             self.post_message(RunsPanel.Picked(other.name))
 
     def action_finding_of_all(self, way: int) -> None:

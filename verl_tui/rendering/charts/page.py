@@ -74,15 +74,21 @@ def list_charts(
     if not charts and filter_.lenient:
         charts = plan_charts(run, wanted, "", view.pins)
     found = sorted(_in_rows(view, charts, revealed), key=_place)
-    if filter_.text or view.pins or not found or not _leads(found[0], run):
-        return tuple(found)
-    found[0] = first = found[0]._replace(large=True)
-    shown = _shown_in(first, view, run, found)
-    kept = {*wanted, *(one.key for one in view.verdict.findings)}
-    repeats = shown - kept - {one.key for one in found if one.shows(revealed)}
-    return tuple(
-        sorted((one._replace(repeats=one.key in repeats) for one in found), key=_place)
-    )
+    plain = found and not (filter_.text or view.pins)
+    return tuple(_led(found, view, run, revealed) if plain else found)
+
+
+def _led(
+    charts: Sequence[PlannedChart], view: View, run: Run, revealed: str | None
+) -> Sequence[PlannedChart]:
+    """Return charts with the first one large if it tells of learning."""
+    large = charts[0]._replace(large=True)
+    if not _leads(large, run):
+        return charts
+    again = _shown_in(large, view, run, charts)
+    again.difference_update(*(one.keys for one in charts if one.shows(revealed)))
+    rest = (one._replace(repeats=one.key in again) for one in charts[1:])
+    return [large, *sorted(rest, key=_place)]
 
 
 def _place(chart: PlannedChart) -> tuple[bool, bool]:
@@ -94,7 +100,7 @@ def _shown_in(
     large: PlannedChart, view: View, run: Run, charts: Iterable[PlannedChart]
 ) -> set[str]:
     """Return the metrics of other charts that a large one shows, too: the parts of the reward, and
-    what looks like its curves.
+    what looks like its curves, unless it was asked for, or a finding is about it.
     """
     if len(view.selected) > 1:  # then it has no parts
         return set()
@@ -102,7 +108,9 @@ def _shown_in(
     found = {one.key: run.series(one.key) for one in charts if one.key not in own}
     others = {key: one for key, one in found.items() if one is not None}
     curves = filter(None, map(run.series, own))
-    return {*reward_parts(run)}.union(*(like(curve, others) for curve in curves))
+    again = {*reward_parts(run)}.union(*(like(curve, others) for curve in curves))
+    asked = (*view.monitor.config.charts, *(one.key for one in view.verdict.findings))
+    return again.difference(asked)
 
 
 def _leads(chart: PlannedChart, run: Run) -> bool:

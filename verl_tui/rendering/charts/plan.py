@@ -338,7 +338,7 @@ def like(one: Points, others: Mapping[str, Series]) -> set[str]:
 
     def is_like(other: Series) -> bool:
         common = len(other.values)
-        enough = _FEW <= common and count < 2 * common < 4 * count
+        enough = common >= _FEW and count < 2 * common < 4 * count
         return enough and all(
             one.steps[i] == other.steps[i] and abs(value - other.values[i]) <= apart
             for i, value in zip(at, values, strict=True)
