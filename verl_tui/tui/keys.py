@@ -5,6 +5,7 @@ row and `[keys]` of the configuration are made of these rows.
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -33,15 +34,11 @@ SPEED = Binding.Group("see how fast it goes")
 TAKE = Binding.Group("take something away")
 MOVE = Binding.Group("move and look")
 
-TASKS = (LEARN, WHY, SAMPLES, COMPARE, SPEED, TAKE, MOVE)
+_TASKS = {
+    name: one for name, one in globals().items() if isinstance(one, Binding.Group)
+}
+TASKS = tuple(_TASKS.values())
 """What keys are for, in the order of the help."""
-_TASKS = dict(
-    zip(
-        ("LEARN", "WHY", "SAMPLES", "COMPARE", "SPEED", "TAKE", "MOVE"),
-        TASKS,
-        strict=True,
-    )
-)
 _APART = pattern("  +")
 _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 """Packages whose classes have keys, found by walking through: these import what is here."""
@@ -101,18 +98,17 @@ def actions(*parts: str | Iterable[Any]) -> list[Any]:
         for keys, does, *more in columns(part):
             name, words, *marks = [*more, "", ""][: max(2, len(more))]
             task = next((_TASKS[mark] for mark in marks if mark in _TASKS), None)
-            found.append(
-                Binding(
-                    keys,
-                    does,
-                    words,
-                    show=False,
-                    id=name.strip("-") or None,
-                    priority="EVERYWHERE" in marks,
-                    group=task,
-                )
-            )
+            one = action(keys, does, name, words, task)
+            found.append(replace(one, priority="EVERYWHERE" in marks))
     return found
+
+
+def action(
+    keys: str, does: str, name: str, words: str, task: Binding.Group | None = None
+) -> Binding:
+    """Return an action from the cells of its row."""
+    id = name.strip("-") or None
+    return Binding(keys, does, words, show=False, id=id, group=task)
 
 
 def key_name(key: str) -> str:

@@ -131,12 +131,9 @@ class ConfigScreen(RowsScreen[None]):
 
 
 SCREEN = ScreenSpec(
-    "config",
+    ConfigScreen,
     "c",
     "config",
     "Configuration, differences from other runs",
-    ConfigScreen.opened,
-    rank=60,
-    short="Settings",
-    task="WHY",
+    "Settings",
 )

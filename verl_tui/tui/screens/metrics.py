@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import ComposeResult
+    from typing_extensions import Self
 
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
@@ -395,12 +396,11 @@ class MetricsScreen(ChartActions):
         self._bar.close()
         self.call_after_refresh(self.redraw)
 
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen with the charts of the dashboard."""
+        charts = context.dashboard.query_one(ChartsPanel)
+        return cls(context.view, charts, context.state_file)
 
-def _open(context: ScreenContext) -> MetricsScreen:
-    charts = context.dashboard.query_one(ChartsPanel)
-    return MetricsScreen(context.view, charts, context.state_file)
 
-
-SCREEN = ScreenSpec(
-    "metrics", "m", "metrics", "All metrics", _open, 30, "Metrics", "LEARN"
-)
+SCREEN = ScreenSpec(MetricsScreen, "m", "metrics", "All metrics", "Metrics")
