@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.comparison.settings import ABSENT, difference, differing_facts
-from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, paragraph, printable
 from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
@@ -84,9 +83,7 @@ class SettingsPage(NamedTuple):
 # -- content ---------------------------------------------------------------------------------------
 
 
-def settings_page(
-    run: Run | None, query: str = "", *, clear: str = HINT_KEYS["config.back"]
-) -> SettingsPage:
+def settings_page(run: Run | None, query: str = "", *, clear: str) -> SettingsPage:
     """Return the identity and the settings of a run, limited to those that match a filter; `clear`
     is the key that clears it.
     """
@@ -110,7 +107,7 @@ def _fact(run: Run, fact: Fact) -> SettingEntry:
 
 
 def difference_page(
-    runs: Sequence[Run], query: str = "", *, clear: str = HINT_KEYS["config.back"]
+    runs: Sequence[Run], query: str = "", *, clear: str
 ) -> SettingsPage:
     """Return the settings that differ between runs, mere names and paths last; `clear` is the key
     that clears the filter.

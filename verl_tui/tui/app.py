@@ -16,7 +16,7 @@ from verl_tui.rendering.session.run_order import RunListing, Selection, first_to
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys import HelpSection, action, actions, hint_keys, modules
+from verl_tui.tui.keys import HelpSection, HintKeys, action, actions, modules
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
@@ -88,7 +88,7 @@ class VerlApp(MonitorApp):
     )
     """Keys of the other screens, for the last row."""
 
-    _hints = cached_property(hint_keys)
+    _hints = cached_property(HintKeys)
     """Keys that sentences name; those of the user are known before anything is drawn."""
 
     class Read(Once):

@@ -16,7 +16,6 @@ from textual.dom import DOMNode
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -182,9 +181,16 @@ def first_keys(app: App[Any], names: str) -> str:
     return " ".join(shown_keys(known[name]).split()[0] for name in names.split())
 
 
-def hint_keys(app: App[Any]) -> Mapping[str, str]:
-    """Return the keys that sentences on the screen name, as the user has them."""
-    return {name: first_keys(app, name) for name in HINT_KEYS}
+class HintKeys(dict[str, str]):
+    """The keys that sentences on the screen name, as the user has them, by the names of actions."""
+
+    def __init__(self, app: App[Any]) -> None:
+        super().__init__()
+        self._app = app
+
+    def __missing__(self, name: str) -> str:
+        self[name] = first_keys(self._app, name)
+        return self[name]
 
 
 _NAMED = {*(key.value for key in Keys), *KEY_NAME_REPLACEMENTS.values()}

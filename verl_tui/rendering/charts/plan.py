@@ -44,23 +44,6 @@ _ORDER = (
     "generation_time", "gpu_utilization", "gpu_memory",
 )  # fmt: skip
 """Indicators in the order of showing: the reward and what explains it, then the others."""
-_PARTNERS = {
-    "reward": "policy_kl reference_kl response_length",
-    "policy_kl": "policy_loss reward",
-    "reference_kl": "reward policy_kl",
-    "policy_loss": "policy_kl reference_kl grad_norm",
-    "value_loss": "policy_loss reward",
-    "entropy": "policy_kl reward",
-    "response_length": "truncated_share reward",
-    "truncated_share": "response_length reward",
-    "grad_norm": "policy_loss policy_kl",
-    "clip_fraction": "policy_kl grad_norm",
-    "throughput": "step_time response_length",
-    "step_time": "throughput response_length",
-    "generation_time": "response_length step_time",
-    "gpu_utilization": "throughput step_time",
-}
-"""By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
 
 
 _PART = NamePattern(
@@ -282,7 +265,8 @@ def second_metric(
     """Return what belongs into a chart, the reward's where nothing else does; None where the run
     has neither.
     """
-    wanted = _PARTNERS.get(found.indicator or "", "reward policy_kl").split()
+    known = INDICATORS.get(found.indicator or "")
+    wanted = (known and known.partners) or ("reward", "policy_kl")
     by_name = {plan.indicator: plan for plan in plans if plan.key != found.key}
     return next((by_name[name] for name in wanted if name in by_name), None)
 
