@@ -258,13 +258,12 @@ def _value(at: int, most: int, entry: SettingEntry, cells: int) -> Pieces:
     return [(middle(text, min(most, cells)), role)]
 
 
-def heading_row(page: SettingsPage, width: int) -> Pieces:
-    """Return the names of the runs above their columns."""
-    return _table(page.entries, page.columns, width).heading("dim")
-
-
-def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
-    """Return the rows of the list, and the indices of those that are entries."""
+def page_rows(
+    page: SettingsPage, width: int
+) -> tuple[list[Pieces], list[int], list[Pieces]]:
+    """Return the rows of the list, the indices of those that are entries, and what stands above
+    columns of several runs: their names.
+    """
     rows: list[Pieces] = []
     heads: list[int] = []
     for section in page.sections:
@@ -278,7 +277,8 @@ def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
         rows += map(columns.row, section.entries)
         if not section.entries:
             rows += paragraph(section.otherwise, "dim", width)
-    return rows, heads
+    names = [columns.heading("dim")] * bool(page.columns and page.entries)
+    return rows, heads, names
 
 
 def full_entry(entry: SettingEntry | None, width: int, height: int) -> list[Pieces]:

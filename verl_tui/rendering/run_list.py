@@ -50,7 +50,7 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece, Pieces
@@ -219,29 +219,22 @@ def _usual(
 
 def _chosen(
     column: str, runs: Sequence[Run], view: View, stays: float
-) -> Sequence[TextColumn[_Listed]]:
-    """Return a column that the user has chosen, which may be two."""
-    from verl_tui.comparison.run_columns import apart
+) -> Iterator[TextColumn[_Listed]]:
+    """Yield a column that the user has chosen, which may be two, as wide as what stands in it."""
+    from verl_tui.comparison.run_columns import apart, value_of
 
-    return [_of_values(title, runs, view, stays) for title in apart([column], runs)]
-
-
-def _of_values(
-    title: str, runs: Sequence[Run], view: View, stays: float
-) -> TextColumn[_Listed]:
-    """Return a column as wide as what stands in it."""
-    from verl_tui.comparison.run_columns import value_of
-
-    def text(run: Run) -> str:
+    def text(title: str, run: Run) -> str:
         value = value_of(title, run, view.moment)
         return compact(value) if isinstance(value, float) else value or ""
 
-    def cell(one: _Listed, cells: int) -> Pieces:
-        return [(middle(text(one.run), cells), "name")]
+    def cell(one: _Listed, cells: int, title: str) -> Pieces:
+        return [(middle(text(title, one.run), cells), "name")]
 
-    widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
-    width = max(widest, cell_len(title))
-    return TextColumn(printable(title), cell, width, stays, right=True)
+    for title in apart([column], runs):
+        widest = min(_WIDEST, max(cell_len(text(title, run)) for run in runs))
+        width = max(widest, cell_len(title))
+        written = partial(cell, title=title)
+        yield TextColumn(printable(title), written, width, stays, right=True)
 
 
 def _group_row(

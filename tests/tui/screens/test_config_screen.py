@@ -12,7 +12,6 @@ from verl_tui.records import Batch, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
     difference_page,
     full_entry,
-    heading_row,
     page_rows,
     settings_page,
 )
@@ -45,7 +44,7 @@ def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
 
 
 def texts(page: SettingsPage, width: int) -> list[str]:
-    rows, _ = page_rows(page, width)
+    rows, *_ = page_rows(page, width)
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
 
@@ -102,7 +101,7 @@ def test_difference() -> None:
         "names and places: 1",
         "trainer.experiment_name  one                    two",
     ]
-    head = "".join(text for text, _ in heading_row(page, 70))
+    head = "".join(text for text, _ in page_rows(page, 70)[2][0])
     assert head.split() == ["setting", "one", "two"]
     assert [
         entry.label

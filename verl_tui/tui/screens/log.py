@@ -158,8 +158,6 @@ class LogScreen(BufferedScreen[None]):
     """)
     DEFAULT_CSS = """
     LogScreen {
-        overflow: hidden hidden;
-        layout: vertical;
         & > Line { background: $panel; }
         &.-flat > Keys { display: none; }
     }

@@ -115,7 +115,6 @@ class MetricsScreen(ChartActions):
     )
     DEFAULT_CSS = """
     MetricsScreen {
-        overflow: hidden hidden;
         & > #metrics-status { background: $panel; padding: 0 1; }
         & > #metrics-detail { padding: 0 1; }
         & > FewRows { padding: 0; }
@@ -189,11 +188,13 @@ class MetricsScreen(ChartActions):
             return
         revision = run.revision if run is not None else 0, view.notebook.revision
         state = (run, revision, view.cursor, view.verdict, view.loading)
-        drawn = (*state, *self._metrics.state, self.charts.look, self._file.state)
+        metrics = self._metrics
+        listed = (metrics.filter, metrics.problem, metrics.order)
+        drawn = (*state, *listed, self.charts.look, self._file.state)
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        self._metrics.update(run)
+        metrics.update(run)
         if self._is_table:
             self._draw_table()
         else:

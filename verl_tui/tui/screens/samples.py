@@ -90,8 +90,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
     )
     DEFAULT_CSS = """
     SamplesScreen {
-        overflow: hidden hidden;
-        layout: vertical;
         & > Line { padding: 0 1; }
         & > #place { background: $panel; }
         & > #body { height: 1fr; }
