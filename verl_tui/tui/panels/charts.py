@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from verl_tui.rendering.charts.plan import PlannedChart
-    from verl_tui.rendering.log.last_lines import LogTail
+    from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.session.snapshot import View
 
 
@@ -56,21 +56,22 @@ class StartLog(Rows):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tail: LogTail | None = None
+        self._tail: LogWindow | None = None
         self._view: View | None = None
+        self._shown: object = None
+        """The run, and whether it has ended."""
 
     def show(self, view: View | None) -> None:
         """Show the end of the log of the shown run; read nothing any more where there is none."""
         self._view = view
         run = view.run if view is not None else None
-        shown = run, run is not None and run.outcome is not None
-        if self._tail is not None and shown != (self._tail.run, self._tail.ended):
-            self.on_unmount()
-            self._tail = None
-        if self._tail is None and view is not None:
-            from verl_tui.rendering.log.last_lines import LogTail
+        before, self._shown = self._shown, run and (run, run.outcome is not None)
+        if self._shown != before:
+            from verl_tui.rendering.log.last_lines import log_tail
 
-            self._tail = LogTail(view, lambda: self.post_message(self.Read()))
+            self.on_unmount()
+            read = lambda: self.post_message(self.Read())  # noqa: E731
+            self._tail = None if view is None else log_tail(view, read)
         self.redraw()
 
     @on(Read)
@@ -79,7 +80,9 @@ class StartLog(Rows):
         width, height = self.size
         if self._tail is None or self._view is None or not (width and height):
             return
-        rows = self._tail.rows(self._view, width, height)
+        from verl_tui.rendering.log.last_lines import tail_rows
+
+        rows = tail_rows(self._tail, self._view, width, height)
         if rows is not None:
             self.set(rows)
 
@@ -90,7 +93,7 @@ class StartLog(Rows):
     def on_unmount(self) -> None:
         """Stop reading."""
         if self._tail is not None:
-            self._tail.stop()
+            self._tail.reader.stop()
 
 
 class ChartsPanel(Panel):
