@@ -92,8 +92,8 @@ def note_text(
         lines += [(0, first), *((2, line) for line in others)]
         lines += _run_lines(described, run, unfolded=unfolded, verbose=verbose)
     if len(report["runs"]) > 1:
-        summary = _summary([run["verdict"] for run in report["runs"]])
-        lines += [(0, Text()), (0, summary)]
+        counts = summary([run["verdict"] for run in report["runs"]])
+        lines += [(0, Text()), (0, counts)]
     out = io.StringIO()
     console = Console(
         file=out,
@@ -112,7 +112,7 @@ def note_text(
     return out.getvalue()
 
 
-def _summary(verdicts: Sequence[str | None]) -> Text:
+def summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
     named = {
         "critical": "critical",
@@ -147,7 +147,7 @@ def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
         yield Text.assemble(name, ": no training found in it")
         return
     head = described["verdict"] or no_verdict(described)
-    at, condition = _progress(described, run)
+    at, condition = progress(described, run)
     if not is_trained(described, run):
         head, at = evaluated(run), ""
     style = _STYLES.get(state, "")
@@ -173,7 +173,7 @@ def no_verdict(described: Described) -> str:
     return "no verdict yet" if early else "no verdict"
 
 
-def _progress(described: Described, run: Run) -> tuple[str, str]:
+def progress(described: Described, run: Run) -> tuple[str, str]:
     """Return the step that the verdict applies to, and what the state says of steps."""
     step, total, state = (described[key] for key in ("step", "total_steps", "state"))
     if step is None:
@@ -272,7 +272,7 @@ def _run_lines(
         return
     yield from _measured(described)
     if described["best"] is not None:
-        yield from ((2, Text(said)) for said in _best_sentences(described["best"]))
+        yield from ((2, Text(said)) for said in best_sentences(described["best"]))
     for target in described["targets"]:
         yield 2, Text(_target_sentence(target))
     yield from finding_lines(described, unfolded=unfolded, opened=True)
@@ -292,7 +292,7 @@ def _measured(described: Described) -> Iterator[_NoteLine]:
     rows = [
         (
             about.label,
-            _with_unit(one["value"], about.unit or describe(key).unit),
+            with_unit(one["value"], about.unit or describe(key).unit),
             key,
             one,
         )
@@ -306,7 +306,8 @@ def _measured(described: Described) -> Iterator[_NoteLine]:
         yield 2, Text.assemble(*cells)
 
 
-def _with_unit(value: float | None, unit: str) -> str:
+def with_unit(value: float | None, unit: str) -> str:
+    """Return a value with its unit, shares as percentages."""
     if value is None:
         return "not finite"
     if unit in ("percent", "share"):
@@ -317,7 +318,8 @@ def _with_unit(value: float | None, unit: str) -> str:
 _UNFINISHED = " (not known to be complete: the tracker file names an earlier one)"
 
 
-def _best_sentences(best: Described) -> Iterator[str]:
+def best_sentences(best: Described) -> Iterator[str]:
+    """Yield where the metric was best, and the checkpoints that this speaks for."""
     label, near = metric_label(best["indicator"]), best["nearest_checkpoint"]
     latest = best["latest_checkpoint"]
     words = f"best {label} {number(best['value'])} at step {best['step']}"
