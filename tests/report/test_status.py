@@ -89,7 +89,7 @@ def test_the_next_check_is_when_there_is_something_new(tmp_path: Path) -> None:
     assert stalls == pytest.approx(NOW + 5 * PACE, abs=60)
     (ends,) = when(page, "performance")
     assert ends == pytest.approx(NOW + 270 * PACE, abs=120)
-    assert "60s a step" in told(page, "performance")
+    assert "60 s a step" in told(page, "performance")
 
 
 @pytest.mark.parametrize(

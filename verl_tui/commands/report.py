@@ -87,35 +87,36 @@ def run(options: argparse.Namespace) -> int:
 def _status(options: argparse.Namespace) -> int:
     """Write the page on how runs are; return the exit code."""
     from verl_tui.monitor import load
-    from verl_tui.report.documents import write_new
     from verl_tui.report.status import MARK, status_text
 
     if options.format or options.charts or options.baseline:
         raise CommandError("--status goes without --format, --charts and --baseline")
-    target = Path(options.output or "-")
-    to_file = options.output not in (None, "-")
-    if to_file:
-        ours = options.force or _begins_with(target, MARK)
-        _check_target(target, force=ours)
+    target = options.output or "-"
+    if target != "-":
+        ours = options.force or _begins_with(Path(target), MARK)
+        _check_target(Path(target), force=ours)
     now = time.time()
     monitor = load(options.paths, configuration(options), now)
     print_messages(monitor.sentences)
-    text = status_text(monitor, now, __version__)
-    if to_file:
-        with writing(target):
-            write_new(target, text, replace=True)
-    else:
-        print(text, end="", file=plain_output(), flush=True)
+    _put(status_text(monitor, now, __version__), target, replace=True)
     return 0 if any(run.keys for run in monitor.runs.values()) else EXIT_NOTHING
 
 
 def _begins_with(path: Path, mark: str) -> bool:
     """Return whether a file, and no link to one, begins with a line of ours."""
-    try:
+    with writing(path):
         ours = is_ordinary(path) and not is_link(path)
         return ours and read_given(path, len(mark)) == mark.encode()
-    except OSError:
-        return False
+
+
+def _put(text: str, target: str, *, replace: bool) -> None:
+    from verl_tui.report.documents import write_new
+
+    if target == "-":
+        print(text, end="", file=plain_output(), flush=True)
+        return
+    with writing(target):
+        write_new(Path(target), text, replace=replace)
 
 
 def _form(options: argparse.Namespace) -> str:
@@ -153,20 +154,15 @@ def _write(report: Report, form: str, options: argparse.Namespace) -> None:
         drawn_charts,
         report_text,
         write_charts,
-        write_new,
     )
 
     pictures = drawn_charts(report)
     with writing(options.output):
         written = write_charts(pictures, options.charts, replace=options.force)
-        text = report_text(report, pictures, form, written, options.output)
-        if options.output != "-":
-            write_new(Path(options.output), text, replace=options.force)
-    if options.output == "-":
-        print(text, end="", file=plain_output(), flush=True)
-    else:
-        for path in (*written, options.output):
-            print_note(f"wrote {path}")
+    text = report_text(report, pictures, form, written, options.output)
+    _put(text, options.output, replace=options.force)
+    for path in (*written, options.output) if options.output != "-" else ():
+        print_note(f"wrote {path}")
     if form == "md" and len(text) > _MOST_OF_COMMENT:
         print_message(
             f"{len(text):,} characters of Markdown: more than the {_MOST_OF_COMMENT:,} of a "

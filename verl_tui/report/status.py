@@ -20,8 +20,7 @@ from verl_tui.report.record import worst_first
 from verl_tui.report.sentences import line
 from verl_tui.runs.time.forecast import next_occasions, pace
 from verl_tui.runs.views.state import State, evaluated, patience
-from verl_tui.times import duration
-from verl_tui.words import counted
+from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,7 +95,8 @@ def _block(one: Described, monitor: Monitor) -> Iterator[tuple[str, str | None]]
     yield "to do", one["next"]
     shown = "; ".join(_progress(one, run))
     yield "progress", shown or "no reward, validation or loss is logged"
-    yield "stability", ", ".join((*_figures(one, *_STABILITY), *_restarts(run)))
+    again = [counted(len(run.restarts), "restart")][: len(run.restarts)]
+    yield "stability", ", ".join((*_figures(one, *_STABILITY), *again))
     yield "performance", ", ".join(_speed(one, run))
     yield "next check", _next_check(one, run)
     yield "rests on", _basis(one, monitor)
@@ -114,15 +114,10 @@ def _progress(one: Described, run: Run) -> Iterator[str]:
 def _speed(one: Described, run: Run) -> Iterator[str]:
     usual, left = pace(run), one["remaining_s"]
     if usual is not None:
-        yield f"{_length(usual.seconds)} a step"
+        yield f"{number(usual.seconds)} s a step"
     yield from _figures(one, *_PERFORMANCE)
     if left is not None and run.last_record is not None:
         yield f"ends about {_moment(run.last_record + left)}"
-
-
-def _restarts(run: Run) -> Iterator[str]:
-    if run.restarts:
-        yield counted(len(run.restarts), "restart")
 
 
 def _dated(run: Run) -> str:
@@ -170,16 +165,7 @@ def _basis(one: Described, monitor: Monitor) -> str:
     judged = {rule.id for rule in monitor.guide.rules} - skipped.keys()
     rules = [f"{counted(len(judged), 'rule')} judged"]
     rules += unjudged_rules([*skipped.values()]) if skipped else ()
-    lacks = coverage(one["indicators"], skipped).words
-    unreadable = sum(source["unreadable"] for source in one["sources"])
-    bad = f" ({counted(unreadable, 'unreadable line')})" if unreadable else ""
-    return (
-        f"{', '.join(rules)}{lacks}; {counted(len(one['sources']), 'source')} read{bad}"
-    )
-
-
-def _length(seconds: float) -> str:
-    return f"{seconds:.3g}s" if seconds < 600 else duration(seconds)
+    return f"{', '.join(rules)}{coverage(one['indicators'], skipped).words}"
 
 
 def _moment(time: float) -> str:
