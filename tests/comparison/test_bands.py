@@ -189,7 +189,11 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(
         "outcomes": {"worse": 1, "not comparable": 1, "better": 1, "within": 2},
     }
     assert {one["name"]: one["against"]["outcome"] for one in found["runs"]} == dict(
-        zip(order, ("worse", "not comparable", "better", "within", "within"))
+        zip(
+            order,
+            ("worse", "not comparable", "better", "within", "within"),
+            strict=True,
+        )
     )
     assert main(["check", *runs, *base, "-v"]) == 2
     shown = capsys.readouterr().out
