@@ -11,7 +11,7 @@ from verl_tui.check.data import is_trained
 from verl_tui.check.data import report as check_report
 from verl_tui.check.note import best_sentences, no_verdict, progress, summary, with_unit
 from verl_tui.comparison.written import escaped
-from verl_tui.health.finding import coverage, unjudged_rules
+from verl_tui.health.finding import coverage_of, unjudged_rules
 from verl_tui.indicators import INDICATORS
 from verl_tui.metrics import describe
 from verl_tui.patterns import pattern
@@ -165,7 +165,8 @@ def _basis(one: Described, monitor: Monitor) -> str:
     judged = {rule.id for rule in monitor.guide.rules} - skipped.keys()
     rules = [f"{counted(len(judged), 'rule')} judged"]
     rules += unjudged_rules([*skipped.values()]) if skipped else ()
-    return f"{', '.join(rules)}{coverage(one['indicators'], skipped).words}"
+    run, verdict = monitor.runs[one["name"]], monitor.verdicts[one["name"]]
+    return f"{', '.join(rules)}{coverage_of(run, verdict).words}"
 
 
 def _moment(time: float) -> str:
