@@ -174,6 +174,8 @@ _PAST, _LEAST = 20, 3
 _TIMES, _MANY = 5.0, 1.0
 """Multiple of the usual number, and lines a logged point, from which on they are new: heuristic."""
 _MOST = 3
+NEWS = "new in the log"
+"""Begins the evidence of these."""
 _NAMES = pattern(
     r"(?<![\w.~-])[\w.~-]{0,60}/(?:[\w.@#+=~-]{1,100}/?){1,20}"
     r"|(?<![\w-])(?=[\w-]{0,60}[#\d])[\w-]{8,100}"
@@ -260,6 +262,6 @@ def in_words(found: Sequence[NewLines]) -> Iterator[str]:
     """Yield the most frequent of them as evidence."""
     for one in found[:_MOST]:
         yield (
-            f"new in the log since step {one.since} (heuristic): {rounded(one.before)} → "
+            f"{NEWS} since step {one.since} (heuristic): {rounded(one.before)} → "
             f"{rounded(one.now)} lines a step: {one_line(one.form, 160)}"
         )

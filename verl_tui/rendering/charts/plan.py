@@ -69,6 +69,12 @@ class ChartLook(NamedTuple):
         """Return the look with the next kind of x axis."""
         return self._replace(axis=next_of(AXES, self.axis))
 
+    def steps(self, run: Run) -> tuple[int, int] | None:
+        """Return the first and the last step that are shown of a run, None for all."""
+        if self.span is None or run.reach is None:
+            return None
+        return self.span.shown(run.reach)
+
     def words(self, run: Run | None = None) -> Iterator[str]:
         """Yield what differs from the usual look, for people."""
         if self.axis != "step":
