@@ -87,7 +87,13 @@ def _led(
         return charts
     again = _shown_in(large, view, run, charts)
     again.difference_update(*(one.keys for one in charts if one.shows(revealed)))
-    rest = (one._replace(repeats=one.key in again) for one in charts[1:])
+    parts = {key: f"part {name}" for key, name in reward_parts(run).items()}
+    rest = (
+        one._replace(repeats=True, label=parts.get(one.key, one.label))
+        if one.key in again
+        else one
+        for one in charts[1:]
+    )
     return [large, *sorted(rest, key=_place)]
 
 
