@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.session.snapshot import shown_state
+from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.printable import cut, paragraph, printable
@@ -31,7 +31,6 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Breakdown, SpeedFigure, StepPart

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.log.target import error_target
 from verl_tui.rendering.log.window import LogWindow
-from verl_tui.rendering.session.snapshot import nothing_yet, shown_state
+from verl_tui.rendering.session.snapshot import View, nothing_yet, shown_state
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.views.signs_of_life import phase
@@ -17,7 +17,6 @@ from verl_tui.runs.views.state import State
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
 _ROOMY = 12

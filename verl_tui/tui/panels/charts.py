@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.page import (
     page_data,
     rows_of_single_points,
 )
-from verl_tui.rendering.charts.plan import ChartLook
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
 from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Size
 
-    from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.session.snapshot import View
 

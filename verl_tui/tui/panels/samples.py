@@ -19,7 +19,7 @@ from verl_tui.rendering.samples.words import (
     short_row,
     why_none,
 )
-from verl_tui.runs.samples import Samples
+from verl_tui.runs.samples import Place, Samples
 from verl_tui.runs.views.state import is_of_one_step
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.samples import Place
     from verl_tui.tui.widgets.role_styled import Looks
 
 
