@@ -60,7 +60,7 @@ def test_silence_counts_only_while_somebody_looks(
 ) -> None:
     clock, monitor = Clock(), Monitor(Config())
     following = refreshes(
-        [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event()
+        [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event().is_set
     )
     next(following)
     while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once

@@ -49,7 +49,8 @@ def follow(
     due = soon = monotonic()
     written = 0
     exported = -1
-    for _ in refreshes(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
+    ends = stop.is_set
+    for _ in refreshes(specs, monitor, between=_BETWEEN, clock=clock, stop=ends):
         began = monotonic()
         known = sum(run.revision for run in monitor.runs.values())
         if began < due and not (newest and began >= soon and known != exported):
