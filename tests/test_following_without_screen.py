@@ -92,7 +92,7 @@ def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is
             write,
             interval=3600.0,
             clock=Clock(),
-            stop=stop,
+            stop=stop.is_set,
             newest=True,
         )
     assert seen == [20, 21, 22, 23]

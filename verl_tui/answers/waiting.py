@@ -71,6 +71,9 @@ def waited_for(
     words, missing, told = "no run could be read", 0, set[str]()
 
     def ends() -> bool:
+        awaits = monitor.runs or monitor.waiting or monitor.is_loading
+        if monitor.problems and not awaits:
+            raise NothingError("; ".join(monitor.problems))
         return bool(unread()) or monotonic() > end
 
     for _ in refreshes(specs, monitor, between=BETWEEN, clock=clock, stop=ends):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, configuration, looked_at, paths_of
+from verl_tui.commands.options import CONFIG, configuration, paths_of
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     print_message,
@@ -43,11 +43,8 @@ def _waited(options: argparse.Namespace) -> Reading | None:
         return None
     from verl_tui.answers.waiting import waited_for
 
-    there = looked_at(paths := paths_of(options))
-    if not there.runs and not there.pending:
-        raise CommandError("; ".join(there.problems), EXIT_NOTHING)
     reading = waited_for(
-        paths,
+        paths_of(options),
         options.run,
         options.wait,
         configuration(options),

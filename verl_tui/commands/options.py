@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
-    from verl_tui.sources.discovery.finder import Discovery
 
 PATHS = """
 PATH...  log, directory, quoted glob, address or -
@@ -67,26 +66,20 @@ def piped(paths: Sequence[str]) -> bool:
 
 def something_at(paths: Sequence[str]) -> bool:
     """Look once at what the paths lead to, with a message on each problem; return whether there is
-    a run, or one may come.
-    """
-    found = looked_at(paths)
-    print_messages(found.problems)
-    return bool(found.runs or found.pending)
-
-
-def looked_at(paths: Sequence[str]) -> Discovery:
-    """Look once at what the paths lead to. The readers are imported only if a server has to be
-    asked.
+    a run, or one may come. The readers are imported only if a server has to be asked.
     """
     from verl_tui.sources.http import addresses
 
     if any(map(addresses.is_meant, paths)):
         from verl_tui.sources.feed import Feed
 
-        return Feed(paths).scan()
-    from verl_tui.sources.discovery.finder import Finder
+        found = Feed(paths).scan()
+    else:
+        from verl_tui.sources.discovery.finder import Finder
 
-    return Finder(paths).scan()
+        found = Finder(paths).scan()
+    print_messages(found.problems)
+    return bool(found.runs or found.pending)
 
 
 def loaded(options: argparse.Namespace, now: float, config: Config) -> Monitor:

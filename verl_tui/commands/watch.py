@@ -41,8 +41,7 @@ EXAMPLES = (
     "verl-tui watch 'logs/run_*' --events",
 )
 EXITS = (
-    "0 done, 3 nothing readable or no terminal; with --events 2 where a run has ended with a "
-    "critical finding"
+    "0 done, 2 (--events) a run has ended critical, 3 nothing readable or no terminal"
 )
 UNNAMED = f"""{SCREEN}
 | --events             write what happens as lines of JSON on standard output, without a screen,

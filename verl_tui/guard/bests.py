@@ -68,10 +68,15 @@ def begun(
     return process, event("command", now, run, argv=list(argv), pid=pid, dry_run=dry)
 
 
-def variables(facts: Mapping[str, object]) -> dict[str, str]:
-    """Return facts as environment variables `VERL_TUI_…`; unknown ones are empty."""
+def variables(run: Run, facts: Mapping[str, object]) -> dict[str, str]:
+    """Return facts on a run as environment variables `VERL_TUI_…`; unknown ones are empty."""
+    named = {
+        "RUN": run.name,
+        "RUN_ID": run_id(run),
+        "PATHS": os.pathsep.join(run.paths),
+    }
     texts = {}
-    for name, value in facts.items():
+    for name, value in {**named, **facts}.items():
         text = "" if value is None else str(value)
         texts[f"VERL_TUI_{name}"] = text.replace("\0", "")
     return texts
@@ -176,10 +181,8 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
     exact = found.checkpoint
     nearest = found.nearest
     return variables(
+        run,
         {
-            "RUN": run.name,
-            "RUN_ID": run_id(run),
-            "PATHS": os.pathsep.join(run.paths),
             "METRIC": found.metric,
             "KEY": found.key,
             "STEP": found.step,
@@ -187,7 +190,7 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
             "PATH": None if exact is None else exact.path,
             "NEAREST_STEP": None if nearest is None else nearest.step,
             "NEAREST_PATH": None if nearest is None else nearest.path,
-        }
+        },
     )
 
 

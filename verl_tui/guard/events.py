@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.guard.bests import Bests, event
@@ -57,10 +58,8 @@ class _Known:
     step: int | None
     """The step that it had reached at the last look."""
     restarts: set[RestartMark]
-    present: dict[tuple[str, str | None], Finding] = field(default_factory=dict)
-    """The findings as they were told, by rule and metric."""
-    told: set[tuple[str, str | None]] = field(default_factory=set)
-    """All findings so far."""
+    findings: dict[tuple[str, str | None], Finding | None] = field(default_factory=dict)
+    """By rule and metric, None where it is over."""
     missing: int = 0
     """At how many looks in a row its files were not there."""
 
@@ -109,21 +108,19 @@ class Events(RunFollower):
         """Yield findings that are over, and those that are new, or of another weight or cause."""
         found = self.monitor.verdicts[run.name].findings[::-1]
         present = {(one.id, one.key): one for one in found}  # the worst of each
-        for name in known.present.keys() - present.keys():
-            yield self._told("cleared", run, now, **_named(known.present[name]))
+        for name, told in known.findings.items():
+            if told and name not in present:
+                known.findings[name] = None
+                yield self._told("cleared", run, now, **_named(told))
         for name, one in reversed(present.items()):
-            before = known.present.get(name)
-            same = ("severity", "consequence_of")
-            if before and all(getattr(before, of) == getattr(one, of) for of in same):
-                present[name] = before
-                continue
-            yield self._told(
-                "finding", run, now, **_named(one), message=one.message,
-                evidence=list(one.evidence[:_EVIDENCE]), follows=one.consequence_of,
-                repeated=name in known.told,
-            )  # fmt: skip
-            known.told.add(name)
-        known.present = present
+            repeated, told = name in known.findings, known.findings.get(name)
+            known.findings[name] = one
+            if told is None or _weight(told) != _weight(one):
+                yield self._told(
+                    "finding", run, now, **_named(one), message=one.message,
+                    evidence=list(one.evidence[:_EVIDENCE]), follows=one.consequence_of,
+                    repeated=repeated,
+                )  # fmt: skip
 
     def _best(self, run: Run, now: float, *, over: bool) -> Iterator[EventLine]:
         """Yield a new best, by validation where there is one."""
@@ -140,6 +137,9 @@ class Events(RunFollower):
         first = next(iter(self.monitor.verdicts[run.name].primary), None)
         line = event(kind, now, run, state=current.value, step=run.step)
         return {**line, "next": next_step(run, first, current, best(run)), **more}
+
+
+_weight = attrgetter("severity", "consequence_of")
 
 
 def _named(one: Finding) -> EventLine:

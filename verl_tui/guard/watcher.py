@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ from verl_tui.guard.bests import BestKeeper, begun, event, start, variables
 from verl_tui.guard.following import OVER, RunFollower, is_over
 from verl_tui.health.finding import Severity
 from verl_tui.runs.run import Run
-from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import state
 
 if TYPE_CHECKING:
@@ -26,6 +24,8 @@ BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
 """Findings that trip by default."""
 QUIET, TRIPPED = 0, 2
 """Exit codes: nothing tripped; something did, `critical` as `check` has it."""
+_FACTS = ("severity", "step", "since_step", "message", "evidence", "advice")
+"""What is told of a finding beside its id."""
 _MAY_PASS = frozenset({"crash", "hang"})
 """Findings that trip only where they are critical, or the run is over."""
 
@@ -48,12 +48,7 @@ class Orders:
 class Guard(RunFollower):
     """Knows the runs, what has tripped, and which command was run for which run."""
 
-    def __init__(
-        self,
-        monitor: Monitor,
-        orders: Orders,
-        start: Start = start,
-    ) -> None:
+    def __init__(self, monitor: Monitor, orders: Orders, start: Start = start) -> None:
         """Begin to watch.
 
         Args:
@@ -91,11 +86,6 @@ class Guard(RunFollower):
 
     def look(self, run: Run, now: float) -> Iterator[EventLine]:
         """Act on one run."""
-        yield from self._judge_run(run, now)
-        if self._bests is not None:
-            yield from self._bests.look(run, now)
-
-    def _judge_run(self, run: Run, now: float) -> Iterator[EventLine]:
         current = state(run, now)
         if run.name not in self._states:
             yield event("watching", now, run, paths=list(run.paths))
@@ -108,6 +98,8 @@ class Guard(RunFollower):
                 self._reported.add(name)
                 yield from self._trip(run, finding, current, now)
         yield from self._note_end(run, current, now)
+        if self._bests is not None:
+            yield from self._bests.look(run, now)
 
     def _trips(self, finding: Finding, current: State) -> bool:
         # A consequence of another finding trips through that one, where that one trips at all.
@@ -134,19 +126,8 @@ class Guard(RunFollower):
     ) -> Iterator[EventLine]:
         self.tripped = True
         ended = current in OVER
-        yield event(
-            "tripped",
-            now,
-            run,
-            id=finding.id,
-            severity=finding.severity.word,
-            step=finding.step,
-            since_step=finding.since_step,
-            message=finding.message,
-            evidence=list(finding.evidence),
-            advice=finding.advice,
-            ended=ended,
-        )
+        told = {name: finding.as_data()[name] for name in ("id", *_FACTS)}
+        yield event("tripped", now, run, **told, ended=ended)
         # A run that has ended needs no stopping: an archived log must not set anything off.
         if (
             ended
@@ -177,19 +158,6 @@ class Guard(RunFollower):
 
 def finding_facts(run: Run, finding: Finding, current: State) -> dict[str, str]:
     """Return the facts on a finding for a command, as environment variables."""
-    return variables(
-        {
-            "RUN": run.name,
-            "RUN_ID": run_id(run),
-            "PATHS": os.pathsep.join(run.paths),
-            "STATE": current.value,
-            "FINDING": finding.id,
-            "SEVERITY": finding.severity.word,
-            "STEP": finding.step,
-            "SINCE_STEP": finding.since_step,
-            "KEY": finding.key,
-            "MESSAGE": finding.message,
-            "EVIDENCE": "\n".join(finding.evidence),
-            "ADVICE": finding.advice,
-        }
-    )
+    facts = {name.upper(): finding.as_data()[name] for name in _FACTS}
+    facts |= {"FINDING": finding.id, "KEY": finding.key, "STATE": current.value}
+    return variables(run, facts | {"EVIDENCE": "\n".join(finding.evidence)})
