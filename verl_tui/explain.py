@@ -104,22 +104,23 @@ def explain(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, A
 
 def _stood_still(run: Run, found: Finding, now: float) -> dict[str, Any]:
     """Return when a run made its last record, and the line of its log that says why."""
-    said, chain = [found.message], []
-    hangs = found.id == "hang"
+    said, hangs = [found.message], found.id == "hang"
     if hangs and run.last_record is not None:
         moment = datetime.fromtimestamp(run.last_record, timezone.utc)
         by = " by its file's time" * run.dated_by_file
         ago = age(now - run.last_record)
         said.append(f"last record {moment:%Y-%m-%d %H:%M:%S} UTC{by}, {ago} ago")
-        chain.append(Part(run.step, said[1]))
     cause = (waiting(run) if hangs else None) or root_cause(run)
     if cause is not None:
         said.append(f"{cause.path}, line {cause.event.line}")
-        chain.append(Part(cause.event.step, cause.line))
-    chain.append(Part(found.since_step, found.headline, finding=found.id))
-    change = _CHANGE.search(found.advice or "")
-    setting = change and {**change.groupdict(), "why": "fits the error: a guess"}
-    return {"line": "; ".join(said), "chain": chain, "setting": setting}
+    change = _CHANGE.search((found.advice or "").replace(",", ""))
+    return {
+        "line": "; ".join(said),
+        "chain": [
+            Part(found.since_step, one, finding=found.id) for one in found.evidence
+        ],
+        "setting": change and {**change.groupdict(), "why": "fits the error: a guess"},
+    }
 
 
 # -- a run that changed ----------------------------------------------------------------------------
@@ -242,15 +243,14 @@ def _sample(run: Run, place: Place) -> dict[str, Any]:
     if not isinstance(row, Sample):
         return {"why": f"line {row.line} cannot be read: {row.reason}"}
     score = f"the middle score, {number(row.score or 0)}" if scored else "no score"
-    names = ("prompt", "response", "ground_truth")
-    texts = {name: _short(getattr(row, name)) for name in names}
+    texts = {"prompt": _short(row.prompt), "response": _short(row.response)}
     return {"why": f"{score}, of {len(step)}", "score": row.score, **texts}
 
 
-def _short(text: str | None) -> str | None:
+def _short(text: str) -> str:
     """Return a text in one line, its middle left out where it is long."""
-    if text is None or len(text) <= _HEAD + _TAIL:
-        return text and one_line(text, _HEAD + _TAIL)
+    if len(text) <= _HEAD + _TAIL:
+        return one_line(text, _HEAD + _TAIL)
     return f"{one_line(text[:_HEAD])} … {one_line(text[-_TAIL:])}"
 
 

@@ -251,7 +251,7 @@ def test_a_hang_says_since_when() -> None:
     found = explain(run, judge(run, GUIDE, late), GUIDE, late)
     assert found["finding"]["id"] == "hang"
     assert "; last record 2027-01-15 08:12:40 UTC, 1h 00m ago" in found["line"]
-    assert [one["step"] for one in found["chain"]] == [20, 20]
+    assert {one["step"] for one in found["chain"]} == {20}
     assert found["samples"] == []
 
 

@@ -14,9 +14,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-HELP = (
-    "why a run is as its verdict says: what moved first, what shows it, what to change"
-)
+HELP = "why a run broke: what moved first, what shows it, what to change"
 EXAMPLES = ("verl-tui explain logs/run_7", "verl-tui explain logs/run_7 --md")
 OPTIONS = f"""
 --run NAME  which of several runs

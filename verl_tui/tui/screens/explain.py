@@ -48,20 +48,11 @@ class ExplainScreen(RowsScreen[None]):
             lines = paragraph(
                 text or "", "dim" * (label == "method"), max(1, width - 11)
             )
-            heads = [f"{label:<11}", *[" " * 11] * len(lines)]
-            rows += [
-                [(head, "heading"), *line]
-                for head, line in zip(heads, lines, strict=False)
-            ]
+            for at, line in enumerate(lines):
+                rows.append([(f"{'' if at else label:<11}", "heading"), *line])
         return RowsPage(rows)
 
 
 SCREEN = ScreenSpec(
-    "explain",
-    "X",
-    "explain",
-    "Why: what moved first, what to change",
-    ExplainScreen.opened,
-    rank=65,
-    task="WHY",
+    "explain", "X", "explain", "Why it is so", ExplainScreen.opened, 65, task="WHY"
 )
