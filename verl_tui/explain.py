@@ -45,7 +45,9 @@ _FOLLOWED = 4
 """Most parts behind the break that the line names."""
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
-_CHANGE = pattern(r"(?P<key>[\w./-]+) (?P<value>\S+) → (?P<proposed>\S*[^\s.;,])")
+_CHANGE = pattern(
+    r"(?<![\w./-])(?P<key>[\w./-]{1,80}) (?P<value>[\w.+-]{1,40}) → (?P<proposed>[\w.+-]{0,40}\w)"
+)
 """How advice on an error names a setting to change."""
 
 

@@ -77,10 +77,10 @@ class Placed(Layout):
         ]
 
 
-class Verdict(Entries):
+class VerdictRow(Entries):
     """The verdict, which opens why it is so."""
 
-    DEFAULT_CSS = "Verdict { padding: 0 1; overflow: hidden hidden; }"
+    DEFAULT_CSS = "VerdictRow { padding: 0 1; overflow: hidden hidden; }"
     FOOTER = "entries.open  Why"
 
     def watch_has_focus(self, has_focus: bool) -> None:
@@ -132,7 +132,7 @@ class DashboardLayout(BufferedScreen[None]):
             panel(id=spec.name) for spec, panel in PANELS.items()
         )
         """All panels, in sight or not."""
-        self._verdict = Verdict(id="verdict")
+        self._verdict = VerdictRow(id="verdict")
         self._rooms = Placed()
         self.styles.set_rule("layout", self._rooms)
         self._most: dict[str, int] = {}
