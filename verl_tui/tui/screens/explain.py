@@ -53,6 +53,4 @@ class ExplainScreen(RowsScreen[None]):
         return RowsPage(rows)
 
 
-SCREEN = ScreenSpec(
-    "explain", "X", "explain", "Why it is so", ExplainScreen.opened, 65, task="WHY"
-)
+SCREEN = ScreenSpec(ExplainScreen, "X", "explain", "Why it is so")
