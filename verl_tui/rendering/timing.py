@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
@@ -29,7 +30,7 @@ from verl_tui.runs.views.state import State, goes_on, is_evaluation
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
@@ -78,6 +79,28 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
         lines = [*part]
         rows += [[], *lines] if rows and lines else lines
     return [cut(row, width, ELLIPSIS) for row in rows]
+
+
+def hours_rows(
+    found: Mapping[str, Any] | None, width: int
+) -> tuple[list[Pieces], list[Mapping[str, Any]]]:
+    """Return rows on where a run's hours went, and the lines that the last of them are of."""
+    if found is None:
+        return [], []
+    first, *more = in_words(found)
+    lines = listed(found)
+    columns: list[TextColumn[tuple[Any, tuple[str, ...]]]] = [
+        TextColumn("", lambda one, n: [(fit(one[1][0], n), "label")], 14, 9, most=WIDEST),
+        TextColumn("", lambda one, _: [(one[1][1], "value")], WIDEST, 8, right=True),
+        TextColumn("", lambda one, _: [(one[1][2], "value")], WIDEST, 7, right=True),
+        TextColumn("", lambda one, n: [(fit(printable(one[1][3]), n), "dim")], 12, 1, most=width),
+    ]  # fmt: skip
+    rows: list[Pieces] = [[], [(f"where the {found['unit']} went", "heading")]]
+    rows += paragraph(first, "value", width)
+    for sentence in more:
+        rows += paragraph(sentence, "dim", width)
+    rows += map(FittedTable(columns, width, lines).row, lines)
+    return [cut(row, width, ELLIPSIS) for row in rows], [line for line, _ in lines]
 
 
 def _short_time(seconds: float) -> str:

@@ -38,6 +38,10 @@ class RestartMark(NamedTuple):
     """First step of the new segment."""
     reason: str
     path: str
+    reached: int | None = None
+    """The last step of the segment before."""
+    ended: float | None = None
+    """The time of its last row, as that states it."""
 
 
 def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceState]]:
@@ -87,8 +91,14 @@ def marks(
         continued: See `continued`.
     """
     further = [
-        RestartMark(after.first, "went on in another file", after.status.path)
-        for _, after in continued
+        RestartMark(
+            after.first,
+            "went on in another file",
+            after.status.path,
+            before.top,
+            before.ended,
+        )
+        for before, after in continued
         if after.first is not None
     ]
     found: list[RestartMark] = []

@@ -207,6 +207,13 @@ def gpu_count(settings: RunSettings) -> int | None:
     return gpus and nodes and gpus * nodes
 
 
+def rollout_gpu_count(settings: RunSettings) -> int:
+    """Return how many GPUs do nothing but generate, beside the trainer's."""
+    names = ("rollout.n_gpus_per_node", "rollout.nnodes")
+    found = [as_whole_number(settings.values.get(name)) for name in names]
+    return (found[0] or 0) * (found[1] or 0)
+
+
 def planned_steps(
     settings: RunSettings, per_epoch: int | None, shares: Iterable[tuple[int, float]]
 ) -> int | None:
