@@ -324,13 +324,14 @@ def test_it_is_told_by_get_and_in_reports(
     first, taught, down, again, *_ = capsys.readouterr().out.splitlines()
     assert first == (
         "run: 42.7 GPU hours (16 GPUs by its settings), 2.67 h by the clock, times in the log: "
-        "at most 62% taught"
+        "at most 63% taught"
     )
     assert taught.split("\t")[:3] == ["taught", "26.7", "62.5%"]
     assert down.split("\t")[1:3] == ["5.33", "12.5%"]
     assert again.split("\t") == [
         *("steps made again after a restart", "10.7", "25.0%"),
-        "at 41-80; restart at step 41: went on in another file",
+        "at 41-80; restart at step 41: went on in another file; heuristic: without times they "
+        "took as long as others",
     ]
     assert main(["get", "ledger", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from verl_tui.health.diagnoses.dead_groups import BATCH, shares_of
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Severity, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import minutes, rule_context
 from verl_tui.indicators import factor
-from verl_tui.runs.settings import gpu_count, rollout_gpu_count
+from verl_tui.runs.settings import gpu_counts
 from verl_tui.runs.time.passes import passes
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
-from verl_tui.words import counted, rounded
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,13 +44,12 @@ _LEAST_SHARE = 0.0005
 
 class _Loss(NamedTuple):
     """What a cause takes of each row, and beside the rows; the metrics and settings that it rests
-    on, what shows it, whether it takes for granted what its line says, and its finding.
+    on, what shows it (their means, if nothing else), and the finding that it is of.
     """
 
     seconds: Any
     figures: Sequence[str] = ()
     evidence: Sequence[str] = ()
-    assumed: bool = False
     finding: str | None = None
     more: float = 0.0
 
@@ -62,7 +61,7 @@ class _Account(NamedTuple):
     verdict: Verdict
     made: Passes
     left: Numbers
-    dead: Numbers
+    dead: Any = 0.0
 
     def at(self, steps: Any, values: Any) -> Numbers:
         """Return values of some steps at each row, as they were last where a row has none."""
@@ -70,7 +69,7 @@ class _Account(NamedTuple):
         found: Numbers = np.nan_to_num(np.array(values)[np.maximum(0, at)], posinf=0.0)
         return found
 
-    def held(self, key: str | None) -> Numbers:
+    def held(self, key: str) -> Numbers:
         """Return a metric at each row, 0 without one."""
         series = self.context.known(key)
         return self.at(series.steps, series.values) if series else 0.0 * self.left
@@ -80,8 +79,8 @@ class _Account(NamedTuple):
 
 
 def _down(of: _Account) -> _Loss | str:
-    down, told = of.made.down, of.made.stated or of.made.down.any()
-    return _Loss(down, [], _restarts(of), assumed=True) if told else _WORDS["no_times"]
+    told = of.made.stated or of.made.down.any()
+    return _Loss(of.made.down, (), _restarts(of)) if told else _WORDS["no_times"]
 
 
 def _restarts(of: _Account) -> list[str]:
@@ -92,15 +91,11 @@ def _restarts(of: _Account) -> list[str]:
 def _hung(of: _Account) -> _Loss:
     made, worst = of.made, np.flatnonzero(of.made.hung)[:_MOST_NAMED].tolist()
     words = [f"step {made.steps[at]} took {minutes(made.seconds[at])}" for at in worst]
-    found = _Loss(made.hung, [made.key], words, assumed=True)
+    found = _Loss(made.hung, [made.key], words)
     for one in _hang(of):
         words.append(one_line(one.message, 300))
-        found = found._replace(finding=one.id, more=_behind(of))
+        found = found._replace(finding="hang", more=_behind(of))
     return found
-
-
-def _hang(of: _Account) -> list[Finding]:
-    return [one for one in of.verdict.findings if one.id == "hang"][:1]
 
 
 def _behind(of: _Account) -> float:
@@ -109,7 +104,11 @@ def _behind(of: _Account) -> float:
     lives = [one.life for one in run.sources.values() if one.step is not None]
     quiet = (silence(run, context.now) or 0.0) * (context.state is State.STALLED)
     behind = max([quiet, *(life.until_newest(life.since) for life in lives)])
-    return behind * (context.state is not State.RUNNING or bool(_hang(of)))
+    return behind * (bool(_hang(of)) or context.state is not State.RUNNING)
+
+
+def _hang(of: _Account) -> list[Finding]:
+    return [one for one in of.verdict.findings if one.id == "hang"][:1]
 
 
 def _breaks(of: _Account) -> list[Episode]:
@@ -137,34 +136,30 @@ def _broken(of: _Account) -> _Loss:
     for one in breaks:
         end = one.cleared_step or steps[-1]
         is_broken[(steps >= one.since_step) & (steps <= end)] = 1.0
-    words = [
-        f"{one.id} since step {one.since_step}: {one_line(one.message, 300)}"
-        for one in breaks[:_MOST_NAMED]
-    ]
-    assumed = any(one.severity is not Severity.CRITICAL for one in breaks)
+    told = [(f"{one.id} since step {one.since_step}", one.message) for one in breaks]
+    words = [f"{begun}: {one_line(message, 300)}" for begun, message in told]
     keys = [one.key for one in breaks if one.key]
     finding = breaks[0].id if breaks else None
-    return _Loss(of.left * is_broken, keys, words, assumed, finding)
+    return _Loss(of.left * is_broken, keys, words[:_MOST_NAMED], finding)
 
 
 def _waiting(of: _Account) -> _Loss | str:
     """Return the waits that a trainer logs, or the time in which GPUs are idle if that is longer:
     it lies in these.
     """
-    run, names, found = of.context.run, of.context.names, {}
-    pools = gpu_count(run.config) or 1, rollout_gpu_count(run.config)
+    run, names, waits, found = of.context.run, of.context.names, 0.0 * of.left, []
+    pools = gpu_counts(run.config) or (1, 0)
     for name, (unit, pool, *less) in _TABLES["waits"].items():
         if names.keys() >= {name, *less}:
             taken = of.held(names[name]) - sum(of.held(names[one]) for one in less)
-            taken *= of.made.strides if unit == "s" else of.left
-            found[names[name]] = taken * pools[pool] / sum(pools)
+            rows = of.made.strides if unit == "s" else of.left
+            waits += taken * rows * pools[pool] / sum(pools)
+            found.append(names[name])
     devices = used_keys(run)
     idle = sum(((of.held(key) < WORKED) * of.left for key in devices), 0.0 * of.left)
-    seconds = np.maximum(sum(found.values()), idle / max(1, len(devices)))
-    words = [f"{key}: {minutes(taken.sum())}" for key, taken in found.items()]
-    if not found and not devices:
-        return _WORDS["no_waits"]
-    return _Loss(seconds, [*found, *devices], words, bool(devices))
+    seconds = np.maximum(waits, idle / max(1, len(devices)))
+    found += devices
+    return _Loss(seconds, found) if found else _WORDS["no_waits"]
 
 
 def _dead(of: _Account) -> _Loss | str:
@@ -173,36 +168,32 @@ def _dead(of: _Account) -> _Loss | str:
         return found
     share, points, _ = found
     shares = of.at(points.steps, points.values) if len(points) else 0.0 * of.left
-    words = f"{share.key}{share.words}: {shares.mean():.0%} on average"
-    return _Loss(shares * of.left, [share.key], [words], len(points) < len(shares))
+    words = f"{share.key}{share.words}: {shares[of.left > 0].mean():.0%} on average"
+    return _Loss(shares * of.left, [share.key], [words])
 
 
 def _masked(of: _Account) -> _Loss | str:
     """Return what responses take that the loss leaves out, beyond the groups without spread."""
-    context, found = of.context, {}
-    if rejected := context.first_key(_NAMES["rejected"]):
-        found[rejected] = of.held(rejected)
-    key = context.indicators.get("truncated_share")
-    if key and (context.run.config.find(_NAMES["masks"]) or ("", None))[1] is True:
-        found[key] = of.held(key) * factor("truncated_share", key)
+    context, key = of.context, of.context.indicators.get("truncated_share")
+    name, masks = context.run.config.find(_NAMES["masks"]) or ("", False)
+    rejected = context.first_key(_NAMES["rejected"])
+    found = [*filter(None, (rejected, key if masks is True else None))]
     if not found:
         return _WORDS["no_masks"].format(key=key or "not logged")
-    taken = np.max([*found.values()], axis=0) * (of.left + of.dead) - of.dead
-    words = [f"{name}: {share.mean():.0%} on average" for name, share in found.items()]
-    return _Loss(taken, [*found], words, assumed=True)
+    shares = [of.held(one) * factor("truncated_share", one) for one in found]
+    taken = np.max(shares, axis=0) * (of.left + of.dead) - of.dead
+    return _Loss(taken, found, [f"left out by {name}"] if name else ())
 
 
 def _stale(of: _Account) -> _Loss | str:
-    context = of.context
+    context, key = of.context, of.context.names.get(_NAMES["evicted"], "")
     if dropped := context.first_key(_NAMES["dropped"]):
         return f"{dropped} does not tell of which steps"
-    name, batch = positive_setting(context.run, BATCH) or ("", np.inf)
-    key = context.names.get(_NAMES["evicted"], "")
+    _, batch = positive_setting(context.run, BATCH) or ("", np.inf)
     series = context.known(key)
     gone = series.since(0) if series is not None else {}
     counts = np.array([gone.get(step, 0.0) for step in of.made.steps.tolist()])
-    words = f"{key}: {counts.sum():.0f} prompts beside {batch:.0f} a step"
-    return _Loss(counts / (counts + batch) * of.left, [key, name], [words])
+    return _Loss(counts / (counts + batch) * of.left, [key])
 
 
 _CAUSES: Mapping[str, Callable[[_Account], _Loss | str]] = {
@@ -210,12 +201,10 @@ _CAUSES: Mapping[str, Callable[[_Account], _Loss | str]] = {
         _Loss(0.0, more=of.made.start) if of.made.start else _WORDS["no_start"]
     ),
     "down": _down,
-    "repeated": lambda of: _Loss(
-        of.made.repeated, [], _restarts(of), not of.made.stated
-    ),
+    "repeated": lambda of: _Loss(of.made.repeated, (), _restarts(of)),
     "hang": _hung,
     "break": _broken,
-    "aside": lambda of: _Loss(of.made.aside),
+    "aside": lambda of: _Loss(of.made.aside, of.made.timers),
     "waiting": _waiting,
     "dead-groups": _dead,
     "masked": _masked,
@@ -243,19 +232,19 @@ def ledger(
     made = None if run.preview else passes(run)
     if made is None:
         return None
-    none = 0.0 * made.seconds
-    of = _Account(rule_context(run, guide, now), verdict, made, made.seconds, none)
-    of, losses, unknown = _shared_out(of)
-    whole = sum(one.seconds.sum() + one.more for one in losses.values())
     count, by = device_count(run)
-    scale = (count or 1) / 3600.0
-    lines = [_line(made, id, one, scale, whole) for id, one in losses.items()]
+    of = _Account(rule_context(run, guide, now), verdict, made, made.seconds)
+    of, losses, unknown = _shared_out(of)
+    whole = float(sum(one.seconds.sum() + one.more for one in losses.values()))
+    scale = (count or 1) / 3600
+    hours = whole * scale
+    lines = [_line(of, id, one, hours, scale) for id, one in losses.items()]
     return {
         "unit": "GPU hours" if count else "hours of the run",
         "devices": count,
         "devices_by": by,
-        "wall_hours": whole / 3600.0,
-        "hours": whole * scale,
+        "wall_hours": whole / 3600,
+        "hours": hours,
         "taught_hours": lines[-1]["hours"],
         "at_most": not unknown.keys().isdisjoint(_NAMES["of_taught"]),
         "times": made.origin,
@@ -273,39 +262,49 @@ def _shared_out(of: _Account) -> tuple[_Account, dict[str, _Loss], dict[str, str
         found = cause(of)
         if isinstance(found, str):
             unknown[id], found = found, _Loss(none)
-        most = np.inf if id in ("down", "repeated") else of.left
-        taken = np.clip(np.nan_to_num(found.seconds) + none, 0.0, most)
+        between = id in ("down", "repeated")
+        wanted = np.nan_to_num(found.seconds + none)
+        taken = np.clip(wanted, 0.0, np.inf if between else of.left)
         losses[id] = found._replace(seconds=taken)
-        rest = of.left if id in ("down", "repeated", "taught") else of.left - taken
-        of = of._replace(left=rest, dead=taken if id == "dead-groups" else of.dead)
+        of = of._replace(dead=taken if id == "dead-groups" else of.dead)
+        of = of._replace(left=of.left - taken * (not between and id != "taught"))
     return of, losses, unknown
 
 
 def _line(
-    made: Passes, id: str, loss: _Loss, scale: float, whole: float
+    of: _Account, id: str, loss: _Loss, whole: float, scale: float
 ) -> dict[str, Any]:
     """Return a line ready for JSON."""
-    rows = np.flatnonzero(loss.seconds)
-    seconds = float(loss.seconds.sum()) + loss.more
-    parts = np.split(made.steps[rows], np.flatnonzero(np.diff(rows) > 1) + 1)
-    spans = [[int(one[0]), int(one[-1])] for one in parts if len(one)]
-    if loss.more and not spans:
-        spans = [[int(made.steps[-(id != "start-up")])] * 2]
-    spans = made.again if id == "repeated" else spans
-    loss = loss if seconds else _Loss(0.0)
+    hours = float(loss.seconds.sum() + loss.more) * scale
+    loss = loss if hours else _Loss(loss.seconds)
+    rows, spans = np.flatnonzero(loss.seconds), _spans(of.made, id, loss)
+    figures = loss.figures if len(rows) else ()
+    means = [
+        f"{key}: {number(of.held(key)[rows].mean())} on average" for key in figures
+    ]
     return {
         "id": id,
         "label": _LINES[id]["label"],
-        "hours": seconds * scale,
-        "share": seconds / whole if whole else 0.0,
-        "heuristic": _LINES[id].get("assumed") if loss.assumed else None,
+        "hours": hours,
+        "share": hours / (whole or 1.0),
+        "heuristic": _LINES[id].get("assumed") if hours else None,
         "finding": loss.finding,
         "step": spans[0][0] if spans else None,
         "steps": spans[:_MOST_SPANS],
         "spans_left_out": max(0, len(spans) - _MOST_SPANS),
         "figures": list(loss.figures),
-        "evidence": list(loss.evidence),
+        "evidence": [*loss.evidence] or means,
     }
+
+
+def _spans(made: Passes, id: str, loss: _Loss) -> list[list[int]]:
+    """Return the first and last step of each stretch of rows that a line has taken of."""
+    if id == "repeated":
+        return made.again
+    rows = np.flatnonzero(loss.seconds)
+    parts = np.split(made.steps[rows], np.flatnonzero(np.diff(rows) > 1) + 1)
+    edge = [[int(made.steps[-(id != "start-up")])] * 2] * (loss.more > 0)
+    return [[int(one[0]), int(one[-1])] for one in parts if len(one)] or edge
 
 
 def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
@@ -314,16 +313,16 @@ def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
     """
     critical = [one for one in of.verdict.history if one.severity is Severity.CRITICAL]
     known = [one for one in critical if one.id != "crash"] or _breaks(of)
-    first = min(known, key=lambda one: one.raised_step or 0, default=None)
-    if first is None:
+    if not known:
         return None
+    first = min(known, key=lambda one: one.raised_step or 0)
     made, after = of.made, of.made.steps > (first.raised_step or 0)
-    saved = (made.seconds + made.down + made.repeated)[after].sum() + _behind(of)
+    saved = (made.seconds + made.down + made.repeated)[after].sum()
     return {
         "finding": first.id,
         "severity": first.severity.word,
         "step": first.raised_step,
-        "hours": float(saved) * scale,
+        "hours": float(saved + _behind(of)) * scale,
         "taught_hours": float(of.left[after].sum()) * scale,
     }
 
@@ -331,16 +330,15 @@ def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def listed(
-    found: Mapping[str, Any],
-) -> list[tuple[Mapping[str, Any], tuple[str, ...]]]:
+def listed(found: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequence[str]]]:
     """Return each line that has any hours with its name, hours, share and evidence; what taught
     first, then what was lost.
     """
     *lost, taught = found["lines"]
+    shown = [taught, *(one for one in lost if one["share"] >= _LEAST_SHARE)]
     return [
-        (one, (one["label"], rounded(one["hours"]), f"{one['share']:.1%}", _note(one)))
-        for one in (taught, *(one for one in lost if one["share"] >= _LEAST_SHARE))
+        (one, (one["label"], number(one["hours"]), f"{one['share']:.1%}", _note(one)))
+        for one in shown
     ]
 
 
@@ -357,24 +355,14 @@ def in_words(found: Mapping[str, Any]) -> list[str]:
     """Return how many hours there were and how many of them taught, what a stop would have saved,
     and what is not counted, a sentence each.
     """
-    count = found["devices"]
+    count, stop = found["devices"], found["stop"]
     facts = {
         "gpus": counted(count, "GPU") if count else _WORDS["no_count"],
         "estimated": "" if found["times_stated"] else "estimated by ",
         "most": "at most " if found["at_most"] else "",
         "share": found["lines"][-1]["share"],
     }
-    stops = [found["stop"]] if found["stop"] else []
-    words = zip(("whole", "stop"), [{**found, **facts}, *stops], strict=False)
-    said = [
-        _WORDS[form].format(**{"unit": found["unit"], **_rounded(of)})
-        for form, of in words
-    ]
+    said = [filled(_WORDS["whole"], {**found, **facts})]
+    said += [filled(_WORDS["stop"], {**found, **stop})] if stop else []
     names = [(_LINES[one["id"]]["label"], one["reason"]) for one in found["unknown"]]
     return said + [f"not counted: {label}: {why}" for label, why in names]
-
-
-def _rounded(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return facts with their hours as words."""
-    hours = {name: rounded(facts[name]) for name in facts if name.endswith("hours")}
-    return {**facts, **hours}

@@ -106,7 +106,7 @@ def _state(options: argparse.Namespace) -> int:
 
 
 def _ledger(options: argparse.Namespace) -> int:
-    from verl_tui.answers.ledger import ledger_lines, ledger_of
+    from verl_tui.answers.state import ledger_lines, ledger_of
     from verl_tui.health.guide_settings import load_guide
 
     now, guide = time.time(), load_guide(configuration(options).guide)

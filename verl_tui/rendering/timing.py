@@ -20,6 +20,7 @@ from verl_tui.runs.time.forecast import (
     usual_times,
 )
 from verl_tui.runs.time.step_timing import (
+    SpeedFigure,
     breakdown,
     generation_latency,
     newest_steps,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Breakdown, SpeedFigure, StepPart
+    from verl_tui.runs.time.step_timing import Breakdown, StepPart
 
 _WIDE, _NARROW = 72, 34
 """Widths from which on notes and a bar fit, in cells."""
@@ -84,22 +85,16 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
 def hours_rows(
     found: Mapping[str, Any] | None, width: int
 ) -> tuple[list[Pieces], list[Mapping[str, Any]]]:
-    """Return rows on where a run's hours went, and the lines that the last of them are of."""
-    if found is None:
-        return [], []
-    first, *more = in_words(found)
-    lines = listed(found)
-    columns: list[TextColumn[tuple[Any, tuple[str, ...]]]] = [
-        TextColumn("", lambda one, n: [(fit(one[1][0], n), "label")], 14, 9, most=WIDEST),
-        TextColumn("", lambda one, _: [(one[1][1], "value")], WIDEST, 8, right=True),
-        TextColumn("", lambda one, _: [(one[1][2], "value")], WIDEST, 7, right=True),
-        TextColumn("", lambda one, n: [(fit(printable(one[1][3]), n), "dim")], 12, 1, most=width),
-    ]  # fmt: skip
-    rows: list[Pieces] = [[], [(f"where the {found['unit']} went", "heading")]]
-    rows += paragraph(first, "value", width)
-    for sentence in more:
+    """Return rows on where a run's hours went, the lines below a heading, and these lines."""
+    lines = listed(found) if found is not None else []
+    figures = [
+        SpeedFigure(one["label"], one["share"], "share", f"{hours} h · {note}")
+        for one, (_, hours, _, note) in lines
+    ]
+    title = f"where the {found['unit']} went" if found is not None else ""
+    rows = [*_speeds(title, figures, width)]
+    for sentence in in_words(found) if found is not None else ():
         rows += paragraph(sentence, "dim", width)
-    rows += map(FittedTable(columns, width, lines).row, lines)
     return [cut(row, width, ELLIPSIS) for row in rows], [line for line, _ in lines]
 
 

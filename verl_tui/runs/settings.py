@@ -207,11 +207,14 @@ def gpu_count(settings: RunSettings) -> int | None:
     return gpus and nodes and gpus * nodes
 
 
-def rollout_gpu_count(settings: RunSettings) -> int:
-    """Return how many GPUs do nothing but generate, beside the trainer's."""
+def gpu_counts(settings: RunSettings) -> tuple[int, int] | None:
+    """Return how many GPUs the trainer has, and how many others only generate; None where the
+    settings do not state it.
+    """
     names = ("rollout.n_gpus_per_node", "rollout.nnodes")
-    found = [as_whole_number(settings.values.get(name)) for name in names]
-    return (found[0] or 0) * (found[1] or 0)
+    gpus, nodes = (as_whole_number(settings.values.get(name)) for name in names)
+    trainer = gpu_count(settings)
+    return (trainer, (gpus or 0) * (nodes or 0)) if trainer else None
 
 
 def planned_steps(

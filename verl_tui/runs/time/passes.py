@@ -31,9 +31,10 @@ class Passes(NamedTuple):
 
     `key` is the metric whose rows they are, `origin` says what their times are of, and `stated`
     whether the log states these. A row stands for as many steps as `strides` says, which took
-    `seconds`; of these it hung for `hung`, and validated or saved the model for `aside`. Before it
-    went `repeated`, in which steps were made that a restart made again (`again`, first and last),
-    and `down`, in which no process trained. `start` is the time before the first step.
+    `seconds`; of these it hung for `hung`, and validated or saved the model for `aside`, by its
+    `timers`. Before it went `repeated`, in which steps were made that a restart made again
+    (`again`, first and last), and `down`, in which no process trained. `start` is the time before
+    the first step.
     """
 
     key: str
@@ -46,6 +47,7 @@ class Passes(NamedTuple):
     aside: Numbers
     repeated: Numbers
     again: list[list[int]]
+    timers: list[str]
     down: Numbers
     start: float
 
@@ -61,7 +63,7 @@ def passes(run: Run) -> Passes | None:
     times = np.array(moments(series.times, series.steps, known))
     gaps = np.diff(times, prepend=np.nan)
     gaps[~(gaps >= 0)] = np.nan
-    strides = np.diff(steps, prepend=0).astype(np.float64)
+    strides = np.fmax(1.0, np.diff(steps, prepend=0).astype(np.float64))
     strides[0] = np.fmin(strides[0], np.fmax(1.0, _median(strides[1:])))
     timed = by_timers(run, series.steps[-1])
     before = (steps - strides).astype(np.int64)
@@ -74,7 +76,8 @@ def passes(run: Run) -> Passes | None:
     down = np.zeros(len(steps))
     down[firsts] = np.fmax(0.0, gaps - own - repeated)[firsts]
     seconds = np.where(np.isnan(gaps), own, gaps - down - repeated)
-    aside = np.fmin(seconds, seconds_of(run, occasional_parts(run), steps))
+    timers = occasional_parts(run)
+    aside = np.fmin(seconds, seconds_of(run, timers, steps))
     due = _median((seconds - aside) / strides) * strides
     more = seconds - aside - due
     hung = np.where(more > np.fmax(_LEAST, _LONG * due), more, 0.0)
@@ -82,7 +85,7 @@ def passes(run: Run) -> Passes | None:
     stated = np.isfinite(series.times).mean() > 0.5 or not clock.estimated
     begun = filter(None, (one.start for one in run.sources.values()))
     start = max([0.0, *(took - own[0] * (at >= steps[0]) for at, took in begun)])
-    spent = (seconds, hung, aside, repeated, again, down, float(start))
+    spent = (seconds, hung, aside, repeated, again, timers, down, float(start))
     return Passes(key, clock.origin, bool(stated), steps, strides, *spent)
 
 
@@ -102,19 +105,15 @@ def _repeated(
     for mark in run.restarts:
         # The log may leave out the step that was resumed from.
         near = np.flatnonzero((steps >= mark.step) & (steps <= mark.step + 1))
-        at = int(near[gaps[near].argmax()]) if len(near) else 0
-        if not at:
+        at = max(near.tolist(), key=gaps.__getitem__, default=0)
+        step, last = int(steps[at]), mark.reached or 0
+        firsts += [at] * bool(at)
+        if not at or last < step:
             continue
-        firsts.append(at)
-        count = max(0, (mark.reached or 0) - int(steps[at]) + 1)
-        again += [[int(steps[at]), int(steps[at]) + count - 1]] * bool(count)
-        most = gaps[at] - own[at] if gaps[at] else usual * count
-        ends = (mark.ended, *(one.ended for one in run.sources.values()))
-        took = (
-            np.array([np.nan if end is None else end for end in ends]) - times[at - 1]
-        )
-        fitting = took[(took > 0) & (took <= most)]
-        seconds[at] = (fitting.max(initial=0.0) or min(most, usual * count)) * (
-            count > 0
-        )
+        again.append([step, last])
+        guess = usual * (last - step + 1)
+        most = gaps[at] - own[at] if gaps[at] else guess
+        ends = filter(None, (mark.ended, *(it.ended for it in run.sources.values())))
+        fitting = [end - times[at - 1] for end in ends if end - times[at - 1] <= most]
+        seconds[at] = max([0.0, *fitting]) or min(most, guess)
     return seconds, again, firsts

@@ -16,7 +16,7 @@ from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
-from verl_tui.runs.settings import gpu_count, rollout_gpu_count
+from verl_tui.runs.settings import gpu_counts
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -352,8 +352,8 @@ def _mean(values: Iterable[float]) -> float | None:
 
 def device_count(run: Run) -> tuple[int | None, str]:
     """Return how many devices a run has, None where that is not known, and by what."""
-    if trainer := gpu_count(run.config):
-        return trainer + rollout_gpu_count(run.config), "its settings"
+    if counts := gpu_counts(run.config):
+        return sum(counts), "its settings"
     count = len(used_keys(run))
     return count or None, "those of this host that it logs" if count else "all it logs"
 

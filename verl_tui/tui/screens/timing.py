@@ -55,8 +55,8 @@ class TimingScreen(RowsScreen[None]):
         known = run, run.revision, verdict, view.now // 60
         found = self._hours.of(known, lambda: ledger(run, verdict, guide, view.now))
         more, self.lines = hours_rows(found, width)
-        starts = range(len(rows) + len(more) - len(self.lines), len(rows) + len(more))
-        return RowsPage([*rows, *more], starts)
+        first = len(rows) + 2  # below the heading
+        return RowsPage([*rows, [], *more], range(first, first + len(self.lines)))
 
     @on(Entries.Opened)
     def _opened(self, message: Entries.Opened) -> None:
