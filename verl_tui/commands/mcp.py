@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -42,8 +43,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("`mcp` needs mcp: pip install 'verl-tui[mcp]'") from error
     if not shared.something_at(paths):
         return EXIT_NOTHING
-    # what waits for standard input ends in no other way
-    at_end(lambda number, _: os._exit(128 + number))
+    at_end(signal.SIG_DFL)  # what waits for standard input ends in no other way
     Thread(target=_end_without_reader, args=[os.dup(1)], daemon=True).start()
     if options.config is not None:
         os.environ["VERL_TUI_CONFIG"] = str(options.config)  # for all commands
