@@ -151,7 +151,6 @@ class Mask:
         user: str = "",
         host: str = "",
         keep_names: bool = False,
-        keep_homes: bool = False,
     ) -> None:
         """Know this machine.
 
@@ -160,8 +159,7 @@ class Mask:
                 wherever they stand.
             user: Who is logged in, empty where unknown.
             host: Name of this machine, with its domain or without.
-            keep_names: Whether names of users and hosts, mail and IP addresses stay.
-            keep_homes: Whether home directories stay, for a reader who needs the paths.
+            keep_names: Whether names of users and hosts, mail and IP addresses stay. Homes do not.
         """
         self._keys = sorted(
             {
@@ -177,7 +175,9 @@ class Mask:
         self._home = (
             re.compile(rf"{re.escape(home)}(?![\w.-])") if home.count("/") > 1 else None
         )
-        self._keep_names, self._keep_homes = keep_names, keep_homes
+        self._keep_names = keep_names
+        self.keep_homes = False
+        """Whether home directories stay, for a reader who needs the paths."""
         self._spared: frozenset[str] = frozenset()
         self._learnt: set[str] = set()
         """What was a secret in some text."""
@@ -213,7 +213,7 @@ class Mask:
         if self._learnt:
             text = _any_of(self._learnt).sub(HIDDEN, text)
         text = FORMS.sub(HIDDEN, _without_secrets(text, len))
-        if not self._keep_homes:
+        if not self.keep_homes:
             text = self._home.sub("~", text) if self._home is not None else text
             text = _HOME.sub("~", text)
         if self._keep_names:
@@ -282,8 +282,8 @@ class Mask:
         return _IP.sub("IP", text)
 
 
-def own_mask(*, keep_names: bool = False, keep_homes: bool = False) -> Mask:
-    """Return what hides this environment's secrets, its user and its host, see `Mask`."""
+def own_mask(*, keep_names: bool = False) -> Mask:
+    """Return what hides this environment's secrets, its user and its host."""
     import getpass
     import platform
 
@@ -292,9 +292,7 @@ def own_mask(*, keep_names: bool = False, keep_homes: bool = False) -> Mask:
     except (OSError, KeyError, ImportError):
         # no name for this number, as in some containers
         user = ""
-    return Mask(
-        user=user, host=platform.node(), keep_names=keep_names, keep_homes=keep_homes
-    )
+    return Mask(user=user, host=platform.node(), keep_names=keep_names)
 
 
 def _without_secrets(text: str, note: Callable[[str], object]) -> str:

@@ -21,35 +21,35 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def fitted(value: Any, room: int) -> tuple[Any, Counter[str]]:
-    """Return data cut to so many characters of JSON, where its shape allows that; and how many
-    items of which lists, and characters of which texts, were left out.
+def fitted(answer: dict[str, Any], room: int) -> dict[str, Any]:
+    """Return an answer cut to so many characters of JSON, where its shape allows that; in `cut` how
+    many items of which lists, and characters of which texts, were left out.
 
     Args:
-        value: Mappings, lists, texts, numbers.
+        answer: Mappings, lists, texts, numbers.
         room: Most characters.
     """
     items, most = _ITEMS, room
     while True:
         cut = Counter[str]()
-        found = _cut(value, items, most, "", cut)
+        found = _cut(answer, items, most, "", cut)
         if len(as_json(found)) <= room or items == 1:
-            return found, cut
+            left_out = {place[1:]: count for place, count in cut.items() if count}
+            return {**found, "cut": left_out}
         items, most = items // 2, max(_SHORT, most // 2)
 
 
 def _cut(value: Any, items: int, most: int, place: str, cut: Counter[str]) -> Any:
     if isinstance(value, dict):
-        parts = (
-            (name, f"{place}.{name}".lstrip("."), one) for name, one in value.items()
-        )
-        return {name: _cut(one, items, most, at, cut) for name, at, one in parts}
+        return {
+            name: _cut(one, items, most, f"{place}.{name}", cut)
+            for name, one in value.items()
+        }
     if not isinstance(value, str | list):
         return value
     limit = most if isinstance(value, str) else items
     left = max(0, len(value) - limit)
-    if left:
-        cut[place] += left
+    cut[place] += left
     if isinstance(value, str):
         return value[:limit] + "…" * (left > 0)
     shown = value[left:] if place.endswith(_NEWEST_LAST) else value[:limit]

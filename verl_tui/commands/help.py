@@ -34,8 +34,7 @@ HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
 EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")
 EXITS = "0 done"
 OPTIONS = f"""
---skill DIR  with the topic agents: write its page as DIR/verl-tui/SKILL.md, and replace what is
-             there
+--skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
 TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
 {CONFIG}"""
 _SKILL = Path(__file__).with_name("SKILL.md")
@@ -51,9 +50,7 @@ def run(options: argparse.Namespace) -> int:
     """Show a page, or write it; return the exit code."""
     if options.skill is not None:
         if options.topics != ["agents"]:
-            raise CommandError(
-                "--skill writes the page agents: help agents --skill DIR"
-            )
+            raise CommandError("--skill is of one topic: help agents --skill DIR")
         return _write_skill(options.skill)
     try:
         config = configuration(options)

@@ -7,7 +7,7 @@ import select
 import signal
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__
 from verl_tui.commands import options as shared
@@ -18,7 +18,6 @@ from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
 HELP = "answers of get, check, compare and explain as tools for agents (MCP)"
 EXAMPLES = ("verl-tui mcp logs", "verl-tui mcp 'logs/run_*' --config agents.toml")
@@ -47,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     Thread(target=_end_without_reader, args=[os.dup(1)], daemon=True).start()
     if options.config is not None:
         os.environ["VERL_TUI_CONFIG"] = str(options.config)  # for all commands
-    anyio.run(_serve, paths)
+    anyio.run(_serve, *paths)
     return 0
 
 
@@ -59,7 +58,7 @@ def _end_without_reader(output: int) -> None:
     os._exit(0)
 
 
-async def _serve(paths: Sequence[str]) -> None:
+async def _serve(*paths: str) -> None:
     from anyio.to_thread import run_sync
     from mcp import types
     from mcp.server.lowlevel import Server
@@ -69,16 +68,12 @@ async def _serve(paths: Sequence[str]) -> None:
     from verl_tui.commands.tools import answer, described, tools
 
     reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    offered = types.ListToolsResult(
-        tools=[types.Tool(**described(name), annotations=reads) for name in tools()]
-    )
+    offered = [types.Tool(**described(one), annotations=reads) for one in tools()]
 
     async def list_tools(*_: object) -> types.ListToolsResult:
-        return offered
+        return types.ListToolsResult(tools=offered)
 
-    async def call_tool(
-        _: object, asked: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def call_tool(_: object, asked: Any) -> types.CallToolResult:
         call = partial(answer, asked.name, asked.arguments or {}, paths)
         try:
             text, failed = await run_sync(call, abandon_on_cancel=True), False

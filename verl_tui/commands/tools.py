@@ -40,7 +40,6 @@ _OFFERED = pattern(
 _PATH = "a log or a directory, at or below what is served (if not given, all of that)"
 _IN_MARKDOWN = "compare"
 """The tool whose tables are a tenth as long as its JSON."""
-_BRIEF = "several runs: each in brief, all of one by its path"
 _OF_COMMANDS = pattern(r"[; (]{1,3}see `[^`]*`\)?$|(?<![\w-])--(?=[a-z])")
 """What is said of command lines and not of tools."""
 _ONE_AT_A_TIME = Lock()
@@ -92,7 +91,8 @@ def answer(name: str, arguments: Mapping[str, Any], served: Sequence[str]) -> st
     Raises:
         CommandError: It has no answer.
     """
-    mask = own_mask(keep_names=True, keep_homes=True)
+    mask = own_mask(keep_names=True)
+    mask.keep_homes = True  # agents act on paths
     out, said = StringIO(), StringIO()
     code, why = EXIT_NOTHING, ""
     try:
@@ -111,9 +111,9 @@ def answer(name: str, arguments: Mapping[str, Any], served: Sequence[str]) -> st
     data = {"markdown": written} if name == _IN_MARKDOWN else json.loads(written)
     found = mask.data({**data, "exit_code": code, "messages": messages})
     if name == "check" and len(found["runs"]) > 1:
-        found = {"brief": _BRIEF, **found, "runs": list(map(_brief, found["runs"]))}
-    fitting, cut = fitted(found, ROOM)
-    return as_json({**fitting, "cut": cut})
+        found["runs"] = list(map(_brief, found["runs"]))
+        found["messages"].append("of several runs in brief: name one by its path")
+    return as_json(fitted(found, ROOM))
 
 
 def _brief(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,15 +122,15 @@ def _brief(run: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in every if k == "against" or not isinstance(v, list | dict)}
 
 
-def _words(name: str, arguments: Mapping[str, Any], served: Sequence[str]) -> list[str]:
+def _words(name: str, given: Mapping[str, Any], served: Sequence[str]) -> list[str]:
     """Return the words of a command line; no value in it can be taken for an option."""
     if name not in tools():
         raise CommandError(f"no tool {name}: there are {', '.join(tools())}")
     known = ("path", *_options(tools()[name]))
-    for key in arguments.keys() - known:
+    for key in given.keys() - known:
         raise CommandError(f"{name} takes no {key}: it takes {', '.join(known)}")
     form = "--md" if name == _IN_MARKDOWN else "--json"
-    path, *rest = (_option(key, arguments.get(key), served) for key in known)
+    path, *rest = (_option(key, given.get(key), served) for key in known)
     paths = [path[0].partition("=")[2]] if path else served
     return [form, *chain(*rest), "--", *paths]
 
