@@ -178,6 +178,19 @@ async def test_what_cannot_be_answered_is_one_sentence(logs: Path) -> None:
             assert "logs: no such file or directory" in text
 
 
+async def test_what_is_served_may_come_later(logs: Path) -> None:
+    async with served("later") as client:
+        assert (await said(client, "state")) == (
+            True,
+            "later: no such file or directory",
+        )
+        (logs / "new").rename("later")
+        failed, text = await said(client, "state")
+        assert not failed, text
+        failed, text = await said(client, "state", path="later")
+        assert not failed, text
+
+
 async def test_only_what_a_glob_matches_is_served(logs: Path) -> None:
     async with served("logs/n*") as client:
         assert not (await said(client, "state", path="logs/new"))[0]
@@ -317,7 +330,6 @@ def test_a_signal_ends_it(number: signal.Signals) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["nowhere"], 3, "nowhere: no such file or directory"),
         (["-"], 64, "standard input is the client's"),
         ([], 64, "name a log"),
     ],

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from verl_tui import __version__
 from verl_tui.commands import options as shared
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.output import EXIT_NOTHING
 from verl_tui.commands.signals import at_end
 from verl_tui.given_files import UsageError
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 HELP = "answers of get, check, compare and explain as tools for agents (MCP)"
 EXAMPLES = ("verl-tui mcp logs", "verl-tui mcp 'logs/run_*' --config agents.toml")
-EXITS = "0 the client has gone, 3 nothing readable, 128 + N ended by signal N"
+EXITS = "0 the client has gone, 128 + N ended by signal N"
 EPILOG = """A client starts this command and asks it for tools on standard input. All only read, and
 only at or below PATH..., links resolved; keys, tokens and passwords in answers are hidden."""
 OPTIONS = f"""
@@ -40,8 +39,6 @@ def run(options: argparse.Namespace) -> int:
         import mcp.server.stdio  # noqa: F401 - all of it is there, or nothing
     except ModuleNotFoundError as error:
         raise CommandError("`mcp` needs mcp: pip install 'verl-tui[mcp]'") from error
-    if not shared.something_at(paths):
-        return EXIT_NOTHING
     at_end(signal.SIG_DFL)  # what waits for standard input ends in no other way
     Thread(target=_end_without_reader, args=[os.dup(1)], daemon=True).start()
     if options.config is not None:
@@ -82,11 +79,10 @@ async def _serve(*paths: str) -> None:
         content = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[content], is_error=failed)
 
-    page = agents_page()
     server = Server(
         "verl-tui",
         version=__version__,
-        instructions=page[page.index("## Stop") :],
+        instructions=agents_page().partition("## Stop, or do not\n")[2],
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
