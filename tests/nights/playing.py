@@ -225,7 +225,9 @@ def _played(
         for since, question in list(asked):
             if (answer := watch.ask(question, since, now)) is not None:
                 asked.remove((since, question))
-                log.deeds += [(now, deed) for deed in supervisor.answered(question, answer)]
+                log.deeds += [
+                    (now, deed) for deed in supervisor.answered(question, answer)
+                ]
         return bool(log.stops)
 
     for scene in scenes:

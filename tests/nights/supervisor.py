@@ -117,7 +117,9 @@ def ask(question: Question, paths: list[str]) -> Answer | None:
         return None
     value = None
     if question.key is not None:
-        points = _get("metrics", *run, options=["--metric", question.key, "--last", "1"])
+        points = _get(
+            "metrics", *run, options=["--metric", question.key, "--last", "1"]
+        )
         value = points["points"][-1]["value"] if points and points["points"] else None
     causes = [one["id"] for one in found["findings"] if one["consequence_of"] is None]
     return Answer(tuple(causes), value)

@@ -181,4 +181,4 @@ def test_the_figures_are_those_of_the_log(tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     _, page = seen(path)
     assert told(page, "progress") == "loss 0.03448"
-    assert "not logged: reward" in told(page, "rests on")
+    assert told(page, "rests on").endswith("; not judged: loss")

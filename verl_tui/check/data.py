@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import (
     KINDS_OF_REASONS,
     Verdict,
-    coverage,
+    coverage_of,
     kind_of_reason,
 )
 from verl_tui.health.next_step import next_step
@@ -209,7 +209,7 @@ def run_data(
     }
     first = next(iter(verdict.primary), None)
     following = next_step(run, first, current, top)
-    return {**described, **_judgement(described, run, guide, following)}
+    return {**described, **_judgement(described, run, guide, verdict, following)}
 
 
 def _age(run: Run, now: float) -> dict[str, Any]:
@@ -269,12 +269,14 @@ def _best(run: Run, found: Best | None) -> dict[str, Any] | None:
 
 
 def _judgement(
-    described: Described, run: Run, guide: Guide, following: str
+    described: Described, run: Run, guide: Guide, verdict: Verdict, following: str
 ) -> dict[str, str | None]:
     """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
-    skipped = {rule["id"] for rule in described["not_judged"]}
-    judged = len({rule.id for rule in guide.rules} - skipped)
-    covered = coverage(described["indicators"], skipped)
+    skipped = {rule.id for rule in verdict.not_judged}
+    judged, covered = (
+        len({rule.id for rule in guide.rules} - skipped),
+        coverage_of(run, verdict),
+    )
     word = _verdict(described, judged, covered)
     if not is_trained(described, run):
         return {"verdict": word, "why": None, "next": None}

@@ -31,6 +31,7 @@ from verl_tui.runs.views.state import (
     ahead,
     evaluated,
     is_evaluation,
+    state_words,
     unread_form,
 )
 from verl_tui.text import one_line
@@ -171,7 +172,7 @@ def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
         ": ",
         (head, _STYLES.get(head, "")),
         f"{at}, ",
-        (state, style),
+        (state_words(run, State(state)), style),
         condition,
         *(f", {fact}" for fact in _times(described, run, now)),
     )

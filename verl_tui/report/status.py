@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from verl_tui.check.data import is_trained, report
 from verl_tui.check.note import best_sentences, figures, no_verdict, progress, summary
 from verl_tui.comparison.written import escaped
-from verl_tui.health.finding import coverage, unjudged_rules
+from verl_tui.health.finding import coverage_of, unjudged_rules
 from verl_tui.patterns import pattern
 from verl_tui.rendering.verdict_row import course
 from verl_tui.report.record import worst_first
@@ -152,7 +152,8 @@ def _basis(one: Described, monitor: Monitor) -> str:
     judged = {rule.id for rule in monitor.guide.rules} - skipped.keys()
     rules = [f"{counted(len(judged), 'rule')} judged"]
     rules += unjudged_rules([*skipped.values()]) if skipped else ()
-    return f"{', '.join(rules)}{coverage(one['indicators'], skipped).words}"
+    run, verdict = monitor.runs[one["name"]], monitor.verdicts[one["name"]]
+    return f"{', '.join(rules)}{coverage_of(run, verdict).words}"
 
 
 def _moment(time: float) -> str:
