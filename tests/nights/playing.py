@@ -62,7 +62,6 @@ class Log:
     """When the fault began."""
     shown: float | None = None
     """When its first evidence was there."""
-    ended: float = 0.0
     lines: list[str] = field(default_factory=list)
     """The events."""
 
@@ -184,10 +183,13 @@ def played(
     """
     if isinstance(play, Path):
         recording = Recording.read([str(play)])
-        scenes = _scenes(recording, fault)
-        return _played(scenes, lambda: Watch(of_recording(recording)), recording.start)
-    folder.mkdir()
-    return _played(play(folder), lambda: Watch(of_files(folder)), BEGAN, folder)
+        player = Player(lambda: Watch(of_recording(recording)), recording.start)
+        player.play(_scenes(recording, fault), None)
+    else:
+        folder.mkdir()
+        player = Player(lambda: Watch(of_files(folder)), BEGAN)
+        player.play(play(folder), folder)
+    return player.log
 
 
 def _scenes(recording: Recording, fault: Fault | None) -> Iterator[Scene]:
@@ -204,51 +206,73 @@ def _scenes(recording: Recording, fault: Fault | None) -> Iterator[Scene]:
     yield Scene(recording.end + 1.0, alive=False)
 
 
-def _played(
-    scenes: Iterator[Scene],
-    begin: Callable[[], Watch],
-    began: float,
-    folder: Path | None = None,
-) -> Log:
-    """Play; where the watching has ended with the run, it begins anew with the run."""
-    log, watch, supervisor = Log(began), begin(), Supervisor()
-    now, alive = began, True
+class Player:
+    """Lets a night go by; where the watching has ended with the run, it begins anew with the run.
 
-    asked: list[tuple[float, Question]] = []
+    Args:
+        begin: Begins to watch.
+        start: When the night begins.
+    """
 
-    def look() -> bool:
-        log.ended = now
-        for line in () if watch.done else watch.look(now, alive=alive):
-            log.lines.append(line)
-            for one in supervisor.read(line):
-                (log.deeds if isinstance(one, Deed) else asked).append((now, one))  # type: ignore[arg-type]
-        for since, question in list(asked):
-            if (answer := watch.ask(question, since, now)) is not None:
-                asked.remove((since, question))
-                log.deeds += [
-                    (now, deed) for deed in supervisor.answered(question, answer)
-                ]
-        return bool(log.stops)
+    def __init__(self, begin: Callable[[], Watch], start: float) -> None:
+        self.log = Log(start)
+        self._begin = begin
+        self._watch = begin()
+        self._supervisor = Supervisor()
+        self._asked: list[tuple[float, Question]] = []
+        """Questions that are not answered yet, each with when it was asked."""
+        self._now = start
+        self._alive: bool | None = True
 
-    for scene in scenes:
-        while scene.time - now > _LOOK:
-            now += _LOOK
-            if look():
-                return log
-        if watch.done and scene.alive:
-            watch = begin()
-        now, alive = scene.time, scene.alive
+    @property
+    def _busy(self) -> bool:
+        return bool(self._asked) or not self._watch.done
+
+    def play(self, scenes: Iterator[Scene], folder: Path | None) -> None:
+        """Play until the run is stopped, or nothing is watched any more."""
+        for scene in scenes:
+            self._pass(scene.time)
+            if self.log.stops:
+                return
+            self._show(scene, folder)
+        until = self._now + _AFTER
+        while self._now < until and self._busy and not self.log.stops:
+            self._pass(self._now + 2 * _LOOK)
+
+    def _pass(self, time: float) -> None:
+        """Look on until a moment."""
+        while time - self._now > _LOOK and not self.log.stops:
+            self._now += _LOOK
+            self._look()
+
+    def _show(self, scene: Scene, folder: Path | None) -> None:
+        if self._watch.done and scene.alive:
+            self._watch = self._begin()
+        self._now, self._alive = scene.time, scene.alive
         scene.write()
         if folder is not None:
-            _date(folder, now)
-        log.began = now if scene.begins else log.began
-        log.shown = now if scene.shows else log.shown
-        if look():
-            return log
-    until = now + _AFTER
-    while now < until and (asked or not watch.done) and not look():
-        now += _LOOK
-    return log
+            _date(folder, self._now)
+        log = self.log
+        log.began = self._now if scene.begins else log.began
+        log.shown = self._now if scene.shows else log.shown
+        self._look()
+
+    def _look(self) -> None:
+        log, now = self.log, self._now
+        lines = () if self._watch.done else self._watch.look(now, alive=self._alive)
+        for line in lines:
+            log.lines.append(line)
+            for one in self._supervisor.read(line):
+                if isinstance(one, Question):
+                    self._asked.append((now, one))
+                else:
+                    log.deeds.append((now, one))
+        for since, question in list(self._asked):
+            answer = self._watch.ask(question, since, now)
+            if answer is not None:
+                self._asked.remove((since, question))
+                deeds = self._supervisor.answered(question, answer)
+                log.deeds += [(now, deed) for deed in deeds]
 
 
 def _date(folder: Path, now: float) -> None:

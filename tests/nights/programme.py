@@ -340,6 +340,19 @@ def _kl(folder: Path) -> Iterator[Scene]:
 
 
 @night(
+    "KL passes",
+    "policy KL is at 0.4 for six steps, and back",
+    "tell",
+    "circuit-breaker-kl",
+)
+def _passes(folder: Path) -> Iterator[Scene]:
+    console, world = begun(folder, "passes")
+    world.change("actor/ppo_kl", 60, lambda i, known: 0.4 if i < 6 else known)
+    yield from steps_of(console, world, at=60)
+    yield console.finish()
+
+
+@night(
     "reward gone",
     "the reward falls to 0 at step 70",
     "tell",

@@ -69,6 +69,8 @@ class Supervisor:
     def __init__(self) -> None:
         self._told: set[tuple[str, str]] = set()
         self._stopped: set[str] = set()
+        self._resumed: set[tuple[str, str]] = set()
+        """Runs that were to be resumed, each with what it had crashed of."""
 
     def read(self, line: str) -> Iterator[Deed | Question]:
         """Yield what is to be done, or to be asked, on an event."""
@@ -81,7 +83,10 @@ class Supervisor:
         if id == "crash" and event["severity"] == "warning":
             yield Question(run, id, None, None, then)
         elif id == "crash":
-            yield Deed("resume", run, id, then)
+            crash = run, event["message"]
+            what = "tell" if crash in self._resumed else "resume"
+            self._resumed.add(crash)
+            yield Deed(what, run, id, then)
         elif (run, id) not in self._told:
             self._told.add((run, id))
             yield Deed("tell", run, id, then)
@@ -113,7 +118,7 @@ def ask(question: Question, paths: list[str]) -> Answer | None:
         awaited = {"--wait": f"step>={(step or 0) + 1}", "--timeout": f"{SECONDS:.0f}"}
     options = [word for pair in awaited.items() for word in pair]
     found = _get("findings", *run, options=options) or _get("findings", *run)
-    if found is None or found["read"] != "whole":
+    if found is None or found["read"] != "whole" or found.get("steps_estimated"):
         return None
     value = None
     if question.key is not None:

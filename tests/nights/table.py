@@ -8,13 +8,16 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from nights.playing import Log, played
 from nights.programme import NIGHTS, Night
-from nights.supervisor import Deed
+
+if TYPE_CHECKING:
+    from nights.supervisor import Deed
 
 HEAD = (
     "| night | what is wrong | first evidence at | first answer | then | also said |",
