@@ -271,7 +271,7 @@ def sweep_lines(report: Described, *, verbose: bool = False) -> Iterator[_NoteLi
     rows = [_sweep_row(runs[name]) for name in summed["worst_first"]]
     columns = ("run", "against", "verdict", "step", "outside its band (baseline)")
     for line in aligned(TextTable("", columns, rows, numbers=False)):
-        yield 2, Text(line.rstrip())
+        yield 2, Text(line.rstrip(), no_wrap=True, overflow="ellipsis")
 
 
 def _sweep_row(run: Described) -> tuple[str, ...]:
