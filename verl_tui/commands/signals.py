@@ -113,7 +113,7 @@ def write_until_stopped(
         attempt,
         interval=interval,
         clock=time.time,
-        stop=stop,
+        stop=stop.is_set,
         newest=newest,
     )
     return EXIT_OUTPUT if problem else 0
