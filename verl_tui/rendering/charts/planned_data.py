@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from verl_tui.evaluation import PREFIX, READ_SHARE
 from verl_tui.indicators import factor
 from verl_tui.metrics import counts, describe, device
-from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
     SCORE,
@@ -21,7 +20,7 @@ from verl_tui.rendering.charts.chart_data import (
     Mark,
     Shade,
 )
-from verl_tui.rendering.charts.plan import newest_and_best
+from verl_tui.rendering.charts.plan import newest_and_best, reward_parts
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
 
-_PART = NamePattern(
-    r"reward part (?!.* spread$)(.+?)(?: (?:rewards?|func(?:tion)?|fn))*"
-)
-"""The label of a part of the reward, and what is said of it below that."""
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
 _LEFT, _RIGHT = "a", "r"
@@ -133,7 +128,7 @@ def _completed(
         return _of_devices(data, plan, points)
     if not plan.large or data.lettered:
         return data
-    words, parts = [data.note], tuple(_parts(run, points))
+    words = [data.note]
     if found := best(run, "validation" if plan.score else plan.indicator or ""):
         saved = f"checkpoint @{found.nearest.step}" if found.nearest else ""
         words += [
@@ -141,15 +136,12 @@ def _completed(
             f"best {compact(found.value)} @{found.step}" * (not plan.score),
         ]
     note = ", ".join(filter(None, words[::-1]))
-    return data._replace(note=note, parts=parts * (len(parts) > 1))
-
-
-def _parts(run: Run, points: Callable[..., list[Points]]) -> Iterator[ChartData]:
-    """Yield the parts of a reward."""
-    for key in run.keys:
-        if part := _PART.fullmatch(describe(key).label):
-            lines = tuple(ChartLine(one, role="reward") for one in points(key))
-            yield ChartData(key, part[1], lines=lines, from_zero=True)
+    parts = [
+        ChartData(key, name, lines=(ChartLine(one, role="reward"),), from_zero=True)
+        for key, name in reward_parts(run).items()
+        for one in points(key)
+    ]
+    return data._replace(note=note, parts=tuple(parts))
 
 
 def _of_devices(
