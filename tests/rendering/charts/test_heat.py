@@ -187,6 +187,6 @@ def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
         title = next((row for row in rows if " a step" in row), "")
         said[plan.indicator or plan.key] = title.partition("  ░")[0].strip()
     assert said["reward"] == "scores of samples, 16 a step"
-    assert said["response_length"] == "characters of responses, 16 a step"
+    assert said["response_length"] == "characters of responses as logged, 16 a step"
     assert said["samples/score"] == "values, 16 a step"
     assert not said["samples/repetition"]

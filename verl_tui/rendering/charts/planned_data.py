@@ -52,7 +52,7 @@ _OF_SAMPLES = {
         f"{PREFIX}score": "scores of samples",
         "rollout/reward_dist": "scores of samples",
     },
-    "response_length": {f"{PREFIX}length": "characters of responses"},
+    "response_length": {f"{PREFIX}length": "characters of responses as logged"},
 }
 """By indicator, the histograms of samples that tell of its distribution, one of an export of ours,
 and what they are of.
