@@ -241,6 +241,8 @@ def test_what_the_large_chart_shows_is_not_shown_again_beside_it() -> None:
 
     part = "rewards/format/mean"
     again = {"critic/rewards/mean", "samples/score", part, "rewards/answer/mean"}
+    rows = [one.label for one in list_charts(view, ChartFilter()) if one.repeats]
+    assert {"part format", "part answer"} < {*rows}
     assert repeated() == again
     assert repeated(revealed=part) == again - {part}
     assert not any(one.repeats for one in list_charts(view, ChartFilter("reward")))

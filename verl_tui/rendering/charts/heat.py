@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.distributions import shares
 from verl_tui.means import clamp
 from verl_tui.rendering.text.numbers import axis_texts
-from verl_tui.rendering.text.piece import joined
+from verl_tui.rendering.text.piece import Pieces, joined
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Window
     from verl_tui.rendering.charts.chart_data import ChartData, Heat
-    from verl_tui.rendering.text.piece import Pieces
 
 _LEAST, _MOST = 3, 6
 """Rows of shades."""

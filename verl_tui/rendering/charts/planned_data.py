@@ -21,7 +21,7 @@ from verl_tui.rendering.charts.chart_data import (
     Shade,
 )
 from verl_tui.rendering.charts.plan import newest_and_best, reward_parts
-from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.charts.x_axes import XAxis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact, in_words
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-    from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import BinsAt

@@ -25,7 +25,7 @@ from verl_tui.rendering.gpus.device_rows import (
     troubles,
     worth,
 )
-from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.views.devices import (
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import GpuProcess
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Piece, Pieces
 
 _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN})
 """States of a run that may use the devices as they are now."""
