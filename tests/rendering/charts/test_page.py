@@ -12,6 +12,7 @@ from run_views import NOW, make_run, make_view
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -199,6 +200,16 @@ def test_what_explains_the_reward_stands_beside_it_and_machines_come_last() -> N
     pinned = list_charts(view_of(run, pins=("system/gpu.1.gpu",)), ChartFilter())
     assert pinned[0].key == "system/gpu.1.gpu"
     assert not any(one.large or one.devices for one in pinned)
+
+
+@pytest.mark.parametrize("count", [2, 10, 11, 64])
+def test_devices_have_letters_where_these_tell_them_apart(count: int) -> None:
+    columns = {f"gpus/{n}/util": [n + s % 9 for s in range(30)] for n in range(count)}
+    view = view_of(make_run(steps=30, columns=columns))
+    view.monitor.band = lambda *_: (None, None)
+    (plan,) = (one for one in list_charts(view, ChartFilter()) if one.devices)
+    signs = [line.sign for line in chart_data(plan, view, ChartLook()).lines]
+    assert signs == ([*map(str, range(count))] if count <= 10 else [""] * count)
 
 
 def test_a_policy_kl_that_never_moves_leaves_its_place_to_the_other() -> None:

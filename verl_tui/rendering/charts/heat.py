@@ -82,7 +82,7 @@ def _columns(
     data: ChartData, limits: Sequence[float], window: Window, width: int
 ) -> list[list[float]]:
     """Return the shares of each column of cells: those of its newest step, else of the one before
-    as far as steps usually lie apart; empty where nothing is known.
+    as far as twice what steps usually lie apart; empty where nothing is known.
     """
     heat, shown = data.heat, data.shown
     columns: list[list[float]] = [[] for _ in range(width)]
@@ -92,7 +92,7 @@ def _columns(
     inside = sorted(at for at in known if 0 <= at < width)
     first, last = heat.places[0], heat.places[-1]
     apart = first + (last - first) // max(1, len(heat.places) - 1)
-    reach = (window.column(apart) - window.column(first)) // 2 + 1
+    reach = window.column(apart) - window.column(first) + 1
     end = clamp(window.column(shown[1]) // 2 + 1, 0, width)
     for at, following in zip(inside, [*inside[1:], end], strict=True):
         found = shares(heat.bins[known[at]], limits)

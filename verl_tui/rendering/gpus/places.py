@@ -366,7 +366,7 @@ _MARKS = {
 }
 """Meanings with their marks; a device gets the first that applies."""
 _NUMBER, _LEVEL = 5, 1
-"""Cells of a device as a level and a percentage with its mark, as a level or its mark."""
+"""Cells of a device as a percentage with its level and its mark, as a level or its mark."""
 _LONGEST_NAME = 20
 
 
@@ -444,5 +444,6 @@ def _cell(device: Device, mark: str, cell: int) -> Piece:
     (level,) = tall([nan if percent is None else percent], 1, 1)
     if cell == _LEVEL:
         return (level if mark == " " else mark), role
-    number = f"{mark:>3} " if percent is None else f"{percent:3.0f}{mark}"
-    return level + number, role
+    if percent is None:
+        return f"{mark:>3}  ", role
+    return f"{percent:3.0f}{level}{mark}", role  # `-` before it is a sign in ASCII
