@@ -15,7 +15,7 @@ from verl_tui.check.data import run_data
 from verl_tui.health.consequences import NEWS
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.limits import CAUSES
-from verl_tui.health.moves import AROUND, FEWEST, PAST, is_of_training, moves
+from verl_tui.health.moves import AROUND, BLUR, FEWEST, PAST, is_of_training, moves
 from verl_tui.health.next_step import ENDS
 from verl_tui.health.root_cause import root_cause, waiting
 from verl_tui.metrics import describe
@@ -174,7 +174,7 @@ def _went(move: Move) -> str:
 
 def _line(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     """Return the course in a line: what moved first, by how many steps, what followed."""
-    course = [one for one in chain if one.moved or one.by >= 0]
+    course = [one for one in chain if _is_sure(one, around)]
     at = next(i for i, one in enumerate(course) if one.finding == found.id)
     words, last = [], course[0].by
     for one in course[: at + 1 + _FOLLOWED]:
@@ -187,6 +187,14 @@ def _line(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     none = f"; nothing else left its usual range in the {AROUND} points before"
     signs = [one for one in chain if -AROUND <= one.by < 0]
     return "; ".join(words) + none * (not signs)
+
+
+def _is_sure(one: Part, around: Moves) -> bool:
+    """Return whether a part has its place in the order. Windows blur where findings begin: only
+    where no metric moved they tell what came before, unless it has been so since the first point.
+    """
+    early = one.step is not None and one.step > around.first and one.by < -BLUR
+    return one.moved or one.by >= 0 or (early and not around.moves)
 
 
 def _early(chain: Sequence[Part], around: Moves, found: Finding) -> str:
@@ -272,7 +280,10 @@ def told(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("log", line) for line in found["new_in_log"])
     setting = found["setting"]
     if setting is not None:
-        change = f"{setting['value']} → {setting['proposed']}"
+        ends = (setting["value"], setting["proposed"])
+        change = " → ".join(
+            f"{one:g}" if isinstance(one, float) else f"{one}" for one in ends
+        )
         yield "setting", f"{setting['key']} {change} ({setting['why']})"
     yield "also found", ", ".join(found["others"])
     yield "next", found["next"]
