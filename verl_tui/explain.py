@@ -4,7 +4,6 @@ what is new in its log, the setting to change.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import datetime, timezone
 from math import isfinite
@@ -45,6 +44,7 @@ _FOLLOWED = 4
 """Most parts behind the break that the line names."""
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
+_ROOM = "twice the room, if the text is sound: a guess"
 _CHANGE = pattern(
     r"(?<![\w./-])(?P<key>[\w./-]{1,80}) (?P<value>[\w.+-]{1,40}) → (?P<proposed>[\w.+-]{0,40}\w)"
 )
@@ -116,13 +116,9 @@ def _stood_still(run: Run, found: Finding, now: float) -> dict[str, Any]:
     if cause is not None:
         said.append(f"{cause.path}, line {cause.event.line}")
     change = _CHANGE.search((found.advice or "").replace(",", ""))
-    return {
-        "line": "; ".join(said),
-        "chain": [
-            Part(found.since_step, one, finding=found.id) for one in found.evidence
-        ],
-        "setting": change and {**change.groupdict(), "why": "fits the error: a guess"},
-    }
+    setting = change and {**change.groupdict(), "why": "fits the error: a guess"}
+    chain = [Part(found.since_step, one) for one in found.evidence]
+    return {"line": "; ".join(said), "chain": chain, "setting": setting}
 
 
 # -- a run that changed ----------------------------------------------------------------------------
@@ -158,7 +154,7 @@ def _parts(around: Moves, found: Finding, after: Sequence[Finding]) -> Iterator[
         step = one.since_step
         if step is not None and one.key not in moved:
             yield Part(step, one.headline, step - around.step, one.key, one.id)
-            moved.add(one.key)
+            moved.add(one.key or one.id)
 
 
 def _went(move: Move) -> str:
@@ -217,16 +213,7 @@ def _setting(run: Run, guide: Guide, found: Finding) -> dict[str, Any] | None:
     worst = max(known, key=attrgetter("times"), default=None)
     if worst is None:
         return None
-    why = (
-        re.sub("^(?: is|:) ", "", worst.why)
-        or "twice the room, if the text is sound: a guess"
-    )
-    return {
-        "key": worst.key,
-        "value": worst.value,
-        "proposed": worst.proposed,
-        "why": why,
-    }
+    return {**worst._asdict(), "why": worst.why.strip(": ") or _ROOM}
 
 
 def _samples(run: Run, found: Finding, step: int) -> Iterator[dict[str, Any]]:
@@ -280,10 +267,7 @@ def told(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("log", line) for line in found["new_in_log"])
     setting = found["setting"]
     if setting is not None:
-        ends = (setting["value"], setting["proposed"])
-        change = " → ".join(
-            f"{one:g}" if isinstance(one, float) else f"{one}" for one in ends
-        )
+        change = f"{setting['value']} → {setting['proposed']}"
         yield "setting", f"{setting['key']} {change} ({setting['why']})"
     yield "also found", ", ".join(found["others"])
     yield "next", found["next"]

@@ -207,7 +207,8 @@ def test_real_trainers_runs(name: str) -> None:
             "key": "actor_rollout_ref.actor.optim.lr",
             "value": 1.0,
             "proposed": 1e-05,
-            "why": "above 1e-05 (heuristic)",
+            "why": "is above 1e-05 (heuristic)",
+            "times": 1.0 / 1e-05,
         }
         before, newest = found["samples"]
         assert (before["step"], newest["step"]) == (19, 30)
