@@ -86,18 +86,13 @@ def explain(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, A
     }
     if verdict.primary:
         worst, *others = verdict.primary
-        still = worst.id in (*ENDS, "hang")
         found |= {
             "finding": worst.as_data(),
             "new_in_log": [one for one in worst.evidence if one.startswith(NEWS)],
             "others": [one.id for one in others],
-            **(
-                _stood_still(run, worst, now)
-                if still
-                else _changed(run, verdict, guide)
-            ),
+            **_course(run, verdict, guide, now),
         }
-    elif known["verdict"]:
+    elif known["verdict"] and known["why"]:
         count = len({rule.id for rule in guide.rules} - guide.silenced)
         found["line"] = f"nothing found; of {counted(count, 'rule')}, {known['why']}"
     explained: dict[str, Any] = plain(found)
@@ -124,9 +119,11 @@ def _stood_still(run: Run, found: Finding, now: float) -> dict[str, Any]:
 # -- a run that changed ----------------------------------------------------------------------------
 
 
-def _changed(run: Run, verdict: Verdict, guide: Guide) -> dict[str, Any]:
+def _course(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, Any]:
     """Return what moved about the beginning of the worst finding, and what shows it."""
     found = verdict.primary[0]
+    if found.id in (*ENDS, "hang"):
+        return _stood_still(run, found, now)
     after, is_info = verdict.consequences(found), found.severity is Severity.INFO
     around = None if is_info else moves(run, found, after)
     if around is None:

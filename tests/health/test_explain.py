@@ -215,6 +215,13 @@ def test_real_trainers_runs(name: str) -> None:
         assert set(newest["response"]) == {"s"}
 
 
+def test_what_is_no_training_has_nothing_to_explain(tmp_path: Path) -> None:
+    record = {"prompt": "1 + 1?", "response": "2", "reward": 1.0, "id": "q1"}
+    log = tmp_path / "eval_results.jsonl"
+    log.write_text("".join(f"{json.dumps({**record, 'id': i})}\n" for i in range(20)))
+    assert of_path(log)["line"] == "no training, nothing to explain"
+
+
 # -- settings --------------------------------------------------------------------------------------
 
 KL = {"actor.kl_loss_coef": 0.001}
