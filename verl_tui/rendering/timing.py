@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.health.finding import Episode, Severity
 from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import shown_state
 from verl_tui.rendering.text.hues import PARTS
@@ -27,7 +28,7 @@ from verl_tui.runs.time.step_timing import (
     throughput,
     waiting,
 )
-from verl_tui.runs.views.state import State, goes_on, is_evaluation
+from verl_tui.runs.views.state import State, goes_on, is_evaluation, state_words
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
@@ -84,18 +85,28 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
 
 def hours_rows(
     found: Mapping[str, Any] | None, width: int
-) -> tuple[list[Pieces], list[Mapping[str, Any]]]:
-    """Return rows on where a run's hours went, the lines below a heading, and these lines."""
-    lines = listed(found) if found is not None else []
+) -> tuple[list[Pieces], list[Episode]]:
+    """Return rows on where a run's hours went, a line each below a heading, and where each line
+    begins.
+    """
+    if found is None:
+        return [], []
+    lines = listed(found)
     figures = [
         SpeedFigure(one["label"], one["share"], "share", f"{hours} h · {note}")
         for one, (_, hours, _, note) in lines
     ]
-    title = f"where the {found['unit']} went" if found is not None else ""
-    rows = [*_speeds(title, figures, width)]
-    for sentence in in_words(found) if found is not None else ():
+    rows = [*_speeds(f"where the {found['unit']} went", figures, width)]
+    for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
-    return [cut(row, width, ELLIPSIS) for row in rows], [line for line, _ in lines]
+    begun = [
+        Episode(one["finding"] or "", Severity.INFO, one["step"], None)._replace(
+            key=key
+        )
+        for one, _ in lines
+        for key in (one["figures"] or [None])[:1]
+    ]
+    return [cut(row, width, ELLIPSIS) for row in rows], begun
 
 
 def _short_time(seconds: float) -> str:
@@ -317,7 +328,7 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
     current, now = shown_state(view, run), view.now
     if current is not State.RUNNING:
         outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
-        yield f"{current.label}: {outlook}", "dim"
+        yield f"{state_words(run, current)}: {outlook}", "dim"
     elif not goes_on(run, now):
         yield "no ETA: no more records are coming", "dim"
     elif (coming := remaining_steps(run)) is None:

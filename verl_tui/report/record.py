@@ -77,7 +77,7 @@ class ReportedRun(NamedTuple):
     notes: tuple[tuple[int, str], ...] = ()
     """The user's notes, each with its step."""
     hours: Mapping[str, Any] | None = None
-    """Where its hours went, None where that is not known or written out."""
+    """Where its hours went, None where that is not known; written out where samples are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ def make_report(
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
-    worst = sorted(runs, key=lambda run: _ORDER.index(described[run.name]["verdict"]))
-    detailed = worst[:MOST_DETAILED]
+    worst = worst_first([described[run.name] for run in runs])
+    detailed = {one["name"] for one in worst[:MOST_DETAILED]}
     reported = [
         ReportedRun(
             name=run.name,
@@ -131,13 +131,11 @@ def make_report(
             bests=tuple(filter(None, (best(run, metric) for metric in _BESTS))),
             excerpts=excerpts_of(run) if run in drawn.coloured else None,
             findings=_lines(finding_lines(described[run.name]))
-            if run in detailed
+            if run.name in detailed
             else (),
             read=_lines(source_lines(described[run.name]["sources"], run)),
             notes=tuple((at, masked(text)) for at, text in notebook.of(run).items()),
-            hours=ledger(run, monitor.verdicts[run.name], monitor.guide, now)
-            if run in detailed
-            else None,
+            hours=ledger(run, monitor.verdicts[run.name], monitor.guide, now),
         )
         for run in runs
     ]
@@ -150,6 +148,11 @@ def make_report(
         left_out=(*_without_training(monitor, runs), *_left_out(reported, drawn)),
         origin=origin,
     )
+
+
+def worst_first(runs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return runs, as `check --json` has them, by their verdicts."""
+    return sorted(runs, key=lambda run: _ORDER.index(run["verdict"]))
 
 
 def _lines(noted: Iterable[tuple[int, Text]]) -> tuple[tuple[int, str], ...]:
@@ -212,4 +215,4 @@ def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
         yield f"The findings of {counted(silent, 'run')} are not written out, only their verdicts."
     unsampled = sum(one.excerpts is None for one in runs)
     if unsampled:
-        yield f"The samples of {counted(unsampled, 'run')} are not shown."
+        yield f"The samples and hours of {counted(unsampled, 'run')} are not shown."

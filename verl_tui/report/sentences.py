@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.ledger import in_words, listed
@@ -12,7 +12,7 @@ from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
@@ -62,15 +62,14 @@ def comparison_tables(report: Report) -> list[TextTable]:
     found = [one for one in tables(report.comparison) if one.rows or one.note]
     if report.alone:
         found = [one for one in found if one.rows and one.numbers]
-    return [*found, *(_hours_table(run) for run in report.runs if run.hours)]
+    shown = [one for one in report.runs if one.excerpts is not None]
+    return [*found, *(_hours_table(one.name, one.hours) for one in shown if one.hours)]
 
 
-def _hours_table(run: ReportedRun) -> TextTable:
+def _hours_table(name: str, hours: Mapping[str, Any]) -> TextTable:
     """Return where the hours of a run went."""
-    hours = run.hours or {}
     rows = [cells for _, cells in listed(hours)]
-    heading = line(f"{hours['unit']} of {run.name}")
-    note = ". ".join(map(capital, in_words(hours)))
+    heading, note = line(f"{hours['unit']} of {name}"), ". ".join(in_words(hours))
     columns = ("hours", "number", "share", "evidence")
     return TextTable(heading, columns, rows, f"{note}.", numbers=False)
 
