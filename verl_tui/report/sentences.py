@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.ledger import in_words, listed
@@ -12,7 +12,7 @@ from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
@@ -24,6 +24,7 @@ LONGEST = 2000
 """Characters of a line."""
 _MOST_UNREAD = 200
 """Sentences on files that were not read."""
+_HOURS = ("hours", "number", "share", "evidence")
 NO_CURVES = "no metric has a number that could be drawn"
 
 
@@ -62,16 +63,17 @@ def comparison_tables(report: Report) -> list[TextTable]:
     found = [one for one in tables(report.comparison) if one.rows or one.note]
     if report.alone:
         found = [one for one in found if one.rows and one.numbers]
-    shown = [one for one in report.runs if one.excerpts is not None]
-    return [*found, *(_hours_table(one.name, one.hours) for one in shown if one.hours)]
+    return [*found, *_hours_tables(report)]
 
 
-def _hours_table(name: str, hours: Mapping[str, Any]) -> TextTable:
-    """Return where the hours of a run went."""
-    rows = [cells for _, cells in listed(hours)]
-    heading, note = line(f"{hours['unit']} of {name}"), ". ".join(in_words(hours))
-    columns = ("hours", "number", "share", "evidence")
-    return TextTable(heading, columns, rows, f"{note}.", numbers=False)
+def _hours_tables(report: Report) -> Iterator[TextTable]:
+    """Yield where the hours of each run went whose samples are shown."""
+    for run in report.runs:
+        if run.hours and run.excerpts is not None:
+            heading = line(f"{run.hours['unit']} of {run.name}")
+            rows = [cells for _, cells in listed(run.hours)]
+            note = ". ".join((*in_words(run.hours), ""))
+            yield TextTable(heading, _HOURS, rows, note, numbers=False)
 
 
 def best_table(report: Report) -> TextTable:
