@@ -24,7 +24,7 @@ LONGEST = 2000
 """Characters of a line."""
 _MOST_UNREAD = 200
 """Sentences on files that were not read."""
-_HOURS = ("hours", "number", "share", "evidence")
+_HOURS = ("where they went", "hours", "share", "evidence")
 NO_CURVES = "no metric has a number that could be drawn"
 
 
