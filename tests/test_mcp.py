@@ -91,6 +91,7 @@ SAME = {
         *("get", "metrics", "--run", "new", "--metric", "reward", "--last", "2")
     ],
     ("log", "run=new", "last=2"): ["get", "log", "--run", "new", "--last", "2"],
+    ("explain", "run=new"): ["explain", "--run", "new"],
     ("runs",): ["get", "runs"],
 }
 """Calls of tools -> what gives the same answer."""
@@ -101,7 +102,7 @@ async def test_tools_answer_as_the_commands_do(logs: Path) -> None:
         tools = (await client.list_tools()).tools
         assert {one.name for one in tools} >= {
             *("state", "findings", "metrics", "samples", "log", "runs"),
-            *("check", "compare"),
+            *("check", "compare", "explain"),
         }
         assert all(one.annotations and one.annotations.read_only_hint for one in tools)
         taken = {name for one in tools for name in one.input_schema["properties"]}
