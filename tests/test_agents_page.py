@@ -35,6 +35,8 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_short() -> None:
     assert len(PAGE) <= 6000, "at four characters a token, 1,500 tokens"
     assert len(IN_BLOCKS) >= 12
+    code = re.findall(r"^    .+", PAGE, re.MULTILINE)
+    assert max(map(len, code)) <= 80, "a comment that goes on below is no comment"
 
 
 @pytest.mark.parametrize("line", [*IN_BLOCKS, *IN_SENTENCES])
