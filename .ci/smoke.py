@@ -104,7 +104,7 @@ def start() -> None:
         run("export", "tensorboard", LOGS / "console_v09.log", "-o", "events")
         run("export", "prometheus", LOGS / "console_v09.log", "--textfile", "verl.prom")
         served = [*COMMAND, "mcp", LOGS]  # the client has gone
-        subprocess.run(served, stdin=subprocess.DEVNULL, check=True)
+        subprocess.run(served, stdin=subprocess.DEVNULL, check=True)  # noqa: S603
         pages = (["help"], ["help", "keys"], ["help", "formats"])
         for words in (
             ["guide"],
