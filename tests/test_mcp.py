@@ -102,7 +102,7 @@ async def test_tools_answer_as_the_commands_do(logs: Path) -> None:
         tools = (await client.list_tools()).tools
         assert {one.name for one in tools} >= {
             *("state", "findings", "metrics", "samples", "log", "runs"),
-            *("check", "compare", "explain"),
+            *("check", "compare", "explain", "ledger"),
         }
         assert all(one.annotations and one.annotations.read_only_hint for one in tools)
         taken = {name for one in tools for name in one.input_schema["properties"]}
@@ -158,6 +158,7 @@ REFUSED = [
     ("metrics", {"run": "new", "last": True}, "last: expected one argument"),
     ("samples", {"run": "new", "full": "yes"}, "full: ignored explicit argument 'yes'"),
     ("log", {"run": "new", "grep": "("}, "grep: "),
+    ("ledger", {"run": "new"}, "new: nothing tells how long its steps took"),
     ("delete", {}, "no tool delete: there are "),
 ]
 
