@@ -266,15 +266,10 @@ def sweep_lines(report: Described) -> Iterator[_NoteLine]:
     runs = {one["name"]: one for one in report["runs"]}
     summed = report["against"]
     counts = ", ".join(f"{count} {word}" for word, count in summed["outcomes"].items())
-    yield 0, Text(f"against {_named(summed['baseline'])}, worst first: {counts}")
+    base = _named(summed["baseline"])
+    yield 0, Text(f"against {base}, worst first (-v: all of each): {counts}")
     rows = [_sweep_row(runs[name]) for name in summed["worst_first"]]
-    columns = (
-        "run",
-        "against",
-        "verdict",
-        "step",
-        "outside its band (baseline); -v: all",
-    )
+    columns = ("run", "against", "verdict", "step", "outside its band (baseline)")
     for line in aligned(TextTable("", columns, rows, numbers=False)):
         yield 2, Text(line.rstrip(), no_wrap=True, overflow="ellipsis")
 
