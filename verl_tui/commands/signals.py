@@ -7,7 +7,6 @@ A signal that the parent process had ignored (`nohup`, `&` in a script) stays ig
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -49,11 +48,13 @@ def end_tidily() -> None:
             signal.signal(number, _end)
 
 
-def at_end(call: Callable[[int, FrameType | None], object]) -> None:
-    """Make the signals that end a program call this function instead."""
+def caught_signals() -> Sequence[int]:
+    """Catch the signals that end a program; return where they are found then."""
+    caught: list[int] = []
     for number in (signal.SIGINT, *_BY_OTHERS):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, call)
+            signal.signal(number, lambda number, _: caught.append(number))
+    return caught
 
 
 def _end(number: int, _: FrameType | None) -> None:
@@ -86,8 +87,7 @@ def write_until_stopped(
 
     if not something_at(paths):
         return EXIT_NOTHING
-    stop = threading.Event()
-    at_end(lambda *_: stop.set())
+    caught = caught_signals()
     has_worked = False
     problem = ""
 
@@ -113,7 +113,7 @@ def write_until_stopped(
         attempt,
         interval=interval,
         clock=time.time,
-        stop=stop.is_set,
+        stop=lambda: caught,
         newest=newest,
     )
     return EXIT_OUTPUT if problem else 0
