@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
-from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.session.snapshot import ActionNames, View
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.devices import DeviceHistory
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from verl_tui.records import GpuReading
 
 NOW = 1_800_000_000.0
+ACTIONS = ActionNames()
 HOSTILE = (
     "[red]not red[/red] [/INST] [@click=app.quit]quit[/] [/",
     "数学强化学习" * 50,

@@ -447,7 +447,7 @@ def test_a_file_without_a_line_of_a_training_is_said_to_have_none(
 
 def test_a_training_without_rewards_tells_its_losses(tmp_path: Path) -> None:
     lines = [
-        {"step": step, "loss": 4.0 / step, "eval_loss": 5.0 / step}
+        {"step": step, "loss": 4.0 / step, "eval_loss": 5.0 / step, "grad_norm": 1}
         for step in (1, 2, 4)
     ]
     (tmp_path / "trainer_state.json").write_text(
@@ -458,6 +458,8 @@ def test_a_training_without_rewards_tells_its_losses(tmp_path: Path) -> None:
         "loss": {"value": 1.0, "step": 4},
         "eval_loss": {"value": 1.25, "step": 4},
     }
+    assert "reward" not in note(tmp_path), "it never has one"
+    assert "; not judged: loss" in note(tmp_path)
     assert (
         "  loss             1     loss, step 4\n  validation loss  1.25  eval_loss"
         in note(tmp_path)

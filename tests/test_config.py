@@ -56,7 +56,7 @@ def test_every_field_can_be_set(tmp_path: Path) -> None:
     config = load_config(
         written(
             tmp_path,
-            'charts = ["reward", "timing_s/gen"]\nresponse_limit = 2048\nrefresh = 1\ngpu_interval = 5.5\nworkers = 2\n'
+            'charts = ["reward", "timing_s/gen"]\nresponse_limit = 2048\nrefresh = 1\ngpu_interval = 5.5\n'
             'theme = "nord"\nascii = false\nmouse = false\n[keys]\nquit = "ctrl+q"\n'
             '[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n',
         )
@@ -65,7 +65,6 @@ def test_every_field_can_be_set(tmp_path: Path) -> None:
     assert config.response_limit == 2048
     assert config.refresh == 1.0
     assert type(config.refresh) is float
-    assert config.workers == 2
     assert (config.gpu_interval, config.theme, config.ascii, config.mouse) == (
         5.5,
         "nord",
@@ -114,7 +113,6 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
             "response_limit = -3",
             "`response_limit` must be a whole number, at least 1, not -3",
         ),
-        ("workers = -1", "`workers` must be a whole number, at least 0, not -1"),
         ('charts = "reward"', '`charts` must be a list of texts, not "reward"'),
         ("charts = [1]", "`charts` must be a list of texts, not [1]"),
         ("mouse = 1", "`mouse` must be true or false, not 1"),

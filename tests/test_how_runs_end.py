@@ -9,8 +9,10 @@ import pytest
 from wandb_writing import field, history, written
 
 from verl_tui.check.data import exit_code, report
+from verl_tui.check.note import note_text
 from verl_tui.config import Config
 from verl_tui.monitor import load
+from verl_tui.runs.views.state import State, state_words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -158,9 +160,18 @@ def test_an_optional_import_that_fails_at_the_start_is_no_end(tmp_path: Path) ->
 
 
 def end_of(path: Path) -> tuple[str, str, int]:
-    """Return the state of the only run, what is said of its end, and the exit code."""
-    found = report(load([str(path)], Config(), NOW), NOW)
+    """Return the state of the only run, what is said of its end, and the exit code; the state for
+    people doubts only an end that the log says nothing of.
+    """
+    monitor = load([str(path)], Config(), NOW)
+    found = report(monitor, NOW)
     (run,) = found["runs"]
+    if run["state"] == State.ENDED.value:
+        known = any(INTERRUPTED in one["message"] for one in run["findings"])
+        words = f", {state_words(*monitor.runs.values(), State.ENDED)}, "
+        assert words == (", stopped, " if known else ", stopped?, ")
+        said = note_text(found, monitor, NOW, width=None, colour=False)
+        assert words in said.partition("\n")[0]
     ends = [one["message"] for one in run["findings"] if one["id"] == "crash"]
     return run["state"], "".join(ends), exit_code(found)
 

@@ -39,7 +39,6 @@ class Config:
     refresh: float = 0.5
     gpu_interval: float = 2.0
     poll_interval: float | None = None
-    workers: int | None = None
     theme: str = "textual-dark"
     ascii: bool | None = None
     mouse: bool = True
@@ -192,7 +191,6 @@ _SETTINGS: Mapping[str, Setting] = {
     "refresh": _seconds(0.05),
     "gpu_interval": _seconds(0.2),
     "poll_interval": _seconds(1.0),
-    "workers": _whole(0),
     "theme": Setting("a text", _is_text),
     "ascii": TRUTH,
     "mouse": TRUTH,

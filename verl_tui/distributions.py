@@ -4,7 +4,7 @@ and as bins.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,8 @@ MOST_VALUES = 1_000_000
 MOST_BINS = 65_536
 """Most bins of a histogram that are read: W&B writes 512 at most, TensorBoard some 1,500."""
 
+_SINGLE, _ROUNDING = 1e-6, 1e-9
+"""Rounding errors: of a value in single precision, as a share of it; of a division, in bins."""
 _MOST_COUNTED = 1e30
 """Largest plausible count: the most that numbers of four bytes hold."""
 
@@ -205,6 +207,27 @@ def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, floa
     return dict(zip(QUANTILES, found.tolist(), strict=True))
 
 
+def shares(bins: Bins, limits: Sequence[float]) -> list[float]:
+    """Return which share of a histogram lies below the first of ascending limits, between each and
+    the next, and from the last on. A bin in which a limit lies counts above it: scores are round
+    numbers, as limits are.
+    """
+    below = [0.0, *accumulate(bins.counts)]
+    ends = [0, *(_bins_below(bins, limit) for limit in limits), len(bins.counts)]
+    whole = below[-1] or 1.0
+    return [(below[last] - below[first]) / whole for first, last in pairwise(ends)]
+
+
+def _bins_below(bins: Bins, limit: float) -> int:
+    """Return how many bins lie below a limit, but for the rounding of single precision."""
+    limit -= abs(limit) * _SINGLE
+    count = len(bins.counts)
+    if limit <= bins.low or limit > bins.high:
+        return count * (limit > bins.high)
+    each = bins.high / count - bins.low / count
+    return min(count - 1, int((limit - bins.low) / each + _ROUNDING))
+
+
 def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
     if len(edges) != len(counts) + 1:
         raise ValueError(
@@ -233,7 +256,7 @@ def _bins(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.in
     width = high / BINS - low / BINS
     if not (width > 0 and isfinite(high - low)):
         return np.zeros(len(values), np.int64)
-    return np.clip((values - low) / width, 0, BINS - 1).astype(np.int64)
+    return np.clip((values - low) / width + _ROUNDING, 0, BINS - 1).astype(np.int64)
 
 
 def _rebinned(

@@ -20,7 +20,7 @@ from verl_tui.repetition import entropy, repetition, tokens
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.distributions import Distribution
+    from verl_tui.distributions import Bins, Distribution
 
 PREFIX = "samples/"
 """Of figures from training samples; those from validation begin with `val_samples/`."""
@@ -49,8 +49,8 @@ _ROUNDING = 1e-6
 """Share of its size by which a score may differ from the same one summed in another order, in
 single precision.
 """
-_LEAST_SCORED = 8
-"""Fewer scores have no quantiles to speak of."""
+_LEAST_VALUES = 8
+"""Fewer have no quantiles to speak of."""
 _NO_COMPONENT = NamePattern(
     r"(?:.*_)?(?:id|ids|uid|idx|index|seed|step|steps|epoch|rank|timestamp|time|version|turn"
     r"|length|len|tokens?|"
@@ -71,8 +71,8 @@ class Evaluation:
     def __init__(self) -> None:
         self.count = 0
         """Samples taken in."""
-        self._length = 0
-        """Characters of all responses."""
+        self._lengths = array("q")
+        """Characters of each response."""
         self._scores = array("d")
         self._prompts = array("q")
         """Of each score: the same number for samples of one group."""
@@ -105,7 +105,7 @@ class Evaluation:
         if response is not None and self.count < LOOKED_AT:
             self._add_text(response)
         self.count += 1
-        self._length += length
+        self._lengths.append(length)
         # False for NaN, too. Whole numbers may be too large for a float: comparing them is safe.
         if score is not None and -_LARGEST < score < _LARGEST:
             self._scores.append(score)
@@ -146,7 +146,7 @@ class Evaluation:
         if self._scores:
             found.update(self._of_scores(whole=whole))
         if self.count:
-            found[LENGTH] = self._length / self.count
+            found[LENGTH] = sum(self._lengths) / self.count
         for name, (count, total) in self._extras.items():
             free = f"extra_{name}" if name in RESERVED else name
             found[free] = total / count
@@ -154,9 +154,12 @@ class Evaluation:
 
     def scores(self) -> Distribution | None:
         """Return how the scores are distributed, None of few."""
-        if len(self._scores) >= _LEAST_SCORED:
-            return of_values(self._scores[:MOST_VALUES])
-        return None
+        return _distribution(self._scores)
+
+    def histograms(self) -> dict[str, Bins]:
+        """Return how scores and characters of responses are distributed, by name; not of few."""
+        found = {"score": self.scores(), "length": _distribution(self._lengths)}
+        return {name: one.bins for name, one in found.items() if one is not None}
 
     def _of_scores(self, *, whole: bool) -> dict[str, float]:
         """Return how good the samples are, and the shares of groups of one score. Right is the top
@@ -197,6 +200,10 @@ class Evaluation:
             "groups_all_wrong": float((same <= 0).sum() / groups),
             "groups_all_right": float((same >= max(1.0, scores.max())).sum() / groups),
         }
+
+
+def _distribution(values: Sequence[float]) -> Distribution | None:
+    return of_values(values[:MOST_VALUES]) if len(values) >= _LEAST_VALUES else None
 
 
 def _of_texts(texts: Sequence[tuple[str, int]]) -> dict[str, float]:

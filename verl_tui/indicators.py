@@ -35,6 +35,8 @@ class Indicator(NamedTuple):
     """
     direction: Direction
     group: Group
+    partners: tuple[str, ...]
+    """What belongs into a chart with it, the best first."""
 
 
 _VALIDATIONS: dict[str, Any] = toml_table(__file__, "validations.toml")
@@ -62,6 +64,7 @@ INDICATORS: Mapping[str, Indicator] = MappingProxyType(
             row.get("unit", ""),
             cast("Direction", row.get("direction", "")),
             cast("Group", row["group"]),
+            tuple(row.get("partners", "").split()),
         )
         for id, row in _TABLE.items()
     }

@@ -221,26 +221,22 @@ class Monitor:
             most.give_way()
 
     def _show_preview(self, preview: Preview, now: float) -> None:
-        """Show a run as a preview, or as a fuller one, until all of it has been read; judge its
-        end.
-        """
+        """Show a run as a preview until all of it has been read; judge its end."""
         name = preview.run
-        is_first = name not in self.runs
-        if not is_first and name not in self._behind:
+        if name in self.runs:
             return
         shown = Run(name)
         try:
-            for batch in (*preview.between, *preview.end):
+            for batch in preview.end:
                 shown.apply(batch, now)
         except Exception as error:  # noqa: BLE001 - reading all of it says what is wrong
             debug_log.note_error(f"preview of {name}", error)
             return
-        shown.preview = True
-        if is_first:  # of the end alone
-            from verl_tui.health.judge import verdict_on_end
+        from verl_tui.health.judge import verdict_on_end
 
-            self._behind[name] = Run(name)
-            self.verdicts[name] = verdict_on_end(self.guide, shown, now)
+        shown.preview = True
+        self._behind[name] = Run(name)
+        self.verdicts[name] = verdict_on_end(self.guide, shown, now)
         self._show(shown)
 
     def _begin_anew(self, reread: Reread) -> None:
@@ -290,7 +286,7 @@ def load(specs: Sequence[str], config: Config, now: float) -> Monitor:
     from verl_tui.sources.feed import Feed
 
     monitor = Monitor(config)
-    feed = Feed(specs, workers=config.workers)
+    feed = Feed(specs)
     feed.settle()
     found = feed.scan()
     monitor.apply(found, now)

@@ -153,7 +153,6 @@ def _feed(
     return Feed(
         specs,
         poll_interval=config.poll_interval,
-        workers=config.workers,
         shown=shown,
     )
 

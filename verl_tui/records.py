@@ -391,14 +391,12 @@ throttling.
 
 
 class Preview(NamedTuple):
-    """Parts of a run's long logs, to be shown until all of them have been read."""
+    """The ends of a run's long logs, to be shown until all of them have been read."""
 
     run: str
     """Name of the run."""
     end: tuple[Batch, ...]
     """The beginnings and ends of its logs."""
-    between: tuple[Batch, ...] = ()
-    """Rows at strides over what lies between, once they have been read."""
 
 
 @dataclass(frozen=True, slots=True)

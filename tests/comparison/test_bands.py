@@ -149,6 +149,92 @@ def test_the_exit_code_is_a_gate(
     assert kinds["final_reward"] == {0: None, 1: "better", 2: "worse"}[code]
 
 
+CENTRES = {"worst": 0.3, "like": 0.5, "best": 0.8, "alike": 0.505}
+
+
+def sweep(folder: Path, *names: str) -> list[str]:
+    """Write runs of a sweep; return their paths."""
+    return [str(write(folder / "runs", one, CENTRES[one], seed=2)) for one in names]
+
+
+def hollow(folder: Path) -> str:
+    """Write the log of a run that has not made a step; return its path."""
+    log = folder / "hollow.log"
+    log.write_text("Using config trainer.total_training_steps=40\nloading the model\n")
+    return str(log)
+
+
+def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = sweep(tmp_path, "like", "best", "worst", "alike")
+    base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
+    assert main(["check", *runs, *base]) == 2
+    head, columns, *table, _, counts = capsys.readouterr().out.splitlines()
+    assert head.startswith(
+        "against base, worst first: 1 worse, 1 better, 2 within (-v:"
+    )
+    assert columns.split()[:4] == ["run", "against", "verdict", "step"]
+    assert [line.split()[0] for line in table] == ["worst", "best", "like", "alike"]
+    assert "40    worse: final reward 0.3" in table[0]
+    assert table[2].endswith("no warning  40")
+    assert counts == "4 runs: 4 without a warning"
+    runs.append(hollow(tmp_path))
+    assert main(["check", *runs, *base, "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    order = ["worst", "hollow", "best", "like", "alike"]
+    assert found["against"] == {
+        "baseline": ["base"],
+        "worst_first": order,
+        "outcomes": {"worse": 1, "not comparable": 1, "better": 1, "within": 2},
+    }
+    assert {one["name"]: one["against"]["outcome"] for one in found["runs"]} == dict(
+        zip(
+            order,
+            ("worse", "not comparable", "better", "within", "within"),
+            strict=True,
+        )
+    )
+    assert main(["check", *runs, *base, "-v"]) == 2
+    shown = capsys.readouterr().out
+    assert "worse: final reward" in shown.partition("against base, worst")[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [
+        (("like", "alike"), 0),
+        (("like", "best"), 1),
+        (("best", "worst"), 2),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_run(
+    names: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
+    runs = sweep(tmp_path, *names)
+    assert main(["check", *runs, *base]) == code
+    assert main(["check", *runs, hollow(tmp_path), *base]) == (2 if code == 2 else 3)
+
+
+def test_a_group_of_seeds_is_a_baseline_and_what_lies_beside_it_is_not_held(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for seed in (1, 2, 3):
+        write(tmp_path / "reference", f"base-seed{seed}", 0.5, seed=seed)
+    (tmp_path / "reference" / "notes.log").write_text("as agreed on Monday\n")
+    runs = sweep(tmp_path, "like", "worst")
+    assert main(["check", *runs, "--against", str(tmp_path / "reference"), "--json"]) == 2  # fmt: skip
+    found = json.loads(capsys.readouterr().out)
+    assert [one["name"] for one in found["runs"]] == ["like", "worst"]
+    assert found["against"]["baseline"] == [f"base-seed{n}" for n in (1, 2, 3)]
+    assert main(["check", str(tmp_path), "--against", "base-seed"]) == 2
+    assert (
+        "against reference/base-seed1, reference/base-seed2, "
+        in capsys.readouterr().out
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -11,7 +11,13 @@ from compared_runs import BATCH, KL, LR, MODEL, NOW, REWARD, VALIDATION, run_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.comparison.run_columns import parse_columns, sorted_by, value_of
+from verl_tui.comparison.run_columns import (
+    apart,
+    parse_columns,
+    sorted_by,
+    together,
+    value_of,
+)
 from verl_tui.comparison.run_filter import awaited, meeting
 from verl_tui.health.finding import Finding, Moment, Severity, Verdict
 
@@ -80,6 +86,35 @@ def test_a_column_is_a_figure_or_a_setting(
     column: str, small: float | str | None, large: float | str | None
 ) -> None:
     assert (value_of(column, SMALL, AT), value_of(column, LARGE, AT)) == (small, large)
+
+
+def test_kls_to_different_policies_are_columns_of_their_own() -> None:
+    other = run_of("trl", [0.1, 0.2], {}, {"train/loss": 1.0, "kl": [0.1, 0.4]})
+    both = ["max policy KL", "max reference KL"]
+    assert apart(["max kl"], [SMALL, LARGE, other]) == (*both,)
+    assert [value_of(one, SMALL, AT) for one in both] == [0.3, None]
+    assert [value_of(one, other, AT) for one in both] == [None, 0.4]
+    assert apart(["KL@2"], [SMALL, other]) == ("policy KL@2", "reference KL@2")
+    assert apart(["kl"], [SMALL, LARGE]) == ("kl",)
+    assert apart(["kl_loss_coef"], [SMALL, other]) == ("kl_loss_coef",)
+    assert together("kl", [SMALL, other], AT) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "mean", "best"),
+    [
+        ("reward", 0.7, 0.9),
+        ("min reward", 0.15, 0.1),
+        ("max kl", 0.3, 0.3),
+        ("lr", None, None),
+    ],
+)
+def test_a_group_has_a_mean_and_a_best(
+    column: str, mean: float | None, best: float | None
+) -> None:
+    found = together(column, [SMALL, LARGE], AT)
+    known = None if mean is None else (pytest.approx(mean), best)
+    assert found == known
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_what_lets_a_policy_drift(
     settings: dict[str, object], words: list[str]
 ) -> None:
     run = planted({"actor/ppo_kl": [0.1]}, VERL, settings)
-    found = CAUSES["drift"](run)
+    found = [one.words(run) for one in CAUSES["drift"](run)]
     assert len(found) == len(words)
     for sentence, part in zip(found, words, strict=True):
         assert sentence.startswith("config: ")

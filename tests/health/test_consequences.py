@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 from planted import TUTORIAL, judge, planted
+from run_views import NOW, make_run
 
 from verl_tui.health.consequences import with_causes
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
 
 GUIDE = load_guide()
 GAP = 10
@@ -175,3 +177,24 @@ def test_a_collapse_is_one_finding() -> None:
     assert not {"reward-cliff", "kl-high", "circuit-breaker-kl"} & set(reported)
     follow = {one.id for one in verdict.consequences(verdict.primary[0])}
     assert {"reward-cliff", "kl-high", "circuit-breaker-kl"} <= follow
+
+
+def test_the_worst_variant_of_a_rule_says_since_when_it_holds_itself() -> None:
+    steps = 40
+    run = make_run(
+        steps=steps,
+        columns={
+            "critic/score/mean": [0.3, 0.2, *[0.0] * (steps - 2)],
+            "actor/entropy": [5.0, *(n * 1e-12 for n in range(1, steps))],
+            "actor/grad_norm": [
+                5.0 + n / 7 if n < 19 else n * 1e-12 for n in range(steps)
+            ],
+            "response_length/clip_ratio": [0.1, 0.1, *[1.0] * (steps - 2)],
+        },
+    )
+    verdict = Judge(GUIDE, run).verdict(NOW)
+    (dead,) = (one for one in verdict.findings if one.id == "entropy-collapse")
+    assert (dead.since_step, dead.begun) == (20, 2)
+    assert dead.severity is Severity.CRITICAL
+    (cut,) = (one for one in verdict.findings if one.id == "truncation")
+    assert cut.consequence_of == dead.id, "it began before, with the first sign"

@@ -105,7 +105,10 @@ def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
         "http://node1:8000/metrics: no answer so far",
         "",
     ]
-    assert (passed_over(view), not_reached(view)) == ("", "1 address not reached (i)")
+    assert (passed_over(view), not_reached(view)) == (
+        "",
+        "1 address not reached (sources)",
+    )
 
 
 def texts(view: View, width: int) -> list[str]:

@@ -81,7 +81,7 @@ def _points(run: Run, key: str = "critic/score/mean") -> dict[int, float]:
 
 
 @pytest.mark.parametrize(("write", "format", "name"), LOGS)
-def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
+def test_a_preview_has_the_end_until_all_is_read(
     write: Callable[[Path], Path], format: Format, name: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path / name)
@@ -90,31 +90,20 @@ def test_a_preview_has_the_end_and_the_shape_until_all_is_read(
     monitor.apply(feed.scan(), NOW)
     other.apply(again.scan(), NOW)
 
-    end, whole = previewed(FoundFile(path, format), run=feed.names[0])
+    (end,) = previewed(FoundFile(path, format), run=feed.names[0])
     monitor.apply(end, NOW)
     (shown,) = monitor.runs.values()
     newest = _points(shown)
     assert shown.preview
     assert shown.step == _steps()[-1]
     assert min(newest) > _steps()[-1] // 2
-    judged, revision = monitor.verdicts[shown.name], shown.revision
-
-    monitor.apply(whole, NOW)
-    (shown,) = monitor.runs.values()
-    early = _points(shown)
-    assert shown.preview
-    assert shown.revision > revision
-    assert monitor.verdicts[shown.name] is judged
-    assert newest.items() <= early.items()
+    assert monitor.verdicts[shown.name].findings == ()
     assert monitor.loaded() < 0.9
-    assert shown.step == _steps()[-1]
-    assert len(early) > 100
-    assert min(early) < _steps()[-1] // 20
 
     run, plain = _read(monitor, feed), _read(other, again)
     assert not run.preview
     assert monitor.loaded() > 0.98
-    assert early.items() <= _points(run).items()
+    assert newest.items() <= _points(run).items()
     assert _points(run) == _points(plain)
     assert (
         [mark.step for mark in run.restarts]

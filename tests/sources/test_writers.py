@@ -161,31 +161,21 @@ def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
         end(shell)
 
 
-def test_a_process_that_stands_still_is_distinguished_from_one_that_is_slowed_down(
-    log: Path,
-) -> None:
+def test_a_process_that_stands_still_is_told(log: Path) -> None:
     shell = started(TRAINER, log)
     try:
         writers = Writers()
         writers.scan([log])
         found = writers.held(log).writer
         assert found is not None
-        for _ in range(3):
-            os.kill(found.pid, signal.SIGSTOP)
-            wait(found.pid, "T")
+        for number, states, stopped in (
+            (signal.SIGSTOP, "T", True),
+            (signal.SIGCONT, "SR", False),
+        ):
+            os.kill(found.pid, number)
+            wait(found.pid, states)
             writers.refresh()
-            assert writers.held(log).writer == found, "it may only be slowed down"
-            os.kill(found.pid, signal.SIGCONT)
-            wait(found.pid, "SR")
-        os.kill(found.pid, signal.SIGSTOP)
-        wait(found.pid, "T")
-        writers.refresh()
-        writers.refresh()
-        assert writers.held(log).writer == found._replace(stopped=True)
-        os.kill(found.pid, signal.SIGCONT)
-        wait(found.pid, "SR")
-        writers.refresh()
-        assert writers.held(log).writer == found
+            assert writers.held(log).writer == found._replace(stopped=stopped)
     finally:
         end(shell)
 

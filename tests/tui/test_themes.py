@@ -292,11 +292,8 @@ def test_curves_can_be_seen_in_every_theme(
     # the shade between the least and the most, too
     text = Color.parse(known["foreground"])
     grounds = [base, base + text.with_alpha(0.12)]
-    runs = run_hues.DARK if theme.dark else run_hues.LIGHT
-    families = [
-        one.on_ground(ansi=False, dark=theme.dark) for one in run_hues.FAMILIES.values()
-    ]
-    for colour in (*runs, *families):
+    hues = (*run_hues.HUES.values(), *run_hues.FAMILIES.values())
+    for colour in (one.on_ground(ansi=False, dark=theme.dark) for one in hues):
         for ground in grounds:
             apart = contrast(shown(Color.parse(colour)), shown(ground))
             assert apart >= LEAST, (colour, ground)

@@ -97,7 +97,7 @@ def waited_for(
 def _check_names(condition: str, monitor: Monitor) -> None:
     """Refuse a condition that cannot be read, and states and findings that do not exist."""
     words = {
-        "state": [one.label for one in State],
+        "state": [*(one.value for one in State), "stopped"],
         "finding": [rule.id for rule in monitor.guide.rules],
     }
     try:

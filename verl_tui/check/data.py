@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import (
     KINDS_OF_REASONS,
     Verdict,
-    coverage,
+    coverage_of,
     kind_of_reason,
 )
 from verl_tui.health.next_step import next_step
@@ -38,7 +38,7 @@ from verl_tui.sources.http.addresses import SERVER
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import TypeAlias
 
     from verl_tui.comparison.bands import Against
@@ -56,6 +56,8 @@ VERSION = 1
 
 HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes of `check`."""
+OUTCOMES = ("worse", "not comparable", "missing", "changed", "better", "within")
+"""What is said of a run compared with a baseline, the worst first."""
 _CODES = {"critical": CRITICAL, "warning": WARNING, "info": HEALTHY}
 _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), SERVER))
 
@@ -78,28 +80,53 @@ def report(
         held: The runs compared with a baseline, by name: only these are reported; None for a report
             on all runs.
     """
-    runs = []
+    runs, wanted = [], monitor.config.targets
     for name, run in monitor.runs.items():
         if held is None or name in held:
             verdict = monitor.verdicts.get(name, Verdict())
-            wanted = monitor.config.targets
             runs.append(run_data(run, verdict, monitor.guide, now, by, wanted))
-            if held is not None:
-                runs[-1]["against"] = plain(held[name])
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
-    return {"version": VERSION, "runs": runs, "passed_over": passed}
+    whole = {"version": VERSION, "runs": runs, "passed_over": passed}
+    return {**whole, **_hold(runs, held)} if held else whole
+
+
+def _hold(runs: Sequence[dict[str, Any]], held: Mapping[str, Against]) -> Described:
+    """Say of each run how it compares with the baseline; return the sum of that."""
+    for one in runs:
+        one["against"] = plain(held[one["name"]])
+        one["against"]["outcome"] = outcome(one["against"])
+    found = [one["against"]["outcome"] for one in runs]
+    summed = {
+        "baseline": runs[0]["against"]["baseline"],
+        "worst_first": [one["name"] for one in sorted(runs, key=_how_bad)],
+        "outcomes": {word: found.count(word) for word in OUTCOMES if word in found},
+    }
+    return {"against": summed}
+
+
+def outcome(against: Described) -> str:
+    """Return the worst that is said of a run compared with a baseline, one of `OUTCOMES`."""
+    found = {one["breach"] for one in against["figures"]}
+    if found <= {"missing"}:
+        return "not comparable"
+    return next((word for word in OUTCOMES if word in found), OUTCOMES[-1])
+
+
+def _how_bad(run: Described) -> tuple[int, int]:
+    """Return what sorts runs that are compared with a baseline from the worst on: by exit code,
+    then by what is said of them.
+    """
+    codes = _run_codes(run)
+    code = max(codes) if CRITICAL not in codes else NOTHING_READABLE + 1
+    return -code, OUTCOMES.index(run["against"]["outcome"])
 
 
 def gate_code(against: Described) -> int:
     """Return 2 where a figure is worse than its band, 1 where one is outside it in another way or
     is missing, 3 where there was nothing to compare, else 0.
     """
-    found = {one["breach"] for one in against["figures"]}
-    if found <= {"missing"}:
-        return NOTHING_READABLE
-    if "worse" in found:
-        return CRITICAL
-    return WARNING if found - {None} else HEALTHY
+    codes = {"worse": CRITICAL, "not comparable": NOTHING_READABLE, "within": HEALTHY}
+    return codes.get(outcome(against), WARNING)
 
 
 def exit_code(report: Described, *, strict: bool = False) -> int:
@@ -114,12 +141,15 @@ def exit_code(report: Described, *, strict: bool = False) -> int:
         return NOTHING_READABLE
     codes = {HEALTHY}
     for run in report["runs"]:
-        codes |= {_CODES[finding["severity"]] for finding in run["findings"]}
-        if "against" in run:
-            codes.add(gate_code(run["against"]))
+        codes |= _run_codes(run)
         if strict and run["verdict"] is None:
             codes.add(NOTHING_READABLE)
     return CRITICAL if CRITICAL in codes else max(codes)
+
+
+def _run_codes(run: Described) -> set[int]:
+    codes = {_CODES[finding["severity"]] for finding in run["findings"]}
+    return codes | {gate_code(run["against"]) if "against" in run else HEALTHY}
 
 
 def is_readable(report: Described) -> bool:
@@ -182,7 +212,7 @@ def run_data(
     }
     first = next(iter(verdict.primary), None)
     following = next_step(run, first, current, top)
-    return {**described, **_judgement(described, run, guide, following)}
+    return {**described, **_judgement(described, run, guide, verdict, following)}
 
 
 def _age(run: Run, now: float) -> dict[str, Any]:
@@ -242,12 +272,14 @@ def _best(run: Run, found: Best | None) -> dict[str, Any] | None:
 
 
 def _judgement(
-    described: Described, run: Run, guide: Guide, following: str
+    described: Described, run: Run, guide: Guide, verdict: Verdict, following: str
 ) -> dict[str, str | None]:
     """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
-    skipped = {rule["id"] for rule in described["not_judged"]}
-    judged = len({rule.id for rule in guide.rules} - skipped)
-    covered = coverage(described["indicators"], skipped)
+    skipped = {rule.id for rule in verdict.not_judged}
+    judged, covered = (
+        len({rule.id for rule in guide.rules} - skipped),
+        coverage_of(run, verdict),
+    )
     word = _verdict(described, judged, covered)
     if not is_trained(described, run):
         return {"verdict": word, "why": None, "next": None}

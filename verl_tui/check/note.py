@@ -13,11 +13,14 @@ from rich.text import Text
 
 from verl_tui.check.data import (
     NOTHING_READABLE,
+    OUTCOMES,
     awaits_steps,
     gate_code,
     is_trained,
 )
 from verl_tui.comparison.outcomes import KINDS
+from verl_tui.comparison.tables import TextTable
+from verl_tui.comparison.written import aligned
 from verl_tui.health.finding import unjudged_rules
 from verl_tui.health.next_step import metric_label
 from verl_tui.indicators import INDICATORS
@@ -29,6 +32,7 @@ from verl_tui.runs.views.state import (
     ahead,
     evaluated,
     is_evaluation,
+    state_words,
     unread_form,
 )
 from verl_tui.text import one_line
@@ -84,16 +88,7 @@ def note_text(
         unfolded: Whether to write out what only follows from another finding.
         verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
-    lines: list[_NoteLine] = []
-    for described in report["runs"]:
-        run = monitor.runs[described["name"]]
-        lines += [(0, Text())] if lines else []
-        first, *others = opening(described, run, now)
-        lines += [(0, first), *((2, line) for line in others)]
-        lines += _run_lines(described, run, unfolded=unfolded, verbose=verbose)
-    if len(report["runs"]) > 1:
-        summary = _summary([run["verdict"] for run in report["runs"]])
-        lines += [(0, Text()), (0, summary)]
+    lines = [*_lines(report, monitor, now, unfolded=unfolded, verbose=verbose)]
     out = io.StringIO()
     console = Console(
         file=out,
@@ -112,7 +107,27 @@ def note_text(
     return out.getvalue()
 
 
-def _summary(verdicts: Sequence[str | None]) -> Text:
+def _lines(
+    report: Described, monitor: Monitor, now: float, *, unfolded: bool, verbose: bool
+) -> Iterator[_NoteLine]:
+    """Yield the lines on each run, of several that are compared with a baseline a table."""
+    many = len(report["runs"]) > 1
+    sweep = many and "against" in report
+    for at, described in enumerate(report["runs"] if verbose or not sweep else ()):
+        run = monitor.runs[described["name"]]
+        yield from [(0, Text())] * (at > 0)
+        first, *others = opening(described, run, now)
+        yield from ((0, first), *((2, line) for line in others))
+        yield from _run_lines(described, run, unfolded=unfolded, verbose=verbose)
+    if sweep:
+        yield from [(0, Text())] * verbose
+        yield from sweep_lines(report, verbose=verbose)
+    if many:
+        yield 0, Text()
+        yield 0, summary([run["verdict"] for run in report["runs"]])
+
+
+def summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
     named = {
         "critical": "critical",
@@ -147,7 +162,7 @@ def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
         yield Text.assemble(name, ": no training found in it")
         return
     head = described["verdict"] or no_verdict(described)
-    at, condition = _progress(described, run)
+    at, condition = progress(described, run)
     if not is_trained(described, run):
         head, at = evaluated(run), ""
     style = _STYLES.get(state, "")
@@ -158,7 +173,7 @@ def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
         ": ",
         (head, _STYLES.get(head, "")),
         f"{at}, ",
-        (state, style),
+        (state_words(run, State(state)), style),
         condition,
         *(f", {fact}" for fact in _times(described, run, now)),
     )
@@ -173,7 +188,7 @@ def no_verdict(described: Described) -> str:
     return "no verdict yet" if early else "no verdict"
 
 
-def _progress(described: Described, run: Run) -> tuple[str, str]:
+def progress(described: Described, run: Run) -> tuple[str, str]:
     """Return the step that the verdict applies to, and what the state says of steps."""
     step, total, state = (described[key] for key in ("step", "total_steps", "state"))
     if step is None:
@@ -231,16 +246,49 @@ def gate_lines(against: Described) -> Iterator[_NoteLine]:
 
 
 def _gate_heading(against: Described, breaches: int) -> str:
-    names = [one_line(name) for name in against["baseline"]]
-    if len(names) > _NAMED:
-        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
     step = "" if against["step"] is None else f" at step {against['step']}"
     said = f"{breaches} of {len(against['figures'])} figures outside their bands"
     if gate_code(against) == NOTHING_READABLE:
         said = "there is no figure that both have"
     elif not breaches:
         said = "within all bands"
-    return f"against {', '.join(names)}{step}: {said}"
+    return f"against {_named(against['baseline'])}{step}: {said}"
+
+
+def _named(baseline: Sequence[str]) -> str:
+    names = [one_line(name) for name in baseline]
+    if len(names) > _NAMED:
+        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
+    return ", ".join(names)
+
+
+def sweep_lines(report: Described, *, verbose: bool = False) -> Iterator[_NoteLine]:
+    """Yield a table of runs compared with one baseline, a line a run, the worst first."""
+    runs = {one["name"]: one for one in report["runs"]}
+    summed = report["against"]
+    counts = ", ".join(f"{count} {word}" for word, count in summed["outcomes"].items())
+    more = "" if verbose else " (-v: all that is known of each)"
+    yield 0, Text(f"against {_named(summed['baseline'])}, worst first: {counts}{more}")
+    rows = [_sweep_row(runs[name]) for name in summed["worst_first"]]
+    columns = ("run", "against", "verdict", "step", "outside its band (baseline)")
+    for line in aligned(TextTable("", columns, rows, numbers=False)):
+        yield 2, Text(line.rstrip())
+
+
+def _sweep_row(run: Described) -> tuple[str, ...]:
+    against, breaches = run["against"], dict[str, list[str]]()
+    for one in against["figures"]:
+        label = KINDS[one["figure"]].label
+        if one["value"] is not None:
+            label += f" {number(one['value'])} ({number(one['baseline'])})"
+        breaches.setdefault(one["breach"], []).append(label)
+    found = [one["id"] for one in run["findings"] if one["severity"] != "info"][:1]
+    found += [
+        f"{how}: {', '.join(breaches[how])}" for how in OUTCOMES if how in breaches
+    ]
+    step, verdict = against["step"] or "–", run["verdict"] or no_verdict(run)
+    said = "; ".join(found)
+    return one_line(run["name"]), against["outcome"], verdict, str(step), said
 
 
 def _figure(one: Described) -> str:
@@ -272,7 +320,7 @@ def _run_lines(
         return
     yield from _measured(described)
     if described["best"] is not None:
-        yield from ((2, Text(said)) for said in _best_sentences(described["best"]))
+        yield from ((2, Text(said)) for said in best_sentences(described["best"]))
     for target in described["targets"]:
         yield 2, Text(_target_sentence(target))
     yield from finding_lines(described, unfolded=unfolded, opened=True)
@@ -292,7 +340,7 @@ def _measured(described: Described) -> Iterator[_NoteLine]:
     rows = [
         (
             about.label,
-            _with_unit(one["value"], about.unit or describe(key).unit),
+            with_unit(one["value"], about.unit or describe(key).unit),
             key,
             one,
         )
@@ -306,7 +354,8 @@ def _measured(described: Described) -> Iterator[_NoteLine]:
         yield 2, Text.assemble(*cells)
 
 
-def _with_unit(value: float | None, unit: str) -> str:
+def with_unit(value: float | None, unit: str) -> str:
+    """Return a value with its unit, shares as percentages."""
     if value is None:
         return "not finite"
     if unit in ("percent", "share"):
@@ -317,7 +366,8 @@ def _with_unit(value: float | None, unit: str) -> str:
 _UNFINISHED = " (not known to be complete: the tracker file names an earlier one)"
 
 
-def _best_sentences(best: Described) -> Iterator[str]:
+def best_sentences(best: Described) -> Iterator[str]:
+    """Yield where the metric was best, and the checkpoints that this speaks for."""
     label, near = metric_label(best["indicator"]), best["nearest_checkpoint"]
     latest = best["latest_checkpoint"]
     words = f"best {label} {number(best['value'])} at step {best['step']}"

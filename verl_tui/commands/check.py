@@ -136,9 +136,11 @@ def _held(
     from verl_tui.comparison.bands import hold
     from verl_tui.runs.run_id import all_meant
 
-    runs = monitor.runs.values()
+    runs = [*monitor.runs.values()]
     baseline = all_meant([run for run in runs if run.keys], named)
-    chosen = [run for run in runs if run not in baseline]
+    # what lies beside a baseline is not held against it
+    meant = (*baseline, *all_meant(runs, named))
+    chosen = [run for run in runs if run not in meant]
     if not chosen:
         raise CommandError(f"--against {named}: it is all there is, no run is left")
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}

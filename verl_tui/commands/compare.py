@@ -81,7 +81,7 @@ def _narrow(
     monitor: Monitor, options: argparse.Namespace, at: Moment
 ) -> tuple[str, ...]:
     """Leave the runs that are asked for, in their order; return the columns."""
-    from verl_tui.comparison.run_columns import parse_columns, sorted_by
+    from verl_tui.comparison.run_columns import apart, parse_columns, sorted_by
     from verl_tui.comparison.run_filter import meeting
 
     runs, sort = [*monitor.runs.values()], options.sort or ""
@@ -100,7 +100,7 @@ def _narrow(
     for column in order[:1]:
         runs = sorted_by(column, runs, at, up=sort.startswith("-"))
     monitor.runs = {run.name: run for run in runs}
-    return columns
+    return apart(columns, runs)
 
 
 def _written(found: Comparison, options: argparse.Namespace) -> str:

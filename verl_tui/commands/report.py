@@ -21,13 +21,15 @@ from verl_tui.commands.options import (
     paths_of,
 )
 from verl_tui.commands.output import (
+    EXIT_NOTHING,
     EXIT_OUTPUT,
     plain_output,
     print_message,
+    print_messages,
     print_note,
     writing,
 )
-from verl_tui.given_files import is_taken
+from verl_tui.given_files import is_link, is_ordinary, is_taken, read_given
 from verl_tui.sources.files.paths import is_folder
 
 if TYPE_CHECKING:
@@ -39,11 +41,14 @@ HELP = "verdicts, comparison, curves, findings, checkpoints and samples in one f
 EXAMPLES = (
     "verl-tui report 'logs/run_*' -o report.html",
     "verl-tui report logs/new logs/old --baseline old -o report.md --charts charts",
+    "verl-tui report logs/run_7 --status -o STATUS.md",
 )
 OPTIONS = f"""
 -o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
 --format md|html|json  form of what goes to standard output, or of a file with another ending
 --force         replace a file that exists
+--status        write a short page in Markdown on how the runs are now, the worst first; it replaces
+                an earlier one as a whole (standard output, if no -o is given)
 --charts DIR    also write each chart as an SVG file into this directory
 {BASELINE}{PATHS}{CONFIG}"""
 _FORMATS = {ending: ending for ending in ("md", "html", "json")}
@@ -60,6 +65,8 @@ def run(options: argparse.Namespace) -> int:
     from verl_tui.report.reported_samples import masked
 
     paths_of(options)
+    if options.status:
+        return _status(options)
     form = _form(options)
     if options.output != "-":
         _check_target(Path(options.output), force=options.force)
@@ -75,6 +82,41 @@ def run(options: argparse.Namespace) -> int:
     report = make_report(monitor, runs, now, origin, NoteBook(state_path()))
     _write(report, form, options)
     return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    """Write the page on how runs are; return the exit code."""
+    from verl_tui.monitor import load
+    from verl_tui.report.status import MARK, status_text
+
+    if options.format or options.charts or options.baseline:
+        raise CommandError("--status goes without --format, --charts and --baseline")
+    target = options.output or "-"
+    if target != "-":
+        ours = options.force or _begins_with(Path(target), MARK)
+        _check_target(Path(target), force=ours)
+    now = time.time()
+    monitor = load(options.paths, configuration(options), now)
+    print_messages(monitor.sentences)
+    _put(status_text(monitor, now, __version__), target, replace=True)
+    return 0 if any(run.keys for run in monitor.runs.values()) else EXIT_NOTHING
+
+
+def _begins_with(path: Path, mark: str) -> bool:
+    """Return whether a file, and no link to one, begins with a line of ours."""
+    with writing(path):
+        ours = is_ordinary(path) and not is_link(path)
+        return ours and read_given(path, len(mark)) == mark.encode()
+
+
+def _put(text: str, target: str, *, replace: bool) -> None:
+    from verl_tui.report.documents import write_new
+
+    if target == "-":
+        print(text, end="", file=plain_output(), flush=True)
+        return
+    with writing(target):
+        write_new(Path(target), text, replace=replace)
 
 
 def _form(options: argparse.Namespace) -> str:
@@ -112,20 +154,15 @@ def _write(report: Report, form: str, options: argparse.Namespace) -> None:
         drawn_charts,
         report_text,
         write_charts,
-        write_new,
     )
 
     pictures = drawn_charts(report)
     with writing(options.output):
         written = write_charts(pictures, options.charts, replace=options.force)
-        text = report_text(report, pictures, form, written, options.output)
-        if options.output != "-":
-            write_new(Path(options.output), text, replace=options.force)
-    if options.output == "-":
-        print(text, end="", file=plain_output(), flush=True)
-    else:
-        for path in (*written, options.output):
-            print_note(f"wrote {path}")
+    text = report_text(report, pictures, form, written, options.output)
+    _put(text, options.output, replace=options.force)
+    for path in (*written, options.output) if options.output != "-" else ():
+        print_note(f"wrote {path}")
     if form == "md" and len(text) > _MOST_OF_COMMENT:
         print_message(
             f"{len(text):,} characters of Markdown: more than the {_MOST_OF_COMMENT:,} of a "

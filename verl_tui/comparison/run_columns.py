@@ -8,6 +8,7 @@ first of these that a run has.
 from __future__ import annotations
 
 from difflib import get_close_matches
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.health.finding import SEVERITIES, weighty
@@ -18,12 +19,19 @@ from verl_tui.patterns import pattern
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import short, stated_as
-from verl_tui.runs.views.provenance import shown_kl
-from verl_tui.runs.views.state import State, state
+from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
+from verl_tui.runs.views.state import state, state_words
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
 
     from verl_tui.health.finding import Moment, Verdict
     from verl_tui.runs.run import Run
@@ -46,7 +54,7 @@ def _judged(of: Callable[[Verdict], ColumnValue]) -> _OwnColumn:
 
 _OWN: Mapping[str, _OwnColumn] = {
     "name": lambda run, _: run.name,
-    "state": lambda run, at: state(run, at.now).label,
+    "state": lambda run, at: state_words(run, state(run, at.now)),
     "step": lambda run, _: None if run.step is None else float(run.step),
     "total": lambda run, _: None if run.total_steps is None else float(run.total_steps),
     "findings": _judged(lambda one: float(len(weighty(one.primary)))),
@@ -55,18 +63,19 @@ _OWN: Mapping[str, _OwnColumn] = {
         lambda one: max((float(each.severity) for each in one.primary), default=-1.0)
     ),
 }
-_ENDED = ("ended", "ended?", "ended*", "stopped")
+_ENDED = ("ended", "ended?", "ended*", "stopped", "stopped?")
 _MEANT = {
     ("finding", word): ("severity", str(int(one))) for word, one in SEVERITIES.items()
 }
 """What is asked of a column -> the column and the value that say it."""
-_MEANT |= {("state", word): ("state", State.ENDED.label) for word in _ENDED}
+_MEANT |= {("state", word): ("state", "stopped*") for word in _ENDED}
 _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
     "loss": "policy_loss"
 }
 """Words for indicators beside their ids and labels; `kl` is the one that the list of runs shows."""
 _FORM = pattern(r"(?:(last|best|max|min) )?((?s:.*))")
 _AT = pattern(r"(.+)@(\d{1,15})")
+_OF_KL = pattern(r"(?i)((?:last |best |max |min )?)kl(@\d{1,15})?")
 _UNKNOWN = ("None", "nan")
 _UP = {"up": 1, "max": 1, "down": -1, "min": -1}
 
@@ -142,11 +151,39 @@ def sorted_by(
     return known + [run for run in runs if str(values[run.name]) in _UNKNOWN]
 
 
-def together(column: str, runs: Iterable[Run], at: Moment) -> float | None:
-    """Return the mean of several runs, None where none has a figure of the training."""
-    values = (value_of(column, run, at) for run in runs if _found(column, run))
+def apart(columns: Iterable[str], runs: Collection[Run]) -> tuple[str, ...]:
+    """Return columns; one of `kl` is two where runs show KLs to different policies."""
+
+    def both(column: str) -> Sequence[str]:
+        one = _OF_KL.fullmatch(column)
+        shown = {shown_kl(run) for run in runs if one} & {*_logged(runs)}
+        if one is None or len(shown) < 2:
+            return [column]
+        return [f"{one[1]}{INDICATORS[id].label}{one[2] or ''}" for id in KL_INDICATORS]
+
+    return tuple(chain.from_iterable(map(both, columns)))
+
+
+def _logged(runs: Iterable[Run]) -> Iterator[str]:
+    """Yield the indicators that runs have logged."""
+    return chain.from_iterable(run.indicators for run in runs)
+
+
+def together(
+    column: str, runs: Collection[Run], at: Moment
+) -> tuple[float, float | None] | None:
+    """Return the mean and the best of several runs, which has to be better one way; None where none
+    has a figure of the training, or they are KLs to different policies.
+    """
+    found = [(run, one) for run in runs if (one := _found(column, run))]
+    values = (value_of(column, run, at) for run, _ in found)
     known = finite(one for one in values if isinstance(one, float))
-    return mean(known) if known else None
+    if not known or len({id for _, (_, _, id, _) in found}) > 1:
+        return None
+    of, _, id, series = found[0][1]
+    up = _way(of, id, series)
+    best = max(known, key=lambda one: one * up)
+    return mean(known), best if up else None
 
 
 # -- one value -------------------------------------------------------------------------------------
@@ -198,6 +235,12 @@ def _value(column: str, run: Run) -> ColumnValue:
     return value if value is not None or setting is None else short(setting)
 
 
+def _way(of: str, id: str, series: Series) -> int:
+    """Return which side of a figure is meant, or is better: 1 above, -1 below, 0 neither."""
+    way = INDICATORS[id].direction if id else describe(series.key).direction
+    return _UP.get(of if of in _UP else way, 0)
+
+
 def _figure(of: str, step: int | None, id: str, series: Series) -> float | None:
     """Return a value up to a step, None where the metric has not come so far."""
     sign, last = factor(id, series.key), series.steps[-1]
@@ -205,7 +248,6 @@ def _figure(of: str, step: int | None, id: str, series: Series) -> float | None:
         return None
     if of in ("", "last"):
         return series.values[len(series.until(step)) - 1] * sign
-    way = INDICATORS[id].direction if id else describe(series.key).direction
-    up = _UP.get(way if of == "best" else of)
+    up = _way(of, id, series)
     point = series.until(step).highest_point(up * sign) if up else None
     return None if point is None else point.value * sign

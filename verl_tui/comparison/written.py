@@ -52,7 +52,7 @@ def as_text(comparison: Comparison, width: int | None = None) -> str:
     for table in tables(comparison):
         if table.rows or table.note:
             lines += ["", table.heading]
-            lines += [f"{_GAP}{line}".rstrip() for line in _aligned(table, width)]
+            lines += [f"{_GAP}{line}".rstrip() for line in aligned(table, width)]
             lines += _wrapped(table.note, width, _GAP)
     if comparison.notes:
         lines += ["", "notes"]
@@ -70,7 +70,7 @@ def _wrapped(
     return wrap(text, width, initial_indent=indent, subsequent_indent=indent + further)
 
 
-def _aligned(table: TextTable, width: int | None) -> Iterator[str]:
+def aligned(table: TextTable, width: int | None = None) -> Iterator[str]:
     """Yield the lines of a table; columns that do not fit go on below, beside the names."""
     if not table.rows:
         return

@@ -93,7 +93,7 @@ class Guard(RunFollower):
             self._states[run.name] = current
             yield event("state", now, run, state=current.value, step=run.step)
         for finding in self.monitor.verdicts[run.name].findings:
-            name = (run.name, finding.id, finding.key, finding.since_step)
+            name = (run.name, finding.id, finding.key, finding.begun)
             if name not in self._reported and self._trips(finding, current):
                 self._reported.add(name)
                 yield from self._trip(run, finding, current, now)

@@ -85,20 +85,20 @@ def _follows(
     if (
         one.id not in (*rule.explains, *rule.signs)
         or one.severity > cause.severity
-        or one.since_step is None
+        or one.begun is None
     ):
         return False
     least = earlier(cause, rule.before if one.id in rule.signs else _TOLERANCE)
-    return least is not None and one.since_step >= least
+    return least is not None and one.begun >= least
 
 
 def _moved_first(first: Finding, later: Finding, rule: Rule, earlier: _Earlier) -> bool:
     """Return whether a finding explains a later one by having moved first."""
-    if later.id not in rule.if_first or not first.certain or later.since_step is None:
+    if later.id not in rule.if_first or not first.certain or later.begun is None:
         return False
     least = earlier(first, rule.lag)
     most = earlier(first, -rule.within)
-    return least is not None and most is not None and least <= later.since_step <= most
+    return least is not None and most is not None and least <= later.begun <= most
 
 
 def _first(direct: dict[int, int], at: int) -> int:
@@ -112,7 +112,7 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     """Return the step so many logged points before a finding began (below 0: after), by the metric
     that it judged.
     """
-    since = finding.since_step
+    since = finding.begun
     series = run.series(finding.key) if finding.key is not None else None
     if since is None or series is None or not len(series):
         return since
@@ -174,6 +174,8 @@ _PAST, _LEAST = 20, 3
 _TIMES, _MANY = 5.0, 1.0
 """Multiple of the usual number, and lines a logged point, from which on they are new: heuristic."""
 _MOST = 3
+NEWS = "new in the log"
+"""Begins the evidence of these."""
 _NAMES = pattern(
     r"(?<![\w.~-])[\w.~-]{0,60}/(?:[\w.@#+=~-]{1,100}/?){1,20}"
     r"|(?<![\w-])(?=[\w-]{0,60}[#\d])[\w-]{8,100}"
@@ -260,6 +262,6 @@ def in_words(found: Sequence[NewLines]) -> Iterator[str]:
     """Yield the most frequent of them as evidence."""
     for one in found[:_MOST]:
         yield (
-            f"new in the log since step {one.since} (heuristic): {rounded(one.before)} → "
+            f"{NEWS} since step {one.since} (heuristic): {rounded(one.before)} → "
             f"{rounded(one.now)} lines a step: {one_line(one.form, 160)}"
         )

@@ -13,7 +13,7 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -68,6 +68,13 @@ class Finding:
     """
     cause: str = ""
     """What it is, in the few words of a headline; empty where its id says it."""
+    first_sign: int | None = None
+    """Step at which another variant of its rule began before this one; None where none did."""
+
+    @property
+    def begun(self) -> int | None:
+        """Step from which on it may explain others, and before which all was well."""
+        return self.since_step if self.first_sign is None else self.first_sign
 
     @property
     def headline(self) -> str:
@@ -280,23 +287,18 @@ class Coverage(NamedTuple):
         return "".join(f"; {how}: {', '.join(what)}" for how, what in parts if what)
 
 
-def coverage(indicators: Collection[str], not_judged: Collection[str]) -> Coverage:
-    """Return what was not judged.
-
-    Args:
-        indicators: Ids of the indicators that the log has.
-        not_judged: Ids of the rules that gave no verdict.
+def coverage_of(run: Run, verdict: Verdict) -> Coverage:
+    """Return what of a run was not judged; of a training that generates nothing only what it has,
+    and its loss, which no rule judges.
     """
-    unknown = []
-    early = []
+    indicators, skipped = run.indicators, {rule.id for rule in verdict.not_judged}
+    unknown: list[str] = []
+    early: list[str] = []
+    if run.loss_alone and "response_length" not in indicators:
+        early.append("loss")
     for name, ids, rules in _QUANTITIES:
         if not any(id in indicators for id in ids):
-            unknown.append(name)
-        elif all(rule in not_judged for rule in rules):
+            unknown += [name] * ("loss" not in early)
+        elif all(rule in skipped for rule in rules):
             early.append(name)
     return Coverage(tuple(unknown), tuple(early))
-
-
-def coverage_of(run: Run, verdict: Verdict) -> Coverage:
-    """Return what of a run was not judged."""
-    return coverage(run.indicators, {rule.id for rule in verdict.not_judged})

@@ -156,7 +156,7 @@ def _told(finding: Finding, context: RuleContext) -> Finding:
     metric, and without advice that the log refutes.
     """
     finding = _fitting(finding, context)
-    series, since = context.known(finding.key), finding.since_step
+    series, since = context.known(finding.key), finding.begun
     is_told = finding.consequence_of is None and finding.severity > Severity.INFO
     if not is_told or series is None or since is None or finding.id == "worker-errors":
         return finding
@@ -167,8 +167,8 @@ def _told(finding: Finding, context: RuleContext) -> Finding:
 def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
     """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
-    The worst of several findings on one metric counts, the first among equals, since the first of
-    them began; so it does where each variant found one, on whatever metrics.
+    The worst of several findings on one metric counts, the first among equals, with the step at
+    which the first of them began; so it does where each variant found one, on whatever metrics.
     """
     reasons = {one.reason: None for one in variants if isinstance(one, NotJudged)}
     judged = [one for one in variants if not isinstance(one, NotJudged)]
@@ -185,7 +185,7 @@ def _worst(judged: Sequence[Sequence[Finding]]) -> Sequence[Finding]:
     for finding in (one for found in judged for one in found):
         known = worst.setdefault(finding.key, finding)
         first = max(known, finding, key=lambda one: one.severity)
-        worst[finding.key] = replace(first, since_step=_earlier(known, finding))
+        worst[finding.key] = _with_first_sign(first, (known, finding))
     told = [*worst.values()]
     several = len(told) > 1 and max(map(len, judged)) == 1
     return [_as_one(told)] if several else told
@@ -195,15 +195,14 @@ def _as_one(findings: Sequence[Finding]) -> Finding:
     """Return the worst of what variants found on several metrics, with the evidence of all."""
     worst = max(findings, key=lambda one: one.severity)
     evidence = (*worst.evidence, *(line for one in findings for line in one.evidence))
-    return replace(
-        worst, evidence=tuple(dict.fromkeys(evidence)), since_step=_earlier(*findings)
-    )
+    worst = replace(worst, evidence=tuple(dict.fromkeys(evidence)))
+    return _with_first_sign(worst, findings)
 
 
-def _earlier(*findings: Finding) -> int | None:
-    """Return the step at which the first of some findings began."""
-    begun = [one.since_step for one in findings]
-    return min([step for step in begun if step is not None], default=None)
+def _with_first_sign(worst: Finding, findings: Sequence[Finding]) -> Finding:
+    """Return the worst of some findings with the step at which the first of them began."""
+    begun = min((one.begun for one in findings if one.begun is not None), default=None)
+    return replace(worst, first_sign=None if begun == worst.since_step else begun)
 
 
 def _exported(run: Run, guide: Guide, known: Iterable[Finding]) -> Iterator[Finding]:
@@ -252,7 +251,7 @@ def _fitting(finding: Finding, context: RuleContext) -> Finding:
 def _from_the_start(finding: Finding, context: RuleContext) -> bool:
     """Return whether it began with the run's first steps: no checkpoint is from before."""
     series = context.known(finding.key or context.indicators.get("reward"))
-    since = finding.since_step
+    since = finding.begun
     saved = min(context.run.checkpoints, default=None)
     if series is None or since is None or (saved is not None and saved < since):
         return False

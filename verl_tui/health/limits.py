@@ -5,7 +5,7 @@ that may have caused a failure, a sentence each with the setting, its value and 
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT
@@ -256,7 +256,24 @@ _CLIP = 0.3
 """PPO's usual clip range is 0.1–0.3 (Schulman et al. 2017, section 6.1): beyond it is wide."""
 
 
-def _drift(run: Run) -> Sequence[str]:
+class Suspect(NamedTuple):
+    """A setting that may be to blame: what is unusual about its value, the nearest usual one, and
+    how many times that it is off.
+    """
+
+    key: str
+    value: Any
+    why: str
+    proposed: float | None = None
+    times: float = 1.0
+
+    def words(self, run: Run) -> str:
+        """Return it as evidence, with its value and where that was read."""
+        named = f" {_setting(run, self.key, self.value)}" * bool(self.key)
+        return f"config:{named}{self.why}"
+
+
+def _drift(run: Run) -> Sequence[Suspect]:
     """Return the settings that let a policy run away: a weak or fixed KL term, a high learning
     rate, a wide clip.
     """
@@ -264,38 +281,38 @@ def _drift(run: Run) -> Sequence[str]:
     for settings, most, where in _HIGH:
         stated = positive_setting(run, settings)
         if stated is not None and stated[1] > most:
-            found.append(f"config: {_setting(run, *stated)} is {where}")
+            found.append(Suspect(*stated, f" is {where}", most, stated[1] / most))
     return found
 
 
-def weak_kl_term(run: Run) -> Sequence[str]:
+def weak_kl_term(run: Run) -> Sequence[Suspect]:
     """Return the settings by which the KL term is weak, or its controller a fixed one."""
     found = []
     coefficient = kl_coefficient(run)
     low, high = KL_COEF
     if coefficient is not None and coefficient[1] < low:
-        words = _setting(run, *coefficient)
-        found.append(f"config: {words} is below {number(low)}–{number(high)}")
+        why = f" is below {number(low)}–{number(high)}"
+        found.append(Suspect(*coefficient, why, low, low / coefficient[1]))
     if adaptive(run) is False:
         names = [*_CONTROLLERS, "kl_ctrl.type", "adap_kl_ctrl"]
-        stated = run.config.find(names)
-        words = "" if stated is None else f"{_setting(run, *stated)}: "
-        found.append(f"config: {words}the KL controller does not adapt")
+        key, value = run.config.find(names) or ("", None)
+        why = f"{':' * bool(key)} the KL controller does not adapt"
+        found.append(Suspect(key, value, why))
     return found
 
 
-def _length(run: Run) -> Sequence[str]:
+def _length(run: Run) -> Sequence[Suspect]:
     """Return the limit of response length where the settings state it."""
     stated = positive_setting(run, RESPONSE_LIMITS)
-    return [] if stated is None else [f"config: {_setting(run, *stated)}"]
+    return [] if stated is None else [Suspect(*stated, "", 2 * stated[1])]
 
 
-CAUSES: Mapping[str, Callable[[Run], Sequence[str]]] = {
+CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {
     "": lambda _: [],
     "drift": _drift,
     "length": _length,
 }
-"""Name in the guide -> returns the settings that may be to blame, a sentence each."""
+"""Name in the guide -> returns the settings that may be to blame."""
 _HIGH = (
     (
         ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),

@@ -95,7 +95,7 @@ def _checkpoint_words(finding: Finding, run: Run) -> str:
     before = _before(finding)
     if before is None:
         return ""
-    where = "" if before == math.inf else f" from before step {finding.since_step}"
+    where = "" if before == math.inf else f" from before step {finding.begun}"
     saved = _newest(run, before)
     if saved is not None:
         step, path = saved
@@ -107,7 +107,7 @@ def _before(finding: Finding) -> float | None:
     """Return the step before which a checkpoint is asked for, None where none is."""
     if finding.id in ENDS:
         return math.inf
-    return finding.since_step if _GO_BACK.search(finding.advice or "") else None
+    return finding.begun if _GO_BACK.search(finding.advice or "") else None
 
 
 def _newest(run: Run, before: float) -> tuple[int, str] | None:

@@ -51,7 +51,8 @@ class RuleOnRun:
         reasons = [one.now for one in found if isinstance(one.now, str)]
         if reasons and len(reasons) == len(found):
             return NotJudged(rule.id, reasons[0])
-        causes = CAUSES[rule.causes](context.run)
+        run = context.run
+        causes = [one.words(run) for one in CAUSES[rule.causes](run)]
         now = (one.now for one in found if isinstance(one.now, Finding))
         return [replace(one, evidence=(*one.evidence, *causes)) for one in now]
 

@@ -105,7 +105,7 @@ class Changes:
             due = last is not None and self._is_due(last, now)
             if known and not due:
                 continue
-            self._sent[id][one.id, one.key] = _Last(one.since_step, one.severity, now)
+            self._sent[id][one.id, one.key] = _Last(one.begun, one.severity, now)
             if due or not self._is_told(id, one, choice, run, now):
                 yield of_finding(run.name, one, now, run_id=id, repeated=known)
 
@@ -190,7 +190,7 @@ class Changes:
 
 def _is_known(last: _Last, finding: Finding) -> bool:
     """Return whether a finding is the one of the last notification, and no worse."""
-    return last.since == finding.since_step and last.severity >= finding.severity
+    return last.since == finding.begun and last.severity >= finding.severity
 
 
 def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:

@@ -15,7 +15,7 @@ from verl_tui.comparison.outcomes import (
     incomparable,
     measure,
 )
-from verl_tui.comparison.run_columns import text_of, value_of
+from verl_tui.comparison.run_columns import apart, text_of, value_of
 from verl_tui.comparison.settings import ABSENT, differing_settings
 from verl_tui.health.finding import weighty
 from verl_tui.indicators import factor
@@ -31,7 +31,7 @@ from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
-from verl_tui.runs.views.state import remaining
+from verl_tui.runs.views.state import remaining, state_words
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
@@ -255,7 +255,9 @@ def _figures(
     labels of values at each run's end.
     """
     yield from _chosen(view, found, now)
-    yield _texts(f"state{now}", (shown_state(view, one.run).label for one in found))
+    runs = [one.run for one in found]
+    states = (state_words(run, shown_state(view, run)) for run in runs)
+    yield _texts(f"state{now}", states)
     yield _texts("step", map(_steps, found))
     yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:
@@ -278,10 +280,11 @@ def _chosen(
     view: View, found: Sequence[MeasuredRun], now: str
 ) -> Iterator[_Row | None]:
     """Yield the columns that the user has chosen for the list of runs."""
-    for title in view.listing.kept.run_columns:
-        if title not in USUAL_COLUMNS:
-            values = (value_of(title, one.run, view.moment) for one in found)
-            yield _texts(title + now, (text_of(one) or _UNKNOWN for one in values))
+    runs = [one.run for one in found]
+    chosen = (one for one in view.listing.kept.run_columns if one not in USUAL_COLUMNS)
+    for title in apart(chosen, runs):
+        values = (value_of(title, run, view.moment) for run in runs)
+        yield _texts(title + now, (text_of(one) or _UNKNOWN for one in values))
 
 
 def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row | None]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.comparison.settings import ABSENT, difference, differing_facts
-from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.rendering.text.printable import middle, paragraph, printable
 from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
@@ -84,9 +83,7 @@ class SettingsPage(NamedTuple):
 # -- content ---------------------------------------------------------------------------------------
 
 
-def settings_page(
-    run: Run | None, query: str = "", *, clear: str = HINT_KEYS["config.back"]
-) -> SettingsPage:
+def settings_page(run: Run | None, query: str = "", *, clear: str) -> SettingsPage:
     """Return the identity and the settings of a run, limited to those that match a filter; `clear`
     is the key that clears it.
     """
@@ -110,7 +107,7 @@ def _fact(run: Run, fact: Fact) -> SettingEntry:
 
 
 def difference_page(
-    runs: Sequence[Run], query: str = "", *, clear: str = HINT_KEYS["config.back"]
+    runs: Sequence[Run], query: str = "", *, clear: str
 ) -> SettingsPage:
     """Return the settings that differ between runs, mere names and paths last; `clear` is the key
     that clears the filter.
@@ -261,13 +258,12 @@ def _value(at: int, most: int, entry: SettingEntry, cells: int) -> Pieces:
     return [(middle(text, min(most, cells)), role)]
 
 
-def heading_row(page: SettingsPage, width: int) -> Pieces:
-    """Return the names of the runs above their columns."""
-    return _table(page.entries, page.columns, width).heading("dim")
-
-
-def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
-    """Return the rows of the list, and the indices of those that are entries."""
+def page_rows(
+    page: SettingsPage, width: int
+) -> tuple[list[Pieces], list[int], list[Pieces]]:
+    """Return the rows of the list, the indices of those that are entries, and what stands above
+    columns of several runs: their names.
+    """
     rows: list[Pieces] = []
     heads: list[int] = []
     for section in page.sections:
@@ -281,7 +277,8 @@ def page_rows(page: SettingsPage, width: int) -> tuple[list[Pieces], list[int]]:
         rows += map(columns.row, section.entries)
         if not section.entries:
             rows += paragraph(section.otherwise, "dim", width)
-    return rows, heads
+    names = [columns.heading("dim")] * bool(page.columns and page.entries)
+    return rows, heads, names
 
 
 def full_entry(entry: SettingEntry | None, width: int, height: int) -> list[Pieces]:

@@ -37,13 +37,20 @@ from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
-from verl_tui.runs.views.state import State, ahead, remaining, silence, state
+from verl_tui.runs.views.state import (
+    State,
+    ahead,
+    remaining,
+    silence,
+    state,
+    state_words,
+)
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece, Pieces
@@ -95,7 +102,8 @@ has its badge only.
 def signs() -> str:
     """Explain the signs of states."""
     known = ((sign, state) for state, (sign, _) in _STATES.items() if sign != " ")
-    return ", ".join(f"{sign} {state.label}" for sign, state in known)
+    words = (f"{sign} {state.value}" for sign, state in known)
+    return ", ".join(words).replace(State.ENDED.value, "stopped")
 
 
 def badges() -> str:
@@ -134,7 +142,10 @@ def lay_out(
     if not runs:
         return RunRows([], rows, [])
     groups = view.listing.gathered(runs, view.moment)
-    width -= len(rows) + len(runs) + sum(map(bool, groups)) > height
+    heads = sum(
+        (1 + (len(members) > 1)) * bool(words) for words, members in groups.items()
+    )
+    width -= len(rows) + len(runs) + heads > height
     # the end of a heading would lie under the corner of the frame
     width -= GAP * titled
     table = FittedTable(_columns(view, runs, width, titled=titled), width)
@@ -144,8 +155,9 @@ def lay_out(
         return table.row(_Listed(view, runs[at], at, names))
 
     for words, members in groups.items():
-        if words:
-            rows.append(partial(_group_row, view, table, words, members))
+        over = partial(_group_row, view, table, words, members)
+        rows += [partial(over, 0)] * bool(words)
+        rows += [partial(over, 1)] * (bool(words) and len(members) > 1)
         for _ in members:
             rows.append(partial(row, len(starts)))
             starts.append(len(rows) - 1)
@@ -158,10 +170,10 @@ def _columns(
     """Return the columns that have something to show, the name first."""
     first, *others = _usual(view, runs, width, titled=titled)
     usual = {one.title.casefold(): one for one in others}
-    found = [first] + [
-        usual.get(title.casefold()) or _chosen(title, runs, view, 9 - at / 100)
-        for at, title in enumerate(view.listing.kept.run_columns)
-    ]
+    found = [first]
+    for at, title in enumerate(view.listing.kept.run_columns):
+        known = usual.get(title.casefold())
+        found += [known] if known else _chosen(title, runs, view, 9 - at / 100)
     hidden = _empty(view, runs)
     hidden |= set() if titled else {one.title for one in found} - _PLAIN
     ranked = _SORTED_BY.get(view.listing.order, view.listing.order)
@@ -176,7 +188,9 @@ def _usual(
     view: View, runs: Sequence[Run], width: int, *, titled: bool
 ) -> Sequence[TextColumn[_Listed]]:
     # those that take more cells are of runs without steps
-    others = [state(run, view.now).label for run in runs if run.step is None]
+    others = [
+        state_words(run, state(run, view.now)) for run in runs if run.step is None
+    ]
     states = max([_STATE, *map(len, others)])
     steps = max(4, *(len(_steps(run)) for run in runs))
     # number, badge, count of findings and letter, with the spaces after them
@@ -204,39 +218,42 @@ def _usual(
 
 
 def _chosen(
-    title: str, runs: Sequence[Run], view: View, stays: float
-) -> TextColumn[_Listed]:
-    """Return a column that the user has chosen, as wide as what stands in it."""
-    from verl_tui.comparison.run_columns import value_of
+    column: str, runs: Sequence[Run], view: View, stays: float
+) -> Iterator[TextColumn[_Listed]]:
+    """Yield a column that the user has chosen, which may be two, as wide as what stands in it."""
+    from verl_tui.comparison.run_columns import apart, value_of
 
-    def text(run: Run) -> str:
+    def text(title: str, run: Run) -> str:
         value = value_of(title, run, view.moment)
         return compact(value) if isinstance(value, float) else value or ""
 
-    def cell(one: _Listed, cells: int) -> Pieces:
-        return [(middle(text(one.run), cells), "name")]
+    def cell(one: _Listed, cells: int, title: str) -> Pieces:
+        return [(middle(text(title, one.run), cells), "name")]
 
-    widest = min(_WIDEST, max(cell_len(text(run)) for run in runs))
-    width = max(widest, cell_len(title))
-    return TextColumn(printable(title), cell, width, stays, right=True)
+    for title in apart([column], runs):
+        widest = min(_WIDEST, max(cell_len(text(title, run)) for run in runs))
+        width = max(widest, cell_len(title))
+        written = partial(cell, title=title)
+        yield TextColumn(printable(title), written, width, stays, right=True)
 
 
 def _group_row(
-    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run]
+    view: View, table: FittedTable[_Listed], words: str, runs: Sequence[Run], at: int
 ) -> Pieces:
-    """Return the heading of runs that stand together: what they share, how many they are, and the
-    means of what they have reached.
+    """Return a row over runs that stand together: what they share, how many they are, and the means
+    of what they have reached (0), or the best of it (1).
     """
     from verl_tui.comparison.run_columns import together
 
-    def mean(column: TextColumn[_Listed], _: int) -> Pieces:
-        value = together(column.title, runs, view.moment)
+    def figure(column: TextColumn[_Listed], _: int) -> Pieces:
+        value = (together(column.title, runs, view.moment) or (None, None))[at]
         return [] if value is None else [(compact(value), "")]
 
-    means = text_of(table.cells(mean))
-    room = len(means) - len(means.lstrip())
-    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(means))
-    return [(middle(head, room - GAP).ljust(room) + means.lstrip(), "heading")]
+    figures = text_of(table.cells(figure))
+    room = len(figures) - len(figures.lstrip())
+    head = f"{words} · {counted(len(runs), 'run')}" + ", means" * (room < len(figures))
+    head = "best of them" if at else head
+    return [(middle(head, room - GAP).ljust(room) + figures.lstrip(), "heading")]
 
 
 def _empty(view: View, runs: Sequence[Run]) -> set[str]:
@@ -401,7 +418,7 @@ def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
     sign, role = _STATES.get(one.state, (" ", "dim"))
     role = "name" if role == "ok" and standing(one.view, one.run) != "good" else role
-    return sign if cells == 1 else one.state.label, role
+    return sign if cells == 1 else state_words(one.run, one.state), role
 
 
 def _last(one: _Listed, indicator: str) -> Pieces:

@@ -27,7 +27,7 @@ from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
-from verl_tui.runs.views.state import State, ahead, remaining, silence
+from verl_tui.runs.views.state import State, ahead, remaining, silence, state_words
 from verl_tui.text import one_line
 from verl_tui.times import age, clock_time, duration
 
@@ -107,7 +107,10 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     role, worth = _STATES.get(current, ("dim", 72))
     if role == "good" and standing(view, run) != "good":
         role = ""
-    word, aside = (current.label, role), ": no ETA" * (current is State.STALLED)
+    word, aside = (
+        (state_words(run, current), role),
+        ": no ETA" * (current is State.STALLED),
+    )
     aside += " no end marker" * (current is State.ENDED and run.outcome is None)
     yield [(worth, [word]), (18, [word, (aside, "dim")])]
     if run.step is not None:

@@ -25,7 +25,7 @@ from verl_tui.runs.time.step_timing import (
     throughput,
     waiting,
 )
-from verl_tui.runs.views.state import State, goes_on, is_evaluation
+from verl_tui.runs.views.state import State, goes_on, is_evaluation, state_words
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
     current, now = shown_state(view, run), view.now
     if current is not State.RUNNING:
         outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
-        yield f"{current.label}: {outlook}", "dim"
+        yield f"{state_words(run, current)}: {outlook}", "dim"
     elif not goes_on(run, now):
         yield "no ETA: no more records are coming", "dim"
     elif (coming := remaining_steps(run)) is None:

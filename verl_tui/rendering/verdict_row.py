@@ -222,10 +222,10 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
     notes += f"; {known} acknowledged" * bool(known)
     if standing(view, run) == "good":
-        at, course = f" at step {exact_step(run.step or 0)}", _course(run)
+        at, ways = f" at step {exact_step(run.step or 0)}", course(run)
         rules = f"{counted(judged, 'rule')} found nothing"
-        all_ = f": {', '.join((*course[:1], rules))}"
-        proofs = [all_ + notes, all_, *[f": {one}" for one in course]]
+        all_ = f": {', '.join((*ways[:1], rules))}"
+        proofs = [all_ + notes, all_, *[f": {one}" for one in ways]]
         return Headline("good", "●", "healthy", at, _more(proofs, advice, firm=True))
     covered = coverage_of(run, verdict)
     lacks = covered.words.replace("; ", " (", 1)
@@ -271,7 +271,7 @@ def _no_step(run: Run, current: State | Unread) -> str:
     return wait.headline
 
 
-def _course(run: Run) -> list[str]:
+def course(run: Run) -> list[str]:
     """Say where the reward went, and where it goes, as the arrow beside it does, in ever fewer
     words.
     """

@@ -117,8 +117,8 @@ def make_report(
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
-    worst = sorted(runs, key=lambda run: _ORDER.index(described[run.name]["verdict"]))
-    detailed = worst[:MOST_DETAILED]
+    worst = worst_first([described[run.name] for run in runs])
+    detailed = {one["name"] for one in worst[:MOST_DETAILED]}
     reported = [
         ReportedRun(
             name=run.name,
@@ -128,7 +128,7 @@ def make_report(
             bests=tuple(filter(None, (best(run, metric) for metric in _BESTS))),
             excerpts=excerpts_of(run) if run in drawn.coloured else None,
             findings=_lines(finding_lines(described[run.name]))
-            if run in detailed
+            if run.name in detailed
             else (),
             read=_lines(source_lines(described[run.name]["sources"], run)),
             notes=tuple((at, masked(text)) for at, text in notebook.of(run).items()),
@@ -144,6 +144,11 @@ def make_report(
         left_out=(*_without_training(monitor, runs), *_left_out(reported, drawn)),
         origin=origin,
     )
+
+
+def worst_first(runs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return runs, as `check --json` has them, by their verdicts."""
+    return sorted(runs, key=lambda run: _ORDER.index(run["verdict"]))
 
 
 def _lines(noted: Iterable[tuple[int, Text]]) -> tuple[tuple[int, str], ...]:

@@ -9,7 +9,7 @@ import base64
 import hashlib
 from pathlib import Path
 
-from verl_tui.rendering.text.hues import DARK, FAMILIES, LIGHT, RUNS
+from verl_tui.rendering.text.hues import FAMILIES, HUES
 
 
 def _written(name: str) -> str:
@@ -19,18 +19,18 @@ def _written(name: str) -> str:
 
 def _hues() -> str:
     """Return the screen's colours of runs and families, on light grounds and on dark ones."""
-    light = dict(zip(RUNS, LIGHT, strict=True))
-    light |= {f"of-{role}": hue.light for role, hue in FAMILIES.items()}
-    dark = dict(zip(RUNS, DARK, strict=True))
-    dark |= {f"of-{role}": hue.dark for role, hue in FAMILIES.items()}
+    hues = HUES | {f"of-{role}": hue for role, hue in FAMILIES.items()}
     on_light, on_dark = (
-        "".join(f"--{name}:{colour};" for name, colour in ground.items())
-        for ground in (light, dark)
+        "".join(
+            f"--{name}:{hue.on_ground(ansi=False, dark=dark)};"
+            for name, hue in hues.items()
+        )
+        for dark in (False, True)
     )
     return (
         f":root{{{on_light}}}\n"
         f"@media screen and (prefers-color-scheme:dark){{:root{{{on_dark}}}}}\n"
-        + "".join(f".{role}{{color:var(--{role})}}\n" for role in light)
+        + "".join(f".{role}{{color:var(--{role})}}\n" for role in hues)
     )
 
 

@@ -248,6 +248,19 @@ class Histograms:
         at = max((one for one in kept if one <= step), default=None)
         return None if at is None else BinsAt(at, kept[at][1])
 
+    def some(
+        self, key: str, ends: tuple[int, int] | None, most: int
+    ) -> Sequence[BinsAt]:
+        """Return the histograms from a step to another, or all, ascending: of more than so many the
+        newest one, and others that stay the same while there is room for more.
+        """
+        kept = self._of.get(key, {})
+        first, last = ends or (min(kept, default=0), max(kept, default=0))
+        steps = sorted(one for one in kept if first <= one <= last)
+        stride = 1 << ((len(steps) - 1) // most).bit_length() if steps else 1
+        chosen = sorted({*steps[::stride], *steps[-1:]})
+        return [BinsAt(at, kept[at][1]) for at in chosen]
+
     def since(self, key: str, step: int) -> Iterator[BinsAt]:
         """Yield the histograms at a step and behind it, ascending."""
         kept = self._of.get(key, {})

@@ -10,7 +10,6 @@ The exact reading uses nothing of what was shown before: such a run ends up like
 from __future__ import annotations
 
 import os
-from itertools import islice
 from typing import TYPE_CHECKING, TypeGuard
 
 from verl_tui import debug_log
@@ -36,18 +35,10 @@ LONG = 8 * 2**20
 """Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
 _END = 2**19
 """Bytes shown of the end of a long log: some hundred steps, a dozen of a wordy one."""
-_SHAPED = 4
-"""Number of runs whose blocks at strides are read: the exact reading of all runs waits for them."""
-_BLOCKS = 200
-"""Most blocks read at strides: about the columns of dots in a chart of the dashboard."""
-_BLOCK_BYTES = 3 * 2**20
-"""Most bytes read in all blocks of a log."""
 _CUT = 2
 """Steps at the beginning of a part that may be incomplete."""
 _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
-_STEPS_A_BLOCK = 2.5
-"""Steps' worth of bytes in a block: one that is cut at its beginning, and one that is whole."""
 
 
 def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
@@ -119,20 +110,6 @@ class EndSource(FileSource):
         facts, self._facts = self._facts, []
         return (*facts, *kept)
 
-    def block(self, at: int, stop: int) -> list[MetricRows]:
-        """Return the rows between two places that state their steps; those of the end come after
-        them.
-
-        Raises:
-            OSError: The log cannot be read.
-        """
-        start = self._line_at(at, stop)
-        reader = self._part() if start else self._format.reader(self.path)
-        found = filter(_is_telling, reader.feed(self._at(start, stop - start)))
-        if start and reader.needs_beginning:
-            return []
-        return [one._replace(orders=[0] * len(one.steps)) for one in found]
-
     def _next(self) -> Chunk:
         """Find where its end begins: with a line."""
         if not self._end.size:
@@ -170,13 +147,6 @@ def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
             yield record._replace(step=None, elapsed=None)
 
 
-def _is_telling(record: Record) -> TypeGuard[MetricRows]:
-    """Return whether rows state their steps and are complete in themselves."""
-    if not isinstance(record, MetricRows):
-        return False
-    return record.progress and not record.mean and not record.estimated
-
-
 # -- previews --------------------------------------------------------------------------------------
 
 
@@ -199,22 +169,19 @@ def previews(
             for one, _ in files
         )
     ]
-    for at, run in enumerate(sorted(long, key=lambda run: run != shown)):
+    for run in sorted(long, key=lambda run: run != shown):
         try:
-            yield from islice(_previews(run, fresh[run]), 1 + (at < _SHAPED))
+            yield from _preview(run, fresh[run])
         except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
             debug_log.note_error(f"preview of {run}", error)
 
 
-def _previews(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Preview]:
-    """Yield a preview of the ends of a run's logs, and one with what lies between; none if the ends
-    do not show its steps.
+def _preview(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Preview]:
+    """Yield a preview of the ends of a run's logs, none if these do not show its steps.
 
     The status of each source says how much of it has been read.
     """
     ends: list[Batch] = []
-    later: list[tuple[EndSource, Batch]] = []
-    """Those with something between."""
     for file, ordinal in files:
         if not has_parts(file.format, file.path):
             if file_size(file.path) <= _END:
@@ -227,11 +194,8 @@ def _previews(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Prev
                 return  # its steps are known only with what lies before them
             read = min(source.cost, source.start)
             end = end._replace(status=end.status._replace(bytes_read=read))
-            later.append((source, end))
         ends.append(end)
     yield Preview(run, tuple(ends))
-    between = [end._replace(records=tuple(_between(source))) for source, end in later]
-    yield Preview(run, tuple(ends), tuple(between))
 
 
 def _read(run: str, source: Source) -> Batch:
@@ -242,28 +206,3 @@ def _read(run: str, source: Source) -> Batch:
         read, more = source.read()
         records += read
     return Batch(run, source.status(), (*records, *source.finish()))
-
-
-def _between(source: EndSource) -> list[MetricRows]:
-    """Return rows at strides over what lies before the end of a log, without those of steps that
-    were made once more after a restart.
-
-    The blocks do not show at which step exactly a restart began: as many steps below are left out
-    as lie between two blocks at most.
-    """
-    start, first = source.start, source.complete_from or 0
-    size = int(_STEPS_A_BLOCK * (source.status().size - start) / len(source.steps))
-    count = min(_BLOCKS, _BLOCK_BYTES // size)
-    stride = max(size, start // (count + 1))
-    kept: list[MetricRows] = []
-    widest, went_back = 0, False
-    for at in reversed(range(0, min(count * stride, start), stride)):
-        rows = source.block(at, min(at + size, start))
-        last = max((max(one.steps) for one in rows), default=first)
-        if last < first:
-            widest, went_back = max(widest, first - last), False
-            first = min(min(one.steps) for one in rows)
-            kept += rows
-        elif rows and not went_back:
-            first, went_back = first - widest, True
-    return kept[::-1]

@@ -1,14 +1,16 @@
-"""Read all sources of all runs, and keep reading as they grow, in a thread of its own."""
+"""Read all sources of all runs, a little of each in turn, and follow them, in a thread of its
+own.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.records import Reread
-from verl_tui.sources.ahead import in_turn
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import FileOwners
 from verl_tui.sources.ends import previews
@@ -41,6 +43,10 @@ _QUIET = 10.0
 """Seconds without growth after which a last line without an end is taken as complete."""
 _COLD = 600.0
 """Seconds without growth after which a file is checked only with the rescan."""
+_ROUNDS = 8
+"""One in so many rounds of reading belongs to all sources, others to the run that is shown: a log
+that grows faster than it is read must not hold up all others.
+"""
 _MOST_WATCHED = 256
 """Directories watched by notices; inotify allows some thousand per user, others need theirs."""
 
@@ -53,7 +59,6 @@ class Feed:
         specs: Sequence[str],
         *,
         poll_interval: float | None = None,
-        workers: int | None = 0,
         shown: Callable[[], str | None] = lambda: None,
         source_of: Callable[[FoundFile, int], Source] = source_of,
     ) -> None:
@@ -62,12 +67,10 @@ class Feed:
         Args:
             specs: Paths, directories, globs and addresses.
             poll_interval: Seconds between two questions to an address, None for what suits it.
-            workers: Processes that may read large logs, None for as many as suit the machine.
             shown: Returns the name of the run that is shown, to be read before all others.
             source_of: Makes the source of a file, given its index among the run's sources.
         """
         self._source_of = source_of
-        self._workers = workers
         self._shown = shown
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
         self._served = Served(
@@ -166,7 +169,7 @@ class Feed:
         for reader in readers:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()
-        turns = in_turn(readers, self._workers)
+        turns = _in_turn(readers)
         return (batch for _, batch, _ in turns if batch is not None)
 
     def finish(self) -> Iterator[Batch]:
@@ -237,7 +240,7 @@ class Feed:
 
     def _read_on(self, now: float, readers: Iterable[SourceReader]) -> Iterator[Batch]:
         """Yield what sources bring up to their present ends."""
-        turns = in_turn(readers, self._workers, self._first)
+        turns = _in_turn(readers, self._first)
         for reader, batch, more in turns:
             if batch is not None:
                 yield batch
@@ -270,6 +273,25 @@ class Feed:
                 yield any(kind is not modified for kind, _ in changes)
         while not stop.wait(POLL):
             yield False
+
+
+def _in_turn(
+    readers: Iterable[SourceReader],
+    shown: Callable[[], str | None] = lambda: None,
+) -> Iterator[tuple[SourceReader, Batch | None, bool]]:
+    """Read sources to their present ends, a little of each in turn, first of all those of the run
+    that is shown; yield each with its batch and whether more of it waits.
+    """
+    waiting = [*readers]
+    for number in count(1):
+        first = shown() if number % _ROUNDS else None
+        for reader in [one for one in waiting if one.run == first] or [*waiting]:
+            batch, more = reader.read()
+            if not more:
+                waiting.remove(reader)
+            yield reader, batch, more
+        if not waiting:
+            return
 
 
 def _kind(file: FoundFile) -> str:

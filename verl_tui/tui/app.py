@@ -16,7 +16,7 @@ from verl_tui.rendering.session.run_order import RunListing, Selection, first_to
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys import actions, hint_keys, modules
+from verl_tui.tui.keys import HelpSection, HintKeys, action, actions, modules
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
@@ -36,13 +36,20 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 
+def _section(spec: ScreenSpec) -> HelpSection:
+    """Return what a screen's key is for, and its place."""
+    found: HelpSection = getattr(spec.kind, "HELP_SECTION", HelpSection("", rank=10))
+    return found
+
+
 _FOUND: list[ScreenSpec] = [
     module.SCREEN
     for module in modules("verl_tui.tui.screens")
     if hasattr(module, "SCREEN")
 ]
 SCREENS = {
-    spec.name: spec for spec in sorted(_FOUND, key=lambda one: (one.rank, one.name))
+    one.name: one
+    for one in sorted(_FOUND, key=lambda one: (_section(one).rank, one.name))
 }
 """The screens that a key opens over the dashboard, by name, in the order of the help."""
 
@@ -57,8 +64,10 @@ class VerlApp(MonitorApp):
         """
         q  quit  quit  Quit
         """,
-        "\n".join(
-            f"{one.key}  look_at('{one.name}')  {one.id}  {one.words}  {one.task}"
+        (
+            action(
+                one.key, f"look_at('{one.name}')", one.id, one.words, _section(one).task
+            )
             for one in SCREENS.values()
         ),
         """
@@ -79,7 +88,7 @@ class VerlApp(MonitorApp):
     )
     """Keys of the other screens, for the last row."""
 
-    _hints = cached_property(hint_keys)
+    _hints = cached_property(HintKeys)
     """Keys that sentences name; those of the user are known before anything is drawn."""
 
     class Read(Once):
@@ -221,8 +230,11 @@ class VerlApp(MonitorApp):
 
     def action_switch_run(self, way: int) -> None:
         """Show the next or previous run of the list."""
-        other = self.view_at(self._shown_at).beside(way)
-        if other is not None:
+        view = self.view_at(self._shown_at)
+        other = view.beside(way)
+        if other is None or other is view.run:
+            toast(self, "no other run is listed")
+        else:
             self.post_message(RunsPanel.Picked(other.name))
 
     def action_finding_of_all(self, way: int) -> None:
@@ -244,7 +256,7 @@ class VerlApp(MonitorApp):
 
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
-        opened = SCREENS[name].open(
+        opened = SCREENS[name].kind.opened(
             ScreenContext(self._dashboard, self.view_at(self._clock()), self.state_file)
         )
         if not isinstance(self.screen, type(opened)):

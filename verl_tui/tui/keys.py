@@ -5,6 +5,7 @@ row and `[keys]` of the configuration are made of these rows.
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -15,7 +16,6 @@ from textual.dom import DOMNode
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -33,15 +33,11 @@ SPEED = Binding.Group("see how fast it goes")
 TAKE = Binding.Group("take something away")
 MOVE = Binding.Group("move and look")
 
-TASKS = (LEARN, WHY, SAMPLES, COMPARE, SPEED, TAKE, MOVE)
+_TASKS = {
+    name: one for name, one in globals().items() if isinstance(one, Binding.Group)
+}
+TASKS = tuple(_TASKS.values())
 """What keys are for, in the order of the help."""
-_TASKS = dict(
-    zip(
-        ("LEARN", "WHY", "SAMPLES", "COMPARE", "SPEED", "TAKE", "MOVE"),
-        TASKS,
-        strict=True,
-    )
-)
 _APART = pattern("  +")
 _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 """Packages whose classes have keys, found by walking through: these import what is here."""
@@ -101,18 +97,17 @@ def actions(*parts: str | Iterable[Any]) -> list[Any]:
         for keys, does, *more in columns(part):
             name, words, *marks = [*more, "", ""][: max(2, len(more))]
             task = next((_TASKS[mark] for mark in marks if mark in _TASKS), None)
-            found.append(
-                Binding(
-                    keys,
-                    does,
-                    words,
-                    show=False,
-                    id=name.strip("-") or None,
-                    priority="EVERYWHERE" in marks,
-                    group=task,
-                )
-            )
+            one = action(keys, does, name, words, task)
+            found.append(replace(one, priority="EVERYWHERE" in marks))
     return found
+
+
+def action(
+    keys: str, does: str, name: str, words: str, task: Binding.Group | None = None
+) -> Binding:
+    """Return an action from the cells of its row."""
+    id = name.strip("-") or None
+    return Binding(keys, does, words, show=False, id=id, group=task)
 
 
 def key_name(key: str) -> str:
@@ -186,9 +181,16 @@ def first_keys(app: App[Any], names: str) -> str:
     return " ".join(shown_keys(known[name]).split()[0] for name in names.split())
 
 
-def hint_keys(app: App[Any]) -> Mapping[str, str]:
-    """Return the keys that sentences on the screen name, as the user has them."""
-    return {name: first_keys(app, name) for name in HINT_KEYS}
+class HintKeys(dict[str, str]):
+    """The keys that sentences on the screen name, as the user has them, by the names of actions."""
+
+    def __init__(self, app: App[Any]) -> None:
+        super().__init__()
+        self._app = app
+
+    def __missing__(self, name: str) -> str:
+        self[name] = first_keys(self._app, name)
+        return self[name]
 
 
 _NAMED = {*(key.value for key in Keys), *KEY_NAME_REPLACEMENTS.values()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_views import NOW, make_run, make_view
@@ -122,6 +123,19 @@ def test_every_chart_is_on_one_page_and_all_fit(
     assert wanted in listed.fitted(width, height, wanted.key).charts
 
 
+@pytest.mark.parametrize(
+    ("width", "height", "large", "plots", "lines"),
+    [(30, 40, 12, 3, 10), (40, 52, 12, 5, 10), (30, 22, 12, 0, 10), (40, 14, 6, 0, 8)],
+)
+def test_on_a_narrow_screen_the_large_chart_leaves_room_for_what_explains_it(
+    width: int, height: int, large: int, plots: int, lines: int
+) -> None:
+    page = charts_of(30, 0, 0, large=True).fitted(width, height, None)
+    first, *others = (tile.height for tile in page.page.tiles)
+    assert first == large
+    assert [min(one, 6) for one in others] == [6] * plots + [1] * lines
+
+
 @given(st.integers(48, 240), st.integers(6, 80), st.integers(1, 120))
 def test_a_large_chart_and_those_around_it_leave_no_gaps(
     width: int, height: int, count: int
@@ -193,14 +207,42 @@ def test_a_policy_kl_that_never_moves_leaves_its_place_to_the_other() -> None:
     assert [one.key for one in found][1:] == ["actor/kl_loss", "actor/ppo_kl"]
 
 
+def test_what_the_large_chart_shows_is_not_shown_again_beside_it() -> None:
+    steps = [*range(20)]
+    reward = [n / 20 for n in steps]
+    columns = {
+        "critic/score/mean": reward,
+        "critic/rewards/mean": [one + 1e-4 for one in reward],
+        "samples/score": reward,
+        "env/reward_mean": [*reward[:10], *reward[:10]],
+        "rewards/format/mean": [one / 2 for one in reward],
+        "rewards/answer/mean": [one**2 for one in reward],
+        "critic/score/std": [0.1 * (n % 5) for n in steps],
+    }
+    run = make_run(steps=20, columns=columns)
+    view = view_of(run)
+
+    def repeated(**more: object) -> set[str]:
+        found = list_charts(view, ChartFilter(), **more)
+        last = [one.key for one in found if one.repeats]
+        assert last == [one.key for one in found][len(found) - len(last) :]
+        return {*last}
+
+    part = "rewards/format/mean"
+    again = {"critic/rewards/mean", "samples/score", part, "rewards/answer/mean"}
+    assert repeated() == again
+    assert repeated(revealed=part) == again - {part}
+    assert not any(one.repeats for one in list_charts(view, ChartFilter("reward")))
+
+
 def test_the_caption_says_where_what_is_not_shown_stands() -> None:
     def caption(page: ChartPage) -> str:
         return page.caption(ChartLook(), view_of(run_of()), "", ())
 
     page = charts_of(30, 8, 12, large=True).fitted(138, 22, None)
     assert caption(page) == (
-        "charts 1–6 of 38 · machine 12 · 8 constant, last page of charts · pgdn"
+        "charts 1–6 of 38 · machine 12 · 8 constant, last page of charts · chart.page_down"
     )
     last = page.fitted(138, 22, "machine/11")
-    assert caption(last) == "charts 38 · machine 10–12 of 12 · pgup"
+    assert caption(last) == "charts 38 · machine 10–12 of 12 · chart.page_up"
     assert caption(charts_of(6, 0, 0, large=True).fitted(138, 22, None)) == ""

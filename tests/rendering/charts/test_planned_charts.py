@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from charted_runs import KEYS, add_step, rich_run, view_of
-from run_views import NOW, make_run
+from run_views import ACTIONS, NOW, make_run
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.records import Batch, MetricRows, Progress, SourceStatus
@@ -169,8 +169,8 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once() -> None:
     assert (data.cursor, data.axis.label) == (2, "step")
     assert list(look.words(run)) == ["x: step, no times are known"]
     assert (
-        why_unchanged(ChartLook(), "axis", run)
+        why_unchanged(ChartLook(), "axis", run, ACTIONS)
         == "no times are known: x stays at steps"
     )
-    assert not why_unchanged(ChartLook(axis="relative"), "axis", run)
-    assert not why_unchanged(ChartLook(), "axis", make_run())
+    assert not why_unchanged(ChartLook(axis="relative"), "axis", run, ACTIONS)
+    assert not why_unchanged(ChartLook(), "axis", make_run(), ACTIONS)

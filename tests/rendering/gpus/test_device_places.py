@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
 from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Gpu, GpuReading, Settings
@@ -70,6 +71,26 @@ def test_a_row_has_what_stands_out_of_the_first_place() -> None:
     lost = replace(DEVICES[0], fault="fell off the bus")
     view = make_view(run_on("node1"), gpus=read_on("node1", (lost, *DEVICES[1:])))
     row = text_of(gpu_row(view, 80))
-    assert row == "GPUs 4 · busy 80% · memory 50%  fell off the bus: GPU 0"
+    assert row == "GPUs 4 x▆▆▆ · busy 80% · memory 50%  fell off the bus: GPU 0"
     assert text_of(gpu_row(view, 24)) == "GPUs 4 · 80% · mem 50% …"
     assert not gpu_row(make_view(gpus=GpuReading(NOW)), 80)
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "row"),
+    [
+        (2, 80, "GPUs 2 · busy 80% · memory 50%  is gone: GPU 1"),
+        (16, 40, "GPUs 16 ▆x▆▆▆▆▆▆▆▆▆▆▆▆▆▆ · 80% · mem 50%"),
+        (16, 80, f"GPUs 16 ▆x{'▆' * 14} · busy 80% · memory 50%  is gone: GPU 1"),
+        (64, 40, "GPUs 64 worst of 8 x▆▆▆▆▆▆▆ · 80%  is g…"),
+        (64, 120, f"GPUs 64 ▆x{'▆' * 62} · busy 80% · memory 50%  is gone: GPU 1"),
+    ],
+)
+def test_a_row_of_several_devices_has_levels(count: int, width: int, row: str) -> None:
+    lost = {"utilization": None, "fault": "is gone"}
+    devices = tuple(
+        replace(DEVICES[0], index=f"{n}", **(lost if n == 1 else {}))  # type: ignore[arg-type]
+        for n in range(count)
+    )
+    view = make_view(run_on("node1"), gpus=read_on("node1", devices))
+    assert text_of(gpu_row(view, width)) == row

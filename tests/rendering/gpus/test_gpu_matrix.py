@@ -15,6 +15,7 @@ from verl_tui.rendering.gpus.places import (
     device_summary,
     matrix,
 )
+from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.runs.views.devices import Device
 
 GIB = 1 << 30
@@ -56,9 +57,18 @@ def test_marks() -> None:
         device(7, None, fault="fell off the bus"),
     ]
     line, *legend = texts(devices, 40, 2)
-    assert line == " 97   0! 97v 97^ 97#  ?  97   x"
+    assert line == "▇ 97 ▁  0!▇ 97v▇ 97^▇ 97#   ? ▇ 97    x"
     words = "% busy, x lost, ! idle, v throttled, ^ hot, # memory full, ? unknown"
     assert " ".join(legend) == words
+
+
+def test_where_rows_are_few_a_device_is_a_level() -> None:
+    percents = [0, 3, 20, 40, 55, 70, 90, 100, 200, None, float("nan")]
+    devices = [device(i, percents[i % 11], f"worker-{i // 11}") for i in range(33)]
+    *rows, legend = texts(devices, 40, 4)
+    assert rows == [f"worker-{node} !!▁▃▄▅▆▇▇??" for node in range(3)]
+    assert legend.startswith("▁ 0 to ▇ 100% busy, ! idle,")
+    assert len({*in_ascii("▁▃▄▆▇")}) == 5
 
 
 def test_summary() -> None:

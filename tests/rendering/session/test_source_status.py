@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from run_views import ACTIONS
 
 from verl_tui.records import (
     Batch,
@@ -51,7 +52,7 @@ def view_of(run: Run | None, **more: Any) -> View:
 def test_without_a_run_what_was_looked_for() -> None:
     assert nothing_yet(view_of(None)) == (
         "no run yet\nx: gone\ny: nothing matches yet\n"
-        "a run appears here as soon as it writes a log; ? for help, q to quit"
+        "a run appears here as soon as it writes a log; help for help, quit to quit"
     )
     view = view_of(None, loading=True)
     assert nothing_yet(view).startswith("looking for logs")
@@ -95,16 +96,18 @@ def test_a_crash_without_metrics_says_what_the_run_was_doing(
 
 
 def test_the_status_line_says_what_is_wrong_first() -> None:
-    assert list(source_pieces(run_of(LOG, HOME))) == [], "what is well needs no word"
+    assert list(source_pieces(run_of(LOG, HOME), ACTIONS)) == [], (
+        "what is well needs no word"
+    )
     bad = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1200)
-    assert list(source_pieces(run_of(LOG, bad))) == [
-        (" 1,200 unreadable lines (i)", "warning")
+    assert list(source_pieces(run_of(LOG, bad), ACTIONS)) == [
+        (" 1,200 unreadable lines (sources)", "warning")
     ]
     one = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1)
-    assert list(source_pieces(run_of(LOG, one))) == [
-        (" 1 unreadable line (i)", "warning")
+    assert list(source_pieces(run_of(LOG, one), ACTIONS)) == [
+        (" 1 unreadable line (sources)", "warning")
     ]
-    assert list(source_pieces(run_of(LOG, GONE))) == [
-        (" m.jsonl: vanished (i)", "critical")
+    assert list(source_pieces(run_of(LOG, GONE), ACTIONS)) == [
+        (" m.jsonl: vanished (sources)", "critical")
     ]
-    assert list(source_pieces(run_of(HOME))) == []
+    assert list(source_pieces(run_of(HOME), ACTIONS)) == []

@@ -131,7 +131,7 @@ async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart() -
         await pilot.press("tab", *"j" * 20)
         plan = app.panel.focused_plan()
         assert plan is not None
-        assert plan.key == "system/disk.vda.in"
+        assert plan.key == "actor/ppo_kl", "the end of the last column"
 
 
 async def test_it_is_said_once_that_noise_smooths_most_charts() -> None:

@@ -74,7 +74,7 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
         assert app.shown == (10, 0)
-        assert app.subtitle_words == "following · o opens"
+        assert app.subtitle_words == "following · samples.open opens"
         add(run, sample(20, 0))
         app.panel.show(view_of(run))
         assert app.shown == (20, 0)
@@ -85,7 +85,7 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
         add(run, sample(30, 0))
         app.panel.show(view_of(run))
         assert app.shown == (10, 0)
-        assert app.subtitle_words == "step 10, 1 of 3 · f follows · o opens"
+        assert app.subtitle_words == "step 10, 1 of 3 · samples.follow follows · samples.open opens"
         await pilot.press("f")
         assert app.shown == (30, 0)
         await pilot.press("f")
@@ -134,7 +134,7 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
     app = SamplesHost(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()
-        assert "u unfolds" in app.text
+        assert "samples.unfold unfolds" in app.text
         await pilot.press(key)
         await pilot.pause()
         assert "unfolds" not in app.text
@@ -150,7 +150,7 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
         )
         await pilot.press("u")
         await pilot.pause()
-        assert "u unfolds" in app.text
+        assert "samples.unfold unfolds" in app.text
 
 
 async def test_says_why_there_are_no_samples() -> None:

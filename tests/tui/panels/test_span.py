@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from run_views import make_run
+from run_views import ACTIONS, make_run
 
 from verl_tui.rendering.charts.axes import ZoomSpan, holding, panned, zoomed
 from verl_tui.rendering.charts.plan import ChartLook
@@ -85,11 +85,11 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
 def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
     run = make_run(steps=200)
     near = look_after(ChartLook(), "in", run)
-    assert why_unchanged(near, "later", run) == "step 200 is the newest"
-    assert not why_unchanged(near, "earlier", run)
+    assert why_unchanged(near, "later", run, ACTIONS) == "step 200 is the newest"
+    assert not why_unchanged(near, "earlier", run, ACTIONS)
     first = look_after(look_after(near, "earlier", run), "earlier", run)
-    assert why_unchanged(first, "earlier", run) == "step 1 is the first"
-    assert not why_unchanged(first, "later", run)
+    assert why_unchanged(first, "earlier", run, ACTIONS) == "step 1 is the first"
+    assert not why_unchanged(first, "later", run, ACTIONS)
 
 
 # -- partners --------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ async def test_columns_filter_hidden_runs_and_groups(tmp_path: Path) -> None:
         assert "6 runs · 1 hidden" in text(app)
         heading = text(app).split("lr 2e-06 · 3 runs, means")[1].split("\n")[0]
         assert heading[:-1].split() == ["0.35", "0.35"]
+        assert row(app, "best of")[-2:] == ["0.2", "0.2"], "of the first group"
         # the screen that compares takes the same runs, and shows the same figures
         await press(pilot, "C")
         assert "compare 5 runs" in text(app)

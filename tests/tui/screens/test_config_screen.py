@@ -12,7 +12,6 @@ from verl_tui.records import Batch, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
     difference_page,
     full_entry,
-    heading_row,
     page_rows,
     settings_page,
 )
@@ -45,13 +44,13 @@ def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
 
 
 def texts(page: SettingsPage, width: int) -> list[str]:
-    rows, _ = page_rows(page, width)
+    rows, *_ = page_rows(page, width)
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
 
 def test_identity_then_every_setting_with_where_it_was_read() -> None:
     run = configured("grpo", {**GRPO, "trainer.resume": None, "trainer.val": True})
-    assert texts(settings_page(run), 90) == [
+    assert texts(settings_page(run, clear="esc"), 90) == [
         "run",
         "experiment     one    trainer.experiment_name",
         "algorithm      GRPO   algorithm.adv_estimator",
@@ -77,7 +76,7 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
         ),
         NOW,
     )
-    page = settings_page(run, "a.lr")
+    page = settings_page(run, "a.lr", clear="esc")
     (entry,) = page.entries[-1:]
     assert (entry.note, entry.role) == ("console, override", "override")
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
@@ -86,7 +85,7 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
 def test_difference() -> None:
     one = configured("one", {**GRPO, "only.one": 3})
     two = configured("two", PPO)
-    page = difference_page([one, two])
+    page = difference_page([one, two], clear="esc")
     assert texts(page, 70) == [
         "at a glance: 2",
         "experiment               one                    two",
@@ -102,16 +101,17 @@ def test_difference() -> None:
         "names and places: 1",
         "trainer.experiment_name  one                    two",
     ]
-    head = "".join(text for text, _ in heading_row(page, 70))
+    head = "".join(text for text, _ in page_rows(page, 70)[2][0])
     assert head.split() == ["setting", "one", "two"]
-    assert [entry.label for entry in difference_page([one, two], "seed").entries] == [
-        "data.seed"
-    ]
+    assert [
+        entry.label
+        for entry in difference_page([one, two], "seed", clear="esc").entries
+    ] == ["data.seed"]
 
 
 def test_the_chosen_one_in_full() -> None:
     long = "/data/" + "x" * 150
-    page = settings_page(configured("grpo", {"trainer.dir": long}))
+    page = settings_page(configured("grpo", {"trainer.dir": long}), clear="esc")
     entry = page.entries[0]
     assert "…" in texts(page, 60)[1]
     shown = full_entry(entry, 60, 6)
@@ -125,7 +125,9 @@ def test_the_chosen_one_in_full() -> None:
         True,
     ]
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
-    both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
+    both = difference_page(
+        [configured("a", {"n": 1}), configured("b", {"n": True})], clear="esc"
+    )
     assert [
         "".join(t for t, _ in row) for row in full_entry(both.entries[0], 40, 1)
     ] == ["n: 1 | true …"]

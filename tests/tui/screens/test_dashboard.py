@@ -12,10 +12,12 @@ from watching import (
     dashboard,
     in_sight,
     lines,
+    loaded,
     press,
     settle,
     showing,
     text,
+    write_run,
 )
 
 from verl_tui.config import Config
@@ -26,6 +28,8 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from verl_tui.tui.app import VerlApp
 
 
@@ -98,6 +102,14 @@ async def test_tab_goes_through_all_panels_and_z_zooms_them(demo: Monitor) -> No
 
 
 # -- runs ------------------------------------------------------------------------------------------
+
+
+async def test_a_single_run_has_no_next_one(tmp_path: Path) -> None:
+    write_run(tmp_path, "alone", 5)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await press(pilot, "right_square_bracket")
+        assert "no other run is listed" in text(app)
 
 
 async def test_runs_are_switched_by_keys(demo: Monitor) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator, Sequence
 
+    from verl_tui.distributions import Bins
     from verl_tui.runs.series import Pyramid
 
 
@@ -44,6 +45,7 @@ _OTHER_SIGNS = {
     "~0.9": "smoothed, as noise asks for: weight of the past",
     "░░░": "values around their average, or the least to the greatest of a step; else shaded",
     "▒▒▒": "middle half of a distribution, faint: 5 to 95%, else shaded",
+    "░▒▓█": "below a chart: a few, 10, 25, 50% of a step's samples from a value on",
     "a b": "on a line: the run that has this letter in the run list",
 }
 
@@ -122,6 +124,16 @@ class Shade(NamedTuple):
     """True if the y axis makes room for it."""
 
 
+class Heat(NamedTuple):
+    """How the values of steps are distributed, drawn as shades below a plot."""
+
+    words: str
+    """What they are, and how many a step."""
+    places: Sequence[int]
+    """Positions along the x axis, ascending."""
+    bins: Sequence[Bins]
+
+
 class Mark(NamedTuple):
     """Something that happened at a step."""
 
@@ -179,6 +191,7 @@ class ChartData(NamedTuple):
     """Words about the first of the points beside the main line."""
     parts: tuple[ChartData, ...] = ()
     """What the metric is made of, in a row each below a plot that is large."""
+    heat: Heat | None = None
     from_zero: bool = False
     """True if its sparkline begins at 0, as of a part."""
     marks: tuple[Mark, ...] = ()

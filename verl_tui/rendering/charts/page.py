@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
-from verl_tui.rendering.charts.plan import plan_charts
+from verl_tui.rendering.charts.plan import like, plan_charts, reward_parts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
@@ -18,7 +18,7 @@ from verl_tui.rendering.text.printable import short_names
 from verl_tui.runs.views.state import is_of_one_step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.charts.downsample import ChartCache
@@ -63,7 +63,8 @@ def list_charts(
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
     are pinned, wanted or revealed, then a row each for the others; machines' behind the training's.
-    The first is large if it tells of learning, without a filter or pins.
+    The first is large if it tells of learning, without a filter or pins; what it shows is not shown
+    again beside it.
     """
     run = view.run
     if run is None:
@@ -72,15 +73,44 @@ def list_charts(
     charts = plan_charts(run, wanted, filter_.text, view.pins)
     if not charts and filter_.lenient:
         charts = plan_charts(run, wanted, "", view.pins)
-    found = sorted(
-        _in_rows(view, charts, revealed),
-        key=lambda chart: (chart.machine, chart.in_row),
-    )
-    plain = not (filter_.text or view.pins)
-    return tuple(
-        chart._replace(large=plain and not at and _leads(chart, run))
-        for at, chart in enumerate(found)
-    )
+    found = sorted(_in_rows(view, charts, revealed), key=_place)
+    plain = found and not (filter_.text or view.pins)
+    return tuple(_led(found, view, run, revealed) if plain else found)
+
+
+def _led(
+    charts: Sequence[PlannedChart], view: View, run: Run, revealed: str | None
+) -> Sequence[PlannedChart]:
+    """Return charts with the first one large if it tells of learning."""
+    large = charts[0]._replace(large=True)
+    if not _leads(large, run):
+        return charts
+    again = _shown_in(large, view, run, charts)
+    again.difference_update(*(one.keys for one in charts if one.shows(revealed)))
+    rest = (one._replace(repeats=one.key in again) for one in charts[1:])
+    return [large, *sorted(rest, key=_place)]
+
+
+def _place(chart: PlannedChart) -> tuple[bool, bool]:
+    """Return where a chart stands: in the section of machines, in a row."""
+    return chart.machine, chart.in_row or chart.repeats
+
+
+def _shown_in(
+    large: PlannedChart, view: View, run: Run, charts: Iterable[PlannedChart]
+) -> set[str]:
+    """Return the metrics of other charts that a large one shows, too: the parts of the reward, and
+    what looks like its curves, unless it was asked for, or a finding is about it.
+    """
+    if len(view.selected) > 1:  # then it has no parts
+        return set()
+    own = (large.key, large.score)
+    found = {one.key: run.series(one.key) for one in charts if one.key not in own}
+    others = {key: one for key, one in found.items() if one is not None}
+    curves = filter(None, map(run.series, own))
+    again = {*reward_parts(run)}.union(*(like(curve, others) for curve in curves))
+    asked = (*view.monitor.config.charts, *(one.key for one in view.verdict.findings))
+    return again.difference(asked)
 
 
 def _leads(chart: PlannedChart, run: Run) -> bool:
@@ -157,7 +187,7 @@ class ChartPage(NamedTuple):
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
-        counts = Counter((chart.machine, chart.in_row) for chart in self.listed)
+        counts = Counter(map(_place, self.listed))
         training, machines = (
             (counts[of, False], counts[of, True]) for of in (False, True)
         )

@@ -19,6 +19,7 @@ from verl_tui.metrics import (
     place,
     without_repeats,
 )
+from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
@@ -27,12 +28,13 @@ from verl_tui.runs.views.provenance import losses
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.distributions import DistributionKeys
     from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 
 _ORDER = (
@@ -42,23 +44,12 @@ _ORDER = (
     "generation_time", "gpu_utilization", "gpu_memory",
 )  # fmt: skip
 """Indicators in the order of showing: the reward and what explains it, then the others."""
-_PARTNERS = {
-    "reward": "policy_kl reference_kl response_length",
-    "policy_kl": "policy_loss reward",
-    "reference_kl": "reward policy_kl",
-    "policy_loss": "policy_kl reference_kl grad_norm",
-    "value_loss": "policy_loss reward",
-    "entropy": "policy_kl reward",
-    "response_length": "truncated_share reward",
-    "truncated_share": "response_length reward",
-    "grad_norm": "policy_loss policy_kl",
-    "clip_fraction": "policy_kl grad_norm",
-    "throughput": "step_time response_length",
-    "step_time": "throughput response_length",
-    "generation_time": "response_length step_time",
-    "gpu_utilization": "throughput step_time",
-}
-"""By indicator, the best first: verl's tutorials draw the loss and the policy KL into one chart."""
+
+
+_PART = NamePattern(
+    r"reward part (?!.* spread$)(.+?)(?: (?:rewards?|func(?:tion)?|fn))*"
+)
+"""The label of a part of the reward, and what is said of it below that."""
 
 
 class ChartLook(NamedTuple):
@@ -77,6 +68,12 @@ class ChartLook(NamedTuple):
     def next_axis(self) -> ChartLook:
         """Return the look with the next kind of x axis."""
         return self._replace(axis=next_of(AXES, self.axis))
+
+    def steps(self, run: Run) -> tuple[int, int] | None:
+        """Return the first and the last step that are shown of a run, None for all."""
+        if self.span is None or run.reach is None:
+            return None
+        return self.span.shown(run.reach)
 
     def words(self, run: Run | None = None) -> Iterator[str]:
         """Yield what differs from the usual look, for people."""
@@ -112,6 +109,8 @@ class PlannedChart(NamedTuple):
     """True if it tells nothing of the training: memory, disks, utilisation."""
     large: bool = False
     """True if it is what the training is about, and stands out."""
+    repeats: bool = False
+    """True if the large chart shows it already, so that a row is enough."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -272,7 +271,8 @@ def second_metric(
     """Return what belongs into a chart, the reward's where nothing else does; None where the run
     has neither.
     """
-    wanted = _PARTNERS.get(found.indicator or "", "reward policy_kl").split()
+    known = INDICATORS.get(found.indicator or "")
+    wanted = (known and known.partners) or ("reward", "policy_kl")
     by_name = {plan.indicator: plan for plan in plans if plan.key != found.key}
     return next((by_name[name] for name in wanted if name in by_name), None)
 
@@ -283,6 +283,10 @@ _APART, _SHARES_APART = 2.5, 20.0
 Heuristic: beyond these, the smaller one is a flat line.
 """
 _ROUNDING = 1e-6
+_DOTS, _POINTS, _FEW = 200, 50, 5
+"""Dots of a large chart; points of a series at which two are compared, and fewer than which say
+little.
+"""
 
 
 def _score_beside(run: Run) -> str:
@@ -311,6 +315,34 @@ def on_one_scale(one: Points, other: Points) -> bool:
     least, most = sorted(sizes)
     apart = _SHARES_APART if most <= 1 + _ROUNDING else _APART
     return most <= least * apart or not least
+
+
+def like(one: Points, others: Mapping[str, Series]) -> set[str]:
+    """Return which series look like one over the steps that both have: nowhere further apart than a
+    dot is high (a heuristic).
+    """
+    count = len(one.values)
+    at = range(0, count, max(1, count // _POINTS))
+    values = [one.values[i] for i in at]
+    apart = (max(values) - min(values)) / _DOTS if values else 0.0
+
+    def is_like(other: Series) -> bool:
+        common = len(other.values)
+        enough = common >= _FEW and count < 2 * common < 4 * count
+        return enough and all(
+            one.steps[i] == other.steps[i] and abs(value - other.values[i]) <= apart
+            for i, value in zip(at, values, strict=True)
+            if i < common
+        )
+
+    return {key for key, other in others.items() if is_like(other)}
+
+
+def reward_parts(run: Run) -> dict[str, str]:
+    """Return the keys of the parts of a reward, with their names; none where there is but one."""
+    found = ((key, _PART.fullmatch(describe(key).label)) for key in run.keys)
+    parts = {key: part[1] for key, part in found if part}
+    return parts if len(parts) > 1 else {}
 
 
 def newest_and_best(run: Run) -> str:

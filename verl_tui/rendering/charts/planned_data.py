@@ -7,19 +7,20 @@ from itertools import cycle
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from verl_tui.evaluation import PREFIX, READ_SHARE
 from verl_tui.indicators import factor
 from verl_tui.metrics import counts, describe, device
-from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
     SCORE,
     Alarm,
     ChartData,
     ChartLine,
+    Heat,
     Mark,
     Shade,
 )
-from verl_tui.rendering.charts.plan import newest_and_best
+from verl_tui.rendering.charts.plan import newest_and_best, reward_parts
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
@@ -36,19 +37,28 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
+    from verl_tui.runs.samples import BinsAt
     from verl_tui.runs.series import Series
 
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
 
-_PART = NamePattern(
-    r"reward part (?!.* spread$)(.+?)(?: (?:rewards?|func(?:tion)?|fn))*"
-)
-"""The label of a part of the reward, and what is said of it below that."""
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
 _LEFT, _RIGHT = "a", "r"
 """Letters of two metrics in one chart."""
+_OF_SAMPLES = {
+    "reward": {
+        f"{PREFIX}score": "scores of samples",
+        "rollout/reward_dist": "scores of samples",
+    },
+    "response_length": {f"{PREFIX}length": "characters of responses"},
+}
+"""By indicator, the histograms of samples that tell of its distribution, one of an export of ours,
+and what they are of.
+"""
+_MOST_HEAT = 512
+"""Steps whose distributions are drawn: more than a wide screen has columns."""
 _RATES = {
     "step_time": ("usual", steps_per_minute),
     "generation_time": ("p95", generation_latency),
@@ -99,6 +109,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         usual_y=look.usual_y,
         first_step=first,
         last_step=last,
+        heat=_heat(plan, run, look, along),
         end=along(run.end),
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
@@ -117,7 +128,7 @@ def _completed(
         return _of_devices(data, plan, points)
     if not plan.large or data.lettered:
         return data
-    words, parts = [data.note], tuple(_parts(run, points))
+    words = [data.note]
     if found := best(run, "validation" if plan.score else plan.indicator or ""):
         saved = f"checkpoint @{found.nearest.step}" if found.nearest else ""
         words += [
@@ -125,15 +136,12 @@ def _completed(
             f"best {compact(found.value)} @{found.step}" * (not plan.score),
         ]
     note = ", ".join(filter(None, words[::-1]))
-    return data._replace(note=note, parts=parts * (len(parts) > 1))
-
-
-def _parts(run: Run, points: Callable[..., list[Points]]) -> Iterator[ChartData]:
-    """Yield the parts of a reward."""
-    for key in run.keys:
-        if part := _PART.fullmatch(describe(key).label):
-            lines = tuple(ChartLine(one, role="reward") for one in points(key))
-            yield ChartData(key, part[1], lines=lines, from_zero=True)
+    parts = [
+        ChartData(key, name, lines=(ChartLine(one, role="reward"),), from_zero=True)
+        for key, name in reward_parts(run).items()
+        for one in points(key)
+    ]
+    return data._replace(note=note, parts=tuple(parts))
 
 
 def _of_devices(
@@ -168,9 +176,10 @@ def _ends(
     look: ChartLook, run: Run, axis: XAxis, own: Series | None
 ) -> tuple[int | None, int | None]:
     """Return the ends of the zoom along the x axis; None where the data's own hold."""
-    if look.span is None or run.reach is None or own is None:
+    shown = look.steps(run)
+    if shown is None or run.reach is None or own is None:
         return None, None
-    first, last = look.span.shown(run.reach)
+    first, last = shown
     newest = last >= run.reach[1]
     return axis.edge(own, first), None if newest else axis.edge(own, last)
 
@@ -187,6 +196,31 @@ def _shades(plan: PlannedChart, points: Callable[..., list[Points]]) -> Iterator
         yield Shade("median", middle, middle)
         yield Shade("5–95%", least, most, "envelope")
         yield Shade("25–75%", lower, upper, "quartiles")
+
+
+def _heat(plan: PlannedChart, run: Run, look: ChartLook, along: Along) -> Heat | None:
+    """Return how the values are distributed, else those of samples that the metric is the mean
+    of; None where neither is known.
+    """
+    own = plan.spread.stem if plan.spread is not None else plan.key
+    words = {own: "values", **_OF_SAMPLES.get(plan.indicator or "", {})}
+    key = next((one for one in words if one in run.histograms.keys), "")
+    found = run.histograms.some(key, look.steps(run), _MOST_HEAT)
+    if not found:
+        return None
+    placed = {along(one.step): one.bins for one in found}
+    known = {at: bins for at, bins in placed.items() if at is not None}
+    said = f"{words[key]}, {_counted(found[-1], run, key)}"
+    return Heat(said, [*known], [*known.values()]) if known else None
+
+
+def _counted(newest: BinsAt, run: Run, key: str) -> str:
+    """Say of how many values a histogram is, and what part of the step's samples these are."""
+    said = f"{compact(sum(newest.bins.counts))} a step"
+    read = run.series(f"{PREFIX}{READ_SHARE}")
+    if read is None or not key.startswith(PREFIX) or newest.step not in read.steps[-1:]:
+        return said
+    return f"{said}, {read.values[-1]:.0%} of all"
 
 
 def _best(plan: PlannedChart, run: Run) -> str:

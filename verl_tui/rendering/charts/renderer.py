@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from verl_tui.rendering.charts.axes import FEW_STEPS, fill_window, fit_window
 from verl_tui.rendering.charts.chart_data import MARKS
 from verl_tui.rendering.charts.downsample import ChartCache
+from verl_tui.rendering.charts.heat import heat_limits, heat_rows, limit_texts
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
 from verl_tui.rendering.charts.title_row import (
@@ -38,6 +39,8 @@ _PARTS = 5
 """Rows of the plot for one row of the metric's parts below it."""
 _SHADES_FROM = 6
 """Rows of the plot from which on there is room for shades behind the lines."""
+_STRIP = 3
+"""Rows of the plot for one row of the strip below it, its title among them."""
 _AXIS_FROM = 24
 """Narrower charts have no y axis."""
 _GUTTER = 6
@@ -59,9 +62,12 @@ class ChartRenderer:
         self.cache = ChartCache()
         self.shades = False
         """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
+        self.signs = False
+        """True where there are no colours: findings in sparklines are signs."""
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
         self._plots: LastResult[list[Pieces]] = LastResult()
+        self._strips: LastResult[list[Pieces]] = LastResult()
 
     def rows(
         self,
@@ -80,14 +86,14 @@ class ChartRenderer:
         self.window = None
         shown = data.shown
         if height == 1 and not data.in_row:
-            return [chart_row(data, width, cursor, focus=focus)]
+            return [chart_row(data, width, cursor, focus=focus, signs=self.signs)]
         if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, focus=focus)
         if shown is None or height == 1:
             return [title, *_sentences(data.empty, width, height - 1)]
         if height < _PLOT_FROM:
-            return [title, sparkline_row(data, width)]
+            return [title, sparkline_row(data, width, signs=self.signs)]
         return [title, *self._plot(data, shown, width, height - 1, cursor)]
 
     def _plot(
@@ -102,6 +108,8 @@ class ChartRenderer:
         height -= len(parts)
         axes = (height >= 3) + (height >= 6)
         height -= axes
+        limits = heat_limits(data, height // _STRIP * (width >= _AXIS_FROM))
+        height -= (len(limits) + 2) * bool(limits)
         if height < _SHADES_FROM:
             data = data._replace(shades=())
         scale = self.cache.scale(data, *shown)
@@ -110,6 +118,7 @@ class ChartRenderer:
         right = left
         if width >= _AXIS_FROM:
             least = _GUTTER * (data.reach is not None)
+            least = max([least, *map(len, limit_texts(limits, data.unit))])
             left = _y_axis(scale, height, data.unit, least)
             if other:
                 right = _y_axis(other, height, _right_unit(data), right=True)
@@ -125,11 +134,17 @@ class ChartRenderer:
             (picture, size, cursor, self.shades, grid),
             lambda: paint(picture, size, cursor, shades=self.shades, grid=grid),
         )
+        known = data.heat, data.shown, limits, self.window, self.left, size[0]
+        strip = self._strips.of(
+            known,
+            lambda: heat_rows(data, *known[2:]) if limits else [],
+        )
         below = _x_axis(data, self.window, size[0], axes)
         corners = ("└".rjust(self.left)[: self.left], " " * self.left)
         return [
             *([*a, *b, *c] for a, b, c in zip(left, plot, right, strict=True)),
             *([(end, "rule"), *row] for end, row in zip(corners, below, strict=False)),
+            *strip,
             *parts,
         ]
 

@@ -110,7 +110,8 @@ def _shape(count: int, width: int, height: int) -> tuple[int, int, int, int, int
     """
     most, rows = _grid(width, height)
     if rows == height:  # of text
-        return 3, 1, 0, 0, height // 3
+        charts = (height - _MOST_LINES) // _LEAST_HEIGHT
+        return (3, 2, 0, charts, 0) if charts > 2 else (3, 1, 0, 0, height // 3)
     if most == 2 and rows <= _FEW:
         tops = min(rows, count - 1) if count == _FEW else 1
         return 3, tops, 1, 0, -(-height * 2 // 3)
@@ -131,9 +132,10 @@ def _led(count: int, width: int, height: int) -> list[Strip]:
     below = min(count - 1 - beside, most * max(0, rows - tops))
     if below == 1 and beside:  # it would be as large as the first
         tops, beside, below = tops + 1, beside + 1, 0
-    left = 0 if below else count - 1 - beside
-    lines = min(-(-left // most), height - max(tall, _LEAST_HEIGHT * tops), _MOST_LINES)
+    left = 0 if below and lines < height else count - 1 - beside - below
     under = -(-below // most)
+    tall = max(tall, _LEAST_HEIGHT * (tops + under))
+    lines = min(-(-left // most), height - tall, _MOST_LINES)
     counts = (len(range(at, below, under)) for at in range(under))
     return [
         Strip(1 + beside, 1, tops, tops * _LEAST_HEIGHT, wide),

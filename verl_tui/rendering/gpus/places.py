@@ -8,11 +8,13 @@ row, with its history and its processes below.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import nan
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.rendering.charts.sparkline import tall
 from verl_tui.rendering.gpus.device_rows import (
     device_rows,
     figure_rows,
@@ -23,9 +25,9 @@ from verl_tui.rendering.gpus.device_rows import (
     troubles,
     worth,
 )
-from verl_tui.rendering.text.piece import text_of
+from verl_tui.rendering.text.piece import cells_of, text_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
+from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.views.devices import (
     WORKS,
     Device,
@@ -52,6 +54,8 @@ _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN}
 _ALWAYS_ROWS = 2
 """Most devices that are never a matrix, however small the panel."""
 _SEPARATOR = " · "
+_WORDS = len("GPUs 999 · busy 100%")
+"""Cells in a row for words on several devices."""
 _TALLEST = 6
 """Most rows of a device's history."""
 
@@ -65,18 +69,41 @@ class DevicePlace(NamedTuple):
 
 
 def gpu_row(view: View, width: int) -> Pieces:
-    """Return what there is to say of devices in a row, nothing where there are none."""
+    """Return what there is to say of devices in a row, nothing where there are none; with a level
+    for each of several.
+    """
     devices = _first(device_places(view, 0))
     if not devices:
         return []
-    parts = device_summary(devices)
-    if cell_len(_SEPARATOR.join(parts)) > width:
+    parts, levels = device_summary(devices), _levels(devices, width)
+    room = width - cells_of(levels)
+    if cell_len(_SEPARATOR.join(parts)) > room:
         parts = [part.replace("busy ", "").replace("memory", "mem") for part in parts]
-    while parts[1:] and cell_len(_SEPARATOR.join(parts)) > width:
+    while parts[1:] and cell_len(_SEPARATOR.join(parts)) > room:
         del parts[-1]
-    words = _SEPARATOR.join(parts)
+    words = "".join(_SEPARATOR + part for part in parts[1:])
+    row = [(parts[0], "value"), *levels, (words, "value")]
     remarks = "  ".join(["", *callouts(devices)])
-    return cut([(words, "value"), (remarks, "warn")], width, ELLIPSIS)
+    return cut([*row, (fit(remarks, width - cells_of(row)), "warn")], width)
+
+
+def _levels(devices: Sequence[Device], width: int) -> Pieces:
+    """Return how busy each of several devices is, in a cell; where there are too many the worst of
+    so many at a time.
+    """
+    whole, room, each, by = _whole(devices), width - _WORDS, 1, " "
+    while len(whole) > (room - len(by)) * each and len(by) < room:
+        each, by = each * 2, f" worst of {each * 2} "
+    if len(whole) <= _ALWAYS_ROWS or len(by) >= room:
+        return []
+    marks = _marks(whole)
+
+    def health(one: Device) -> tuple[bool, float]:
+        return marks[id(one)] in " ?", _busy(one) or 0.0
+
+    chunks = (whole[at : at + each] for at in range(0, len(whole), each))
+    worst = (min(chunk, key=health) for chunk in chunks)
+    return [(by, "dim"), *(_cell(one, marks[id(one)], _LEVEL) for one in worst)]
 
 
 def gpu_rows(
@@ -278,11 +305,16 @@ def _idle(devices: Sequence[Device]) -> list[Device]:
     return [one for one, percent in known if percent < IDLE and is_used(one)]
 
 
+def _whole(devices: Sequence[Device]) -> Sequence[Device]:
+    """Return the devices without the instances that parts of them are."""
+    return [one for one in devices if ":" not in one.gpu.index]
+
+
 def device_summary(devices: Sequence[Device]) -> list[str]:
     """Return how many devices there are, what part of those in use and of their memory is busy, and
     the power of all: the newest figures.
     """
-    devices = [one for one in devices if ":" not in one.gpu.index]  # no instances
+    devices = _whole(devices)
     used = [one for one in devices if is_used(one)] or devices
     count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
     watts = sum(finite(device.gpu.power) or 0.0 for device in devices)
@@ -334,8 +366,8 @@ _MARKS = {
     "unknown": "?",
 }
 """Meanings with their marks; a device gets the first that applies."""
-_NUMBER, _DIGIT = 4, 1
-"""Cells of a device as percentage with its mark, as the tens digit or its mark."""
+_NUMBER, _LEVEL = 5, 1
+"""Cells of a device as a level and a percentage with its mark, as a level or its mark."""
 _LONGEST_NAME = 20
 
 
@@ -355,7 +387,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
     marks = _marks(devices)
     words, rows = "% busy", _matrix_rows(nodes, marks, width, _NUMBER)
     if len(rows) >= height:
-        words, rows = "tens of % busy", _matrix_rows(nodes, marks, width, _DIGIT)
+        words, rows = "▁ 0 to ▇ 100% busy", _matrix_rows(nodes, marks, width, _LEVEL)
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
     rows += paragraph(", ".join([words, *legend]), "dim", width)
@@ -410,8 +442,8 @@ def _marks(devices: Sequence[Device]) -> dict[int, str]:
 def _cell(device: Device, mark: str, cell: int) -> Piece:
     percent = _busy(device)
     role = worth(device) if mark in " ?" else "warn"
-    if cell == _DIGIT:
-        return (
-            mark if percent is None or mark != " " else str(min(9, int(percent // 10)))
-        ), role
-    return (f"{mark:>3} " if percent is None else f"{percent:3.0f}{mark}"), role
+    (level,) = tall([nan if percent is None else percent], 1, 1)
+    if cell == _LEVEL:
+        return (level if mark == " " else mark), role
+    number = f"{mark:>3} " if percent is None else f"{percent:3.0f}{mark}"
+    return level + number, role

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 
-SortKey = Literal["key", "last", "trend"]
-ORDERS: tuple[SortKey, ...] = get_args(SortKey)
+ORDERS = ("key", "last", "trend")
 
 
 class MetricOrder(NamedTuple):
     """A sort key with its direction."""
 
-    by: SortKey = "key"
+    by: str = "key"
+    """One of `ORDERS`."""
     reverse: bool = False
     """Unless reversed, keys start at a, numbers at the greatest."""
 
@@ -160,11 +160,6 @@ class MetricList:
     def keys(self) -> list[str]:
         """The listed keys in order."""
         return [key for group in self.groups for key in group.keys]
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """Equal as long as filter and order are."""
-        return self.filter, self.problem, self.order
 
     def type_filter(self, text: str) -> None:
         """Filter by an expression, or note what is wrong with it."""

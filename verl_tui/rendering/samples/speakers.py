@@ -227,15 +227,6 @@ def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[Marke
 
 _DEEPEST = 16
 """Blocks within one another that are followed."""
-_SCORES = (
-    "turn_scores",
-    "turn_rewards",
-    "step_rewards",
-    "step_scores",
-    "process_rewards",
-    "tool_rewards",
-)
-"""Fields with a number a turn; verl's agent loop has `turn_scores` and `tool_rewards`."""
 
 
 class TextChunk(NamedTuple):
@@ -360,7 +351,7 @@ def turn_words(
     if len(turns) < 2:
         return {}
     words = {turn: f"turn {at} of {len(turns)}" for at, turn in enumerate(turns, 1)}
-    for name in _SCORES:
+    for name in _TABLE["scores"].split():
         scores = _numbers(extras.get(name))
         if len(scores) == len(turns):
             kind = "reward" if name.endswith("rewards") else "score"

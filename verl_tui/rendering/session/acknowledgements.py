@@ -84,7 +84,7 @@ class Acknowledgements:
             del self._acknowledged[name]
             self._marked.discard((name, since))
         else:
-            self._acknowledged[name] = since, finding.severity
+            self._acknowledged[name] = finding.begun, finding.severity
             self._marked.add((name, since))
         return not covered
 
@@ -142,7 +142,7 @@ class Acknowledgements:
         fresh = [
             one for one in findings if not _covers(heard.get(_name(run, one)), one)
         ]
-        heard.update((_name(run, one), (one.since_step, one.severity)) for one in fresh)
+        heard.update((_name(run, one), (one.begun, one.severity)) for one in fresh)
         return self.open(run, fresh)
 
     def _forget_cleared(self, run: str, findings: Sequence[Finding]) -> None:
@@ -161,7 +161,5 @@ def _name(run: str, finding: Finding) -> _Name:
 
 def _covers(known: _Raised | None, finding: Finding) -> bool:
     return (
-        known is not None
-        and known[0] == finding.since_step
-        and known[1] >= finding.severity
+        known is not None and known[0] == finding.begun and known[1] >= finding.severity
     )

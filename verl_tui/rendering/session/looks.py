@@ -60,7 +60,7 @@ def _look_at(view: View) -> Look | None:
     if view.loading or view.replay is not None:
         return None
     series = run.present(run.indicators.get("reward"))
-    found = (f"{one.id} {one.since_step}" for one in view.verdict.primary)
+    found = (f"{one.id} {one.begun}" for one in view.verdict.primary)
     reward = series.values[-1] if series is not None else None
     return Look(id_of(run), view.now, run.step, (*found,), reward)
 

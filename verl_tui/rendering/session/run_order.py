@@ -6,7 +6,7 @@ from dataclasses import replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.finding import Moment, Severity
+from verl_tui.health.finding import Moment, Severity, Verdict
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
@@ -19,7 +19,6 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
-    from verl_tui.health.finding import Verdict
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.session.preferences import UserState
     from verl_tui.rendering.text.piece import Piece
@@ -156,9 +155,15 @@ def first_to_show(
     finding, then the newest written; of those written at about the same time the first that was
     found.
     """
+
+    def severities(run: Run) -> list[Severity]:
+        return [
+            one.severity for one in monitor.verdicts.get(run.name, Verdict()).primary
+        ]
+
     known = (listing or RunListing()).unhidden(monitor.runs.values())
     runs = (
-        [run for run in known if _is_critical(monitor.verdicts.get(run.name))]
+        [run for run in known if Severity.CRITICAL in severities(run)]
         or [run for run in known if run.step is not None]
         or ordered(known, ORDERS[0], Moment(now, monitor.verdicts))
     )
@@ -170,11 +175,6 @@ def first_to_show(
 def _written(run: Run) -> float:
     """Return when a run was last written to, 0 where that is unknown."""
     return run.modified or run.last_record or 0.0
-
-
-def _is_critical(verdict: Verdict | None) -> bool:
-    found = verdict.primary if verdict is not None else ()
-    return any(one.severity is Severity.CRITICAL for one in found)
 
 
 def first_word(name: str) -> str:

@@ -39,6 +39,13 @@ class AppTrouble(NamedTuple):
     """True if it works again."""
 
 
+class ActionNames(dict[str, str]):
+    """The names of actions in place of their keys, where no app has given them any."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """The state of the app at one tick. Panels draw it and keep no data."""
@@ -54,7 +61,7 @@ class View:
     """True while the logs found at the start are being read."""
     paused: bool = False
     """True while the user has paused drawing."""
-    keys: Mapping[str, str] = field(default_factory=lambda: HINT_KEYS)
+    keys: Mapping[str, str] = field(default_factory=ActionNames)
     """Names of actions -> the key that a sentence names for them."""
     pins: tuple[str, ...] = ()
     """Keys of the metrics whose charts come first."""
@@ -124,32 +131,6 @@ class View:
         if self.run:
             return self.monitor.verdicts.get(self.run.name, Verdict())
         return Verdict()
-
-
-HINT_KEYS: Mapping[str, str] = {
-    "help": "?",
-    "quit": "q",
-    "pause": "p",
-    "reload": "r",
-    "back": "esc",
-    "config.back": "esc",
-    "metrics.back": "esc",
-    "samples.back": "esc",
-    "sources": "i",
-    "samples.open": "o",
-    "panel.samples": "f6",
-    "samples.follow": "f",
-    "samples.unfold": "u",
-    "health.not_judged": "v",
-    "panel.health": "f4",
-    "chart.page_down": "pgdn",
-    "chart.page_up": "pgup",
-    "look.in": "+",
-    "log.back": "esc",
-}
-"""Names of actions, as the configuration has them -> their key unless the user has given them
-another one.
-"""
 
 
 # -- a run's sources, and why there is nothing to show ---------------------------------------------
@@ -248,9 +229,7 @@ def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
     return words
 
 
-def source_pieces(
-    run: Run, keys: Mapping[str, str] = HINT_KEYS
-) -> Iterator[tuple[str, str]]:
+def source_pieces(run: Run, keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with a run's sources as pieces of text with their roles, the worst first.
 
     Args:
@@ -288,11 +267,6 @@ class Unread(Enum):
     """
 
     READING = "reading"
-
-    @property
-    def label(self) -> str:
-        """The word on a screen."""
-        return self.value
 
 
 def shown_state(view: View, run: Run) -> State | Unread:

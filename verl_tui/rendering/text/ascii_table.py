@@ -12,57 +12,32 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-_LIKE = {
-    "•": "*",
-    **dict.fromkeys("·–—−─▔▃┈", "-"),
-    **dict.fromkeys("“”„", '"'),
-    **dict.fromkeys("‘’°┴", "'"),
-    **dict.fromkeys("…≈±", "~"),
-    **dict.fromkeys("→▸≥", ">"),
-    "←": "<",
-    "↑": "^",
-    **dict.fromkeys("↓▾▼√", "v"),
-    **dict.fromkeys("×χ✗", "x"),
-    "²": "2",
-    "⁹": "9",
-    "✖": "X",
-    "✓": "+",
-    "▲": "!",
-    "●": "o",
-    "○": "-",
-    "◌": "~",
-    "★": "*",
-    "✎": "n",
-    "↻": "R",
-    "◆": "%",
-    "◇": "$",
-    "◈": "&",
-    "▫": "@",
-    **dict.fromkeys("■█▉†", "#"),
-    **dict.fromkeys("│┃▌▐▋▊▍▎▏▕╎", "|"),
-    "▁": "_",
-    "▂": ".",
-    **dict.fromkeys("▄▅‖━╸", "="),
-    **dict.fromkeys("▆▒╭╮╰╯┌┐└┘├┤┬┼", "+"),
-    "▇": "*",
-    "▓": "%",
-    "░": ":",
-    "\u00a0": " ",
+_SHAPES = {
+    "-": "·–—−─▔▃┈○",
+    "+": "✓▆▒╭╮╰╯┌┐└┘├┤┬┼",
+    "|": "│┃▌▐▋▊▍▎▏▕╎",
+    "#": "■█▉†",
+    "=": "▄▅‖━╸",
+    "*": "•★▇",
+    "~": "…≈±◌",
+    "%": "◆▓",
+    "v": "↓▾▼√",
+    "x": "×χ✗",
+    ">": "→▸≥",
+    '"': "“”„",
+    "'": "‘’°┴",
 }
+_LIKE = {sign: like for like, signs in _SHAPES.items() for sign in signs}
+_LIKE |= zip("←↑²⁹✖▲●✎↻◇◈▫▁▂░\u00a0", "<^29X!onR$&@_.: ", strict=True)
 _ROWS = (0x09, 0x12, 0x24, 0xC0)
 """Bits of the dots in each row of a braille character, from the top."""
-_OF_ROWS = {
-    "   x": ".",
-    "  xx": ".",
-    "  x ": "-",
-    " x  ": "-",
-    " xx ": "-",
-    "x x ": "-",
-    " x x": ":",
-    "x  x": ":",
-    "x   ": "'",
-    "xx  ": "'",
+_FORMS = {
+    ".": "   x,  xx",
+    "-": "  x , x  , xx ,x x ",
+    ":": " x x,x  x",
+    "'": "x   ,xx  ",
 }
+_OF_ROWS = {form: sign for sign, forms in _FORMS.items() for form in forms.split(",")}
 """Braille by the rows that hold dots; others are `|`, nearly full cells `#`."""
 _SHADE = frozenset({0x01, 0x02, 0x04, 0x05, 0x40, 0x42})
 """Dots that a shade leaves in a cell: in ASCII it would be mistaken for the curve over it."""

@@ -77,12 +77,12 @@ def fit(text: str, width: int, mark: str = ELLIPSIS) -> str:
     return text[: _reach(text, 0, width - len(mark))] + mark
 
 
-def fit_left(text: str, width: int, mark: str = ELLIPSIS) -> str:
+def fit_left(text: str, width: int) -> str:
     """Return one line cut at its beginning to `width` cells, since a path's end says most."""
     width = max(0, width)
     if cell_len(text) <= width:
         return text
-    mark = mark[:width]
+    mark = ELLIPSIS[:width]
     room = width - len(mark)
     start = len(text)
     while start > 0 and (size := cells(text[start - 1])) <= room:

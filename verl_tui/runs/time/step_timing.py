@@ -121,52 +121,40 @@ def seconds_beside(run: Run, steps: Steps) -> Numbers:
 
 @cached_by_revision
 def excluded(run: Run) -> Sequence[str]:
-    """Return the keys of the occasional parts that the step's own time leaves out: those that make
-    no step longer by at least half of what they take.
-    """
+    """Return the keys of the occasional parts that the step's own time leaves out."""
     import numpy as np
 
     whole, parts = _step_timers(run)
     step = run.present(whole)
-    if step is None:
+    newest = np.array(step.steps[-LOOK_BACK:] if step is not None else ())
+    own = durations(step, newest) if len(newest) else newest
+    steps, own = newest[np.isfinite(own)], own[np.isfinite(own)]
+    if not len(steps):
         return ()
-    newest = np.array(step.steps[-LOOK_BACK:])
-    rest = durations(step, newest)
-    known = ~np.isnan(rest)
-    steps, rest = newest[known], rest[known]
-    occasional: dict[str, Numbers] = {}
-    with np.errstate(over="ignore", invalid="ignore"):
-        for name, key in parts.items() if len(steps) else ():
-            taken = durations(run.series(key), steps)
-            if name in _OCCASIONAL_PARTS or np.isfinite(taken).mean() < _OCCASIONAL:
-                occasional[key] = taken
-            else:
-                rest = rest - np.nan_to_num(taken)
-        return _beside(occasional, rest)
+    timed = {name: durations(run.series(key), steps) for name, key in parts.items()}
+    return [parts[name] for name in timed if _is_beside(name, timed, own)]
 
 
-def _beside(occasional: Mapping[str, Numbers], rest: Numbers) -> Sequence[str]:
-    """Return the occasional parts that the step's own time leaves out.
+def _is_beside(name: str, timed: Mapping[str, Numbers], own: Numbers) -> bool:
+    """Return whether a part is an occasional one that makes no step longer by at least half of what
+    it takes. One of every step is compared with what all others take.
 
     Args:
-        occasional: Seconds of each part by its key, nan in steps without it.
-        rest: Seconds of each step without the parts that every step has.
+        name: Of the part.
+        timed: Seconds of all parts at some steps, nan in steps without one.
+        own: The steps' own time.
     """
     import numpy as np
 
-    kinds = np.isfinite([*occasional.values()]).sum(axis=0)
-    plain = rest[kinds == 0][-_COMPARED:] if occasional else rest
-    usual = median(plain) if len(plain) else 0.0
-    found = []
-    for key, seconds in occasional.items():
-        # Steps with this part alone are the clearer case.
-        has = np.isfinite(seconds)
-        alone = has & (kinds == 1)
-        compared = np.flatnonzero(alone if alone.any() else has)[-_COMPARED:]
-        taken = seconds[compared]
-        if len(taken) and median(rest[compared]) - usual < median(taken) / 2:
-            found.append(key)
-    return found
+    taken = timed[name]
+    has = np.isfinite(taken)
+    often = name not in _OCCASIONAL_PARTS and has.mean() >= _OCCASIONAL
+    if often or not has.any():
+        return False
+    others = [one for other, one in timed.items() if other != name]
+    without = np.nansum([0 * own, *others], axis=0) if has.all() else own[~has]
+    longer = np.median(own[has]) - np.median(without)
+    return bool(longer < np.median(taken[has]) / 2)
 
 
 class StepPart(NamedTuple):

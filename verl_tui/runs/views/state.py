@@ -80,10 +80,14 @@ class State(Enum):
     NO_TRAINING = "no training"
     """Its files have no line of a training."""
 
-    @property
-    def label(self) -> str:
-        """The state on a screen; its value is for programs."""
-        return "stopped?" if self is State.ENDED else self.value
+
+def state_words(run: Run, current: Enum) -> str:
+    """Return a state for people, its value is for programs: `stopped?` where the log has no word of
+    its end.
+    """
+    if current is not State.ENDED:
+        return str(current.value)
+    return "stopped" if interrupted(run) else "stopped?"
 
 
 def remaining(run: Run, now: float) -> float | None:

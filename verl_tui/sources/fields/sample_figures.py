@@ -12,7 +12,7 @@ from verl_tui.records import Histogram, MetricRows, Progress, Record, Restart, S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from verl_tui.distributions import Distribution
+    from verl_tui.distributions import Bins
 
 _KEPT = 4
 """Steps of one file, of each kind of sample, whose samples may still be coming in; of older ones
@@ -95,21 +95,21 @@ class SampleFigures:
             del self._touched[place]
             self._order += 1
             of, (validation, step) = self._open[place], place
-            figures, scores = of.figures(), of.scores()
+            figures, histograms = of.figures(), of.histograms()
             out += figure_records(
-                figures, scores, step, self._order, validation=validation
+                figures, histograms, step, self._order, validation=validation
             )
 
 
 def figure_records(
     figures: Mapping[str, float],
-    scores: Distribution | None,
+    histograms: Mapping[str, Bins],
     step: int,
     order: int,
     *,
     validation: bool,
 ) -> Iterator[Record]:
-    """Yield the figures of a step's samples as rows, and how their scores are distributed."""
+    """Yield the figures of a step's samples as rows, and how these are distributed."""
     found = sorted(figures.items())
     prefix = f"val_{PREFIX}" if validation else PREFIX
     yield MetricRows(
@@ -119,5 +119,5 @@ def figure_records(
         orders=(order,),
         progress=False,
     )
-    if scores is not None:
-        yield Histogram(f"{prefix}score", step, *scores.bins)
+    for name, bins in histograms.items():
+        yield Histogram(f"{prefix}{name}", step, *bins)

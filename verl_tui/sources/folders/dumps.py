@@ -346,10 +346,10 @@ class DumpSource(StepFolder):
         partial = limit <= file.offset < file.size  # by intention
         share = {READ_SHARE: file.offset / file.size} if partial else {}
         figures = {**evaluation.figures(whole=not partial), **share}
-        scores, validation = evaluation.scores(), self.validation
+        histograms, validation = evaluation.histograms(), self.validation
         self._order += 1
         yield from figure_records(
-            figures, scores, step, self._order, validation=validation
+            figures, histograms, step, self._order, validation=validation
         )
 
 

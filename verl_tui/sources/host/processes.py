@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import psutil
 
@@ -34,10 +33,6 @@ _WHOLE_HOST = "pid:[4026531836]"
 Linux).
 """
 _NAME = 80
-_QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Processor time that a container may take in a period, both in microseconds (kernel.org, Control
-Group v2).
-"""
 _INTERPRETERS = ("python", "bash", "sh")
 
 
@@ -147,20 +142,3 @@ def _facts(process: psutil.Process, _period: float) -> GpuProcess:
         # the first of all processes is nobody's
         line=frozenset(one.pid for one in line if one.pid > 1),
     )
-
-
-def usable_cores(quota: Path = _QUOTA) -> int:
-    """Return the number of cores this process may use, at least 1.
-
-    Args:
-        quota: The file with what its container may take.
-    """
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        cores = os.cpu_count() or 1
-    try:
-        most, period = map(int, quota.read_text().split())
-    except (OSError, ValueError):  # no container, or `max`: no limit
-        return cores
-    return max(1, min(cores, most // max(1, period)))

@@ -70,10 +70,6 @@ _RESCAN = 10.0
 """Seconds between two looks through all processes while the writer of some file is not known."""
 _SHARE = 50.0
 """The wait for the next look, as a multiple of how long it took: two per cent of a core at most."""
-_MOMENT = 0.3
-"""Seconds in which a process runs that is only slowed down: `cpulimit` stops and continues it ten
-times a second.
-"""
 
 _EVENTS = pattern(
     r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?"
@@ -107,8 +103,6 @@ class _KnownWriter:
     writer: Writer
     size: int = 0
     """Bytes of the file when its writer was seen to be gone."""
-    switches: int | None = None
-    """How often the process had been switched to and from, if it was stopped at the last look."""
 
 
 class Writers:
@@ -145,9 +139,6 @@ class Writers:
     def look(self) -> None:
         """Look once, here and now."""
         self.scan(self._wanted)
-        if any(known.switches is not None for known in self._known.values()):
-            time.sleep(_MOMENT)
-            self.refresh()
 
     def start(self, stop: threading.Event) -> None:
         """Begin to look, until `stop` is set."""
@@ -199,14 +190,14 @@ class Writers:
         return lost or any(one.gone for one in found.values())
 
     def _is_lost(self, path: Path) -> bool:
-        """Return whether the writer of a file is gone, or has closed it; note whether it has been
-        stopped since the last look: `cpulimit` stops it for moments.
+        """Return whether the writer of a file is gone, or has closed it; note whether it is
+        stopped.
         """
         known = self._known[path]
-        before, known.switches = known.switches, _stopped(known.process)
-        stopped = known.switches is not None and known.switches == before
         gone = not lives(known.process)
-        known.writer = known.writer._replace(gone=gone, stopped=stopped and not gone)
+        known.writer = known.writer._replace(
+            gone=gone, stopped=_is_stopped(known.process)
+        )
         known.size = _size(path)
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
@@ -410,14 +401,10 @@ def _only_here(paths: Iterable[Path]) -> set[Path]:
     return found
 
 
-def _stopped(process: psutil.Process) -> int | None:
-    """Return how often a process that is stopped has been switched to and from, None if it is not
-    stopped.
-    """
+def _is_stopped(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
-        if process.status() == psutil.STATUS_STOPPED:
-            return int(sum(process.num_ctx_switches()))
-    return None
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    return False
 
 
 def _size(path: Path) -> int:

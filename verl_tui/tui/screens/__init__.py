@@ -9,10 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from textual.screen import Screen
-
     from verl_tui.rendering.session.preferences import StateFile
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.screens.dashboard import Dashboard
@@ -27,18 +23,19 @@ class ScreenContext(NamedTuple):
 
 
 class ScreenSpec(NamedTuple):
-    """One screen that a key opens."""
+    """One screen that a key opens; its `HELP_SECTION` says what that is for, and its place."""
 
-    name: str
+    kind: type[Any]
+    """The screen, made by its method `opened`."""
     key: str
     id: str
     """Its name in the configuration of keys."""
     words: str
     """Its name in the help and in the command palette."""
-    open: Callable[[ScreenContext], Screen[Any]]
-    rank: int = 100
-    """Place among the screens in the help, from 0."""
     short: str = ""
     """The word for it in the last row of the dashboard; empty: the key is not named there."""
-    task: str = "MOVE"
-    """What its key is for in the help."""
+
+    @property
+    def name(self) -> str:
+        """The name of its module."""
+        return str(self.kind.__module__.rpartition(".")[2])

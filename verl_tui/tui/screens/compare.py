@@ -160,12 +160,5 @@ def around(listed: Sequence[Run], name: str | None, most: int) -> list[Run]:
 
 
 SCREEN = ScreenSpec(
-    "compare",
-    "C",
-    "compare",
-    "Compare runs side by side",
-    CompareScreen.opened,
-    rank=50,
-    short="Compare",
-    task="COMPARE",
+    CompareScreen, "C", "compare", "Compare runs side by side", "Compare"
 )

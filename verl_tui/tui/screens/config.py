@@ -77,8 +77,7 @@ class ConfigScreen(RowsScreen[None]):
 
         page = self._settings = found(self.wanted)
         every = found("") if self.wanted else page
-        rows, starts = made.page_rows(page, width)
-        columns = page.columns and page.entries
+        rows, starts, heading = made.page_rows(page, width)
 
         def full(at: int | None, width: int, height: int) -> list[Pieces]:
             entry = page.entries[at] if at is not None else None
@@ -88,7 +87,7 @@ class ConfigScreen(RowsScreen[None]):
             rows,
             starts,
             [entry.label for entry in page.entries],
-            heading=[made.heading_row(page, width)] if columns else [],
+            heading=heading,
             detail=full,
             matches=Matches(len(page.entries), len(every.entries)),
         )
@@ -131,12 +130,9 @@ class ConfigScreen(RowsScreen[None]):
 
 
 SCREEN = ScreenSpec(
-    "config",
+    ConfigScreen,
     "c",
     "config",
     "Configuration, differences from other runs",
-    ConfigScreen.opened,
-    rank=60,
-    short="Settings",
-    task="WHY",
+    "Settings",
 )

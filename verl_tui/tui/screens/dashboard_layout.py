@@ -98,7 +98,6 @@ class DashboardLayout(BufferedScreen[None]):
     )
     DEFAULT_CSS = """
     DashboardLayout {
-        overflow: hidden hidden;
         & > #status { background: $panel; padding: 0 1; }
         & > .-narrow { padding: 0; }
     }

@@ -241,4 +241,4 @@ def all_keys(app: type[App[Any]], wanted: Mapping[str, str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-SCREEN = ScreenSpec("help", "?,f1", "help", "Help", HelpScreen.opened, rank=10)
+SCREEN = ScreenSpec(HelpScreen, "?,f1", "help", "Help")

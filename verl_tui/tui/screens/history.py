@@ -14,15 +14,18 @@ from verl_tui.tui.widgets.rows import Entries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from typing_extensions import Self
+
     from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens import ScreenContext
 
 
 class HistoryScreen(RowsScreen[None]):
     """All episodes, the newest first; one that is opened is followed on the dashboard."""
 
     TITLE_WORDS = "finding history"
-    HELP_SECTION = HelpSection("finding history", WHY, 90)
+    HELP_SECTION = HelpSection("finding history", WHY, 80)
     BINDINGS = actions("""
         escape,q,A  dismiss  history.close  Close
     """)
@@ -50,14 +53,10 @@ class HistoryScreen(RowsScreen[None]):
         self.dismiss()
         self._follow(self._listed[message.entry])
 
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen, from which an episode is followed on the dashboard."""
+        return cls(context.view, context.dashboard.follow_episode)
 
-SCREEN = ScreenSpec(
-    "history",
-    "A",
-    "finding.history",
-    "Finding history",
-    lambda context: HistoryScreen(context.view, context.dashboard.follow_episode),
-    rank=80,
-    short="History",
-    task="WHY",
-)
+
+SCREEN = ScreenSpec(HistoryScreen, "A", "finding.history", "Finding history", "History")

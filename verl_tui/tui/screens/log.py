@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.app import ComposeResult
+    from typing_extensions import Self
 
     from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.log.target import LogTarget
@@ -157,8 +158,6 @@ class LogScreen(BufferedScreen[None]):
     """)
     DEFAULT_CSS = """
     LogScreen {
-        overflow: hidden hidden;
-        layout: vertical;
         & > Line { background: $panel; }
         &.-flat > Keys { display: none; }
     }
@@ -349,15 +348,14 @@ class LogScreen(BufferedScreen[None]):
             window.seek(query, -1 if pager.follow else 1)
         self.redraw()
 
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen at the chosen finding, the cursor, or where a run crashed."""
+        view, finding = context.view, context.dashboard.chosen_finding
+        if finding is None and view.cursor is None:
+            crashes = (one for one in view.verdict.findings if one.id == "crash")
+            finding = next(crashes, None)
+        return cls(view, log_target(view.run, finding, view.cursor))
 
-def _open(context: ScreenContext) -> LogScreen:
-    view, finding = context.view, context.dashboard.chosen_finding
-    if finding is None and view.cursor is None:
-        crashes = (one for one in view.verdict.findings if one.id == "crash")
-        finding = next(crashes, None)
-    return LogScreen(view, log_target(view.run, finding, view.cursor))
 
-
-SCREEN = ScreenSpec(
-    "log", "l", "log", "Log: the console as text", _open, 40, "Log", "WHY"
-)
+SCREEN = ScreenSpec(LogScreen, "l", "log", "Log: the console as text", "Log")

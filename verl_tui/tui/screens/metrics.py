@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import ComposeResult
+    from typing_extensions import Self
 
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
@@ -114,7 +115,6 @@ class MetricsScreen(ChartActions):
     )
     DEFAULT_CSS = """
     MetricsScreen {
-        overflow: hidden hidden;
         & > #metrics-status { background: $panel; padding: 0 1; }
         & > #metrics-detail { padding: 0 1; }
         & > FewRows { padding: 0; }
@@ -188,11 +188,13 @@ class MetricsScreen(ChartActions):
             return
         revision = run.revision if run is not None else 0, view.notebook.revision
         state = (run, revision, view.cursor, view.verdict, view.loading)
-        drawn = (*state, *self._metrics.state, self.charts.look, self._file.state)
+        metrics = self._metrics
+        listed = (metrics.filter, metrics.problem, metrics.order)
+        drawn = (*state, *listed, self.charts.look, self._file.state)
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        self._metrics.update(run)
+        metrics.update(run)
         if self._is_table:
             self._draw_table()
         else:
@@ -395,12 +397,11 @@ class MetricsScreen(ChartActions):
         self._bar.close()
         self.call_after_refresh(self.redraw)
 
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen with the charts of the dashboard."""
+        charts = context.dashboard.query_one(ChartsPanel)
+        return cls(context.view, charts, context.state_file)
 
-def _open(context: ScreenContext) -> MetricsScreen:
-    charts = context.dashboard.query_one(ChartsPanel)
-    return MetricsScreen(context.view, charts, context.state_file)
 
-
-SCREEN = ScreenSpec(
-    "metrics", "m", "metrics", "All metrics", _open, 30, "Metrics", "LEARN"
-)
+SCREEN = ScreenSpec(MetricsScreen, "m", "metrics", "All metrics", "Metrics")

@@ -22,7 +22,7 @@ class NoteScreen(RowsScreen[None]):
     """A line for a note, below all notes on the shown run."""
 
     TITLE_WORDS = "notes"
-    HELP_SECTION = HelpSection("notes on steps", WHY, 95)
+    HELP_SECTION = HelpSection("notes on steps", WHY, 85)
     FILTER = ("", "a few words; none to delete the note", "")
     BINDINGS = actions("""
         escape  back     note.back   Leave the line, then close
@@ -75,12 +75,4 @@ class NoteScreen(RowsScreen[None]):
         self.app.post_message(MoveCursor(self._steps[message.entry]))
 
 
-SCREEN = ScreenSpec(
-    "note",
-    "B",
-    "note",
-    "Note on this step, list of notes",
-    NoteScreen.opened,
-    rank=85,
-    task="WHY",
-)
+SCREEN = ScreenSpec(NoteScreen, "B", "note", "Note on this step, list of notes")

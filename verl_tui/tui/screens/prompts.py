@@ -23,6 +23,8 @@ from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from verl_tui.rendering.samples.prompts import PromptRow, PromptTable
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.tui.screens import ScreenContext
@@ -158,13 +160,15 @@ class PromptsScreen(RowsScreen[None]):
             self.dismiss()
             await self.app.run_action("look_at('samples')")
 
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen at the sample of the panel."""
+        return cls(context)
+
 
 SCREEN = ScreenSpec(
-    "prompts",
+    PromptsScreen,
     "O",
     "samples.map",
     "Prompts by steps: always right, always wrong, learned, forgotten",
-    PromptsScreen,
-    rank=25,
-    task="SAMPLES",
 )

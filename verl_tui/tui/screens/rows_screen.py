@@ -100,7 +100,6 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
     DEFAULT_CSS = """
     RowsScreen {
         align: center middle;
-        overflow: hidden hidden;
         /* Of what is behind nothing is seen: painting it would be half of the work. */
         background: $background;
         &.-line > * { border: none; }

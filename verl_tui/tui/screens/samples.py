@@ -27,6 +27,7 @@ from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from typing_extensions import Self
 
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.samples.browse import Browse
@@ -89,8 +90,6 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
     )
     DEFAULT_CSS = """
     SamplesScreen {
-        overflow: hidden hidden;
-        layout: vertical;
         & > Line { padding: 0 1; }
         & > #place { background: $panel; }
         & > #body { height: 1fr; }
@@ -422,20 +421,14 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
                 return
             self._view.browser.run_later(self._export)
 
-
-def _open(context: ScreenContext) -> SamplesScreen:
-    panel = context.dashboard.query_one(SamplesPanel)
-    panel.show(context.view)  # it may be out of sight
-    return SamplesScreen(context.view, panel)
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen at the sample of the panel."""
+        panel = context.dashboard.query_one(SamplesPanel)
+        panel.show(context.view)  # it may be out of sight
+        return cls(context.view, panel)
 
 
 SCREEN = ScreenSpec(
-    "samples",
-    "o",
-    "samples.open",
-    "Samples of this step",
-    _open,
-    rank=20,
-    short="Samples",
-    task="SAMPLES",
+    SamplesScreen, "o", "samples.open", "Samples of this step", "Samples"
 )

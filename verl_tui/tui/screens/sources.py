@@ -16,7 +16,7 @@ class SourcesScreen(RowsScreen[None]):
     """The state of each source of the shown run, and its lines that could not be read."""
 
     TITLE_WORDS = "sources"
-    HELP_SECTION = HelpSection("sources", WHY, 80)
+    HELP_SECTION = HelpSection("sources", WHY, 90)
     BINDINGS = actions("""
         escape,q,i  dismiss  sources.close  Close
     """)
@@ -30,6 +30,4 @@ class SourcesScreen(RowsScreen[None]):
         return RowsPage(source_rows(view, width))
 
 
-SCREEN = ScreenSpec(
-    "sources", "i", "sources", "Sources", SourcesScreen.opened, 90, "Sources", "WHY"
-)
+SCREEN = ScreenSpec(SourcesScreen, "i", "sources", "Sources", "Sources")

@@ -32,12 +32,5 @@ class TimingScreen(RowsScreen[None]):
 
 
 SCREEN = ScreenSpec(
-    "timing",
-    "t",
-    "timing",
-    "Timing: where a step's time goes",
-    TimingScreen.opened,
-    rank=70,
-    short="Timing",
-    task="SPEED",
+    TimingScreen, "t", "timing", "Timing: where a step's time goes", "Timing"
 )

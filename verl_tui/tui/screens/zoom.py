@@ -88,7 +88,6 @@ class ZoomScreen(ChartActions):
 
     DEFAULT_CSS = """
     ZoomScreen {
-        overflow: hidden hidden;
         & > #origin { padding: 0 1; }
         & > #reading { color: $text-accent; }
         & > #histogram { color: $text-primary; }

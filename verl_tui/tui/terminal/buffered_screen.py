@@ -25,6 +25,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
     Textual paints a screen several times while it opens: empty, at its size, styled, filled.
     """
 
+    DEFAULT_CSS = "BufferedScreen { overflow: hidden hidden; }"
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
     """The widget with the focus, as in `Screen`; a change repaints only that widget."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual.containers import Container
 from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
@@ -17,9 +17,9 @@ from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.downsample import neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
-from verl_tui.tui.keys import actions, columns
+from verl_tui.tui.keys import actions
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.role_styled import RoleStyled
+from verl_tui.tui.widgets.role_styled import CHART_LOOKS, RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from textual.strip import Strip
 
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.tui.widgets.role_styled import Looks
 
 
 READING = actions("""
@@ -51,36 +50,13 @@ class MoveCursor(Message):
     step: int | None
 
 
-_LOOKS = columns("""
-    title         bold $foreground
-    focused       bold reverse $foreground
-    trend         $text-muted
-    key           $text-disabled
-    rule          $panel-lighten-2
-    cursor        bold $foreground
-    line          $text-primary
-    right         $text-success
-    around        $primary 60% on $foreground 12%
-    envelope      $primary 60% on $foreground 12%
-    quartiles     $primary 80% on $foreground 20%
-    band          $success
-    healthy       on $foreground 6%
-    target        $text-accent
-    warning       bold $text-warning
-    info          bold $text-primary
-    restart       $text-secondary
-    checkpoint    $text-disabled
-    note          bold $text-accent
-""")
-
-
 class Chart(RoleStyled, can_focus=True):
     """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row.
 
     The keys count only while the widget has the focus.
     """
 
-    LOOKS: ClassVar[Looks] = dict(_LOOKS)
+    LOOKS = CHART_LOOKS
     BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
@@ -196,6 +172,7 @@ class Chart(RoleStyled, can_focus=True):
     def _drawn_rows(self) -> list[Pieces]:
         """Return the rows as the terminal can show them."""
         # None of a terminal's sixteen colours is a shade of its background.
+        self.drawing.signs = self.app.no_color
         self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
         return self.draw(*self.outer_size)
 

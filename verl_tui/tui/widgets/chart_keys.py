@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.axes import holding, panned, zoomed
 from verl_tui.rendering.charts.downsample import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.rendering.session.snapshot import HINT_KEYS
 from verl_tui.tui.keys import actions
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def _span_after(
 
 
 def why_unchanged(
-    look: ChartLook, what: str, run: Run | None, keys: Mapping[str, str] = HINT_KEYS
+    look: ChartLook, what: str, run: Run | None, keys: Mapping[str, str]
 ) -> str:
     """Return why a key changes nothing that can be seen, empty where it does.
 

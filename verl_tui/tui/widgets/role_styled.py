@@ -12,9 +12,8 @@ from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text import hues
-from verl_tui.rendering.text.hues import FAMILIES, Hue
-from verl_tui.tui.keys import columns
+from verl_tui.rendering.text.hues import OF_ROLES, Hue
+from verl_tui.toml_tables import toml_table
 from verl_tui.tui.terminal.net import ContainedWidget
 
 if TYPE_CHECKING:
@@ -26,54 +25,13 @@ _VARIABLE = pattern(r"\$([a-z0-9-]+)")
 """A colour of the theme."""
 
 
-_BY_LOOK = columns("""
-    $foreground                          label text path value name prompt response fields
-    $foreground                          assistant plain
-    bold                                 strong
-    bold $foreground                     shown
-    $text-muted                          dim prefix axis progress system
-    $text-disabled                       token number
-    $foreground 25%                      unfilled
-    $text-success                        good ok up better override mark bar
-    $text-warning                        warning differs pin
-    bold $text-warning                   warn
-    $text-error                          error worse
-    bold $text-error                     critical down odd
-    $text-primary                        info setting spark truth step gauge
-    bold $text-primary                   count answer
-    reverse $text-primary                hit
-    $text-secondary                      user tool result
-    $text-accent                         accent advice call code
-    bold $text-accent                    heading current
-    italic $text-muted                   thought tag
-    underline $text-warning              repeated
-    bold reverse $text-warning           here
-    bold on $primary-muted               row
-    on $block-cursor-blurred-background  row-blurred
-""")
-ROLES: Looks = {
-    **{role: look for look, roles in _BY_LOOK for role in roles.split()},
-    **FAMILIES,
-    **hues.HUES,
-    **hues.PART_HUES,
-}
-"""How each role looks on the ground of a widget: a colour, or words as in Textual's markup, such as
-`bold $text-error` or `$primary 60% on $panel`.
-"""
-_IN_SIXTEEN = dict(
-    columns("""
-    unfilled     ansi_bright_black
-    around       ansi_bright_black
-    envelope     ansi_bright_black
-    quartiles    $text-primary
-    healthy      $foreground
-    row          bold reverse
-    row-blurred  bold underline
-""")
+_LOOKS, _IN_CHARTS, _IN_SIXTEEN = (
+    {role: look for look, roles in looks.items() for role in roles.split()}
+    for looks in toml_table(__file__, "roles.toml").values()
 )
-"""Those that look otherwise in the terminal's own colours, which have no shades: nobody knows which
-grounds its text can be read on.
-"""
+CHART_LOOKS: Looks = _IN_CHARTS
+ROLES: Looks = {**_LOOKS, **OF_ROLES}
+"""How each role looks on the ground of a widget."""
 
 
 class RoleStyled(ContainedWidget, Widget):

@@ -20,6 +20,4 @@ class NotesScreen(RowsScreen[None]):
         return RowsPage([[("learning rate halved", "")]])
 
 
-SCREEN = ScreenSpec(
-    "notes", "K", "notes.open", "Notes about the run", NotesScreen.opened, short="Notes"
-)
+SCREEN = ScreenSpec(NotesScreen, "K", "notes.open", "Notes about the run", "Notes")
