@@ -19,7 +19,7 @@ import pytest
 from verl_tui.cli import main
 from verl_tui.commands.signals import (
     EndedError,
-    caught_signals,
+    at_end,
     end_tidily,
     write_until_stopped,
 )
@@ -211,8 +211,9 @@ def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(
 
 def test_what_whoever_started_us_ignores_stays_ignored(kept: None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    heard: list[int] = []
     end_tidily()
-    heard = caught_signals()
+    at_end(lambda number, _: heard.append(number))
     for number in SIGNALS:
         signal.raise_signal(number)
     assert heard == [signal.SIGINT, signal.SIGTERM]

@@ -91,7 +91,7 @@ def test_an_export_that_follows_outlives_an_error_of_its_own(
         if not works.pop(0):
             raise ZeroDivisionError
 
-    monkeypatch.setattr("verl_tui.commands.signals.caught_signals", list)
+    monkeypatch.setattr("verl_tui.commands.signals.at_end", lambda _: None)
     monkeypatch.setattr(
         "verl_tui.exporters.following.follow",
         lambda _, config, write, **__: [write(Monitor(config)) for _ in range(4)],

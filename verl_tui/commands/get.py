@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.answers.log import LogPlace
     from verl_tui.answers.run_reading import AnswerT, Reading
 
-HELP = "small answers on one run for scripts: state, findings, metrics, samples, log"
+HELP = "small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours"
 EXAMPLES = ("verl-tui get state logs/run_7", "verl-tui get metrics logs/run_7 --json")
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
@@ -126,6 +126,17 @@ def _state(options: argparse.Namespace) -> int:
         alive=True,
     )
     return _write(found, [state_line(found)], options)
+
+
+def _ledger(options: argparse.Namespace) -> int:
+    from verl_tui.answers.state import ledger_lines, ledger_of
+    from verl_tui.health.guide_settings import load_guide
+
+    guide = load_guide(configuration(options).guide)
+    found = _read(
+        options, lambda reading, now: ledger_of(reading, guide, now), alive=True
+    )
+    return _write(found, ledger_lines(found), options)
 
 
 def _runs(options: argparse.Namespace) -> int:
@@ -307,6 +318,28 @@ COMMANDS: Mapping[str, SimpleNamespace] = {
   not_judged  number of rules that gave no verdict
   findings    list of {{"id", "severity", "step", "since_step", "message", "evidence",
               "advice", "source", "consequence_of"}}, as in `check --json`\
+{_REFUSED}""",
+    ),
+    "ledger": _command(
+        _ledger,
+        "GPU hours: those that taught, and those lost by cause; all of the log is read",
+        """ledger logs/run_7
+        ledger logs/run_7 --json | jq -r '.lines[] | [.id, .hours] | @tsv'""",
+        _OPTIONS,
+        f"""{_READ}\
+  unit, devices, devices_by
+              "GPU hours", or "hours of the run" where devices, their number, is null
+  wall_hours, hours, taught_hours
+              by the clock; times the devices, the sum of all lines; of these
+  at_most     true if fewer may have taught, as some cause is not known
+  times, times_stated
+              what times are of; false if they are estimated
+  lines       list of {{"id", "label", "hours", "share", "heuristic": what is assumed or null,
+              "finding", "step", "steps": list of [first, last], "spans_left_out", "figures",
+              "evidence"}}, each of what those before it have left: `verl-tui help commands`
+  unknown     list of {{"id", "reason"}}
+  stop        {{"finding", "severity", "step", "hours", "taught_hours"}}: what a stop at the first
+              critical finding would have saved, or null\
 {_REFUSED}""",
     ),
     "log": _command(

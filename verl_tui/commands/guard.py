@@ -21,7 +21,7 @@ from verl_tui.commands.options import (
     something_at,
 )
 from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
-from verl_tui.commands.signals import caught_signals
+from verl_tui.commands.signals import at_end
 
 if TYPE_CHECKING:
     import argparse
@@ -76,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     if not something_at(paths):
         return EXIT_NOTHING
-    caught = caught_signals()
+    caught: list[int] = []
+    at_end(lambda number, _: caught.append(number))
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)
     guard = _follow(paths, config, orders, lambda: caught)

@@ -48,13 +48,11 @@ def end_tidily() -> None:
             signal.signal(number, _end)
 
 
-def caught_signals() -> Sequence[int]:
-    """Catch the signals that end a program; return where they are found then."""
-    caught: list[int] = []
+def at_end(call: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Make the signals that end a program call this function instead, or end it at once."""
     for number in (signal.SIGINT, *_BY_OTHERS):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, lambda number, _: caught.append(number))
-    return caught
+            signal.signal(number, call)
 
 
 def _end(number: int, _: FrameType | None) -> None:
@@ -87,7 +85,8 @@ def write_until_stopped(
 
     if not something_at(paths):
         return EXIT_NOTHING
-    caught = caught_signals()
+    caught: list[int] = []
+    at_end(lambda number, _: caught.append(number))
     has_worked = False
     problem = ""
 

@@ -113,10 +113,9 @@ class Bests:
         self, run: Run, by: BestBy, now: float, *, at_once: bool = False
     ) -> tuple[Best, bool] | None:
         """Return a new best of a run, and whether it was there at the first look."""
-        name, last = (run.name, by), self._told.get(run.name, -math.inf)
-        if (now - last < self._apart and not at_once) or self._seen.get(
-            name
-        ) == run.revision:
+        name = run.name, by
+        soon = now - self._told.get(run.name, -math.inf) < self._apart
+        if (soon and not at_once) or self._seen.get(name) == run.revision:
             return None
         self._seen[name] = run.revision
         found = best(run, by.metric, lowest=by.lowest)
