@@ -97,7 +97,9 @@ def _follow(
     paths: Sequence[str], config: Config, orders: Orders, stop: threading.Event
 ) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
-    from verl_tui.guard.watcher import follow
+    from verl_tui.guard.following import follow
+    from verl_tui.guard.watcher import Guard
+    from verl_tui.monitor import Monitor
 
     notifier = notifier_for(config, "guard")
     events: list[Mapping[str, object]] = []
@@ -121,11 +123,10 @@ def _follow(
     try:
         return follow(
             paths,
-            config,
-            orders,
+            Guard(Monitor(config), orders),
             clock=time.time,
             write=write,
-            stop=stop,
+            stop=stop.is_set,
             looked=looked,
         )
     finally:

@@ -49,8 +49,8 @@ def end_tidily() -> None:
             signal.signal(number, _end)
 
 
-def at_end(call: Callable[[int, FrameType | None], object]) -> None:
-    """Make the signals that end a program call this function instead."""
+def at_end(call: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Make the signals that end a program call this function instead, or end it at once."""
     for number in (signal.SIGINT, *_BY_OTHERS):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, call)
@@ -113,7 +113,7 @@ def write_until_stopped(
         attempt,
         interval=interval,
         clock=time.time,
-        stop=stop,
+        stop=stop.is_set,
         newest=newest,
     )
     return EXIT_OUTPUT if problem else 0

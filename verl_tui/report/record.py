@@ -14,6 +14,7 @@ from verl_tui.check.note import (
     source_lines,
 )
 from verl_tui.comparison.compare import Comparison, compare
+from verl_tui.ledger import ledger
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.reported_samples import excerpts_of, masked
@@ -75,6 +76,8 @@ class ReportedRun(NamedTuple):
     """The same on the files read."""
     notes: tuple[tuple[int, str], ...] = ()
     """The user's notes, each with its step."""
+    hours: Mapping[str, Any] | None = None
+    """Where its hours went, None where that is not known or written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,9 @@ def make_report(
             else (),
             read=_lines(source_lines(described[run.name]["sources"], run)),
             notes=tuple((at, masked(text)) for at, text in notebook.of(run).items()),
+            hours=ledger(run, monitor.verdicts[run.name], monitor.guide, now)
+            if run in detailed
+            else None,
         )
         for run in runs
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.comparison.tables import TextTable, tables
+from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.report.reported_samples import masked
 from verl_tui.text import one_line
@@ -59,9 +60,19 @@ def run_name(report: Report, run: ReportedRun) -> str:
 def comparison_tables(report: Report) -> list[TextTable]:
     """Return the tables of the comparison; of a single run only those of its figures."""
     found = [one for one in tables(report.comparison) if one.rows or one.note]
-    if not report.alone:
-        return found
-    return [one for one in found if one.rows and one.numbers]
+    if report.alone:
+        found = [one for one in found if one.rows and one.numbers]
+    return [*found, *(_hours_table(run) for run in report.runs if run.hours)]
+
+
+def _hours_table(run: ReportedRun) -> TextTable:
+    """Return where the hours of a run went."""
+    hours = run.hours or {}
+    rows = [cells for _, cells in listed(hours)]
+    heading = line(f"{hours['unit']} of {run.name}")
+    note = ". ".join(map(capital, in_words(hours)))
+    columns = ("hours", "number", "share", "evidence")
+    return TextTable(heading, columns, rows, f"{note}.", numbers=False)
 
 
 def best_table(report: Report) -> TextTable:

@@ -85,7 +85,10 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
         add(run, sample(30, 0))
         app.panel.show(view_of(run))
         assert app.shown == (10, 0)
-        assert app.subtitle_words == "step 10, 1 of 3 · samples.follow follows · samples.open opens"
+        assert (
+            app.subtitle_words
+            == "step 10, 1 of 3 · samples.follow follows · samples.open opens"
+        )
         await pilot.press("f")
         assert app.shown == (30, 0)
         await pilot.press("f")

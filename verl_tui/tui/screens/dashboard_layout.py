@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.cells import cell_len
-from textual.geometry import NULL_OFFSET, NULL_SPACING, Region
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import Layout, WidgetPlacement
 
 from verl_tui.means import next_of
-from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
+from verl_tui.rendering.arrange import LOW, NARROW, Need, Room, arrange, cells_for
 from verl_tui.rendering.status_line import status
 from verl_tui.rendering.verdict_row import verdict_rows
 from verl_tui.tui.keys import actions, modules
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from textual import events
     from textual.app import ComposeResult
-    from textual.geometry import Size
     from textual.widget import Widget
 
-    from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.session.snapshot import View
 
 _FOUND = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.rows import Entries
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.screens import ScreenContext
 
 
 class HistoryScreen(RowsScreen[None]):
