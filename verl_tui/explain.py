@@ -177,7 +177,8 @@ def _line(chain: Sequence[Part], around: Moves, found: Finding) -> str:
         words.append(f"{later} {one.what} (step {around.step + last})")
     words[0] = words[0].replace("at the same step ", "first " * bool(at), 1)
     words[at] += f": {found.headline}" * course[at].moved
-    none = f"; nothing else left its usual range in the {AROUND} points before"
+    points = min(AROUND, around.known)
+    none = f"; nothing else left its usual range in the {points} points before"
     signs = [one for one in chain if -AROUND <= one.by < 0]
     return "; ".join(words) + none * (not signs)
 
