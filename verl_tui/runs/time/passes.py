@@ -56,9 +56,11 @@ class Passes(NamedTuple):
 def passes(run: Run) -> Passes | None:
     """Return how long the steps of a run took, None where nothing tells."""
     key = next(filter(None, map(run.indicators.get, _DATED)), run.loss_alone) or ""
-    series, known = run.present(key), clocks(run)
+    series = run.present(key)
     if series is None:
         return None
+    # What is counted back by timers leaves no time for anything else.
+    known = [one for one in clocks(run) if not one.origin.startswith(TIMERS)]
     steps = np.array(series.steps)
     times = np.array(moments(series.times, series.steps, known))
     gaps = np.diff(times, prepend=np.nan)
