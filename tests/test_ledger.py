@@ -286,8 +286,8 @@ def test_a_restart_without_times_costs_what_its_steps_usually_take(
 ) -> None:
     path = tmp_path / "train.log"
     steps = [*range(1, 81), *range(41, 101)]
-    text = "step:{} - critic/score/mean:0.{} - timing_s/step:60.0\n"
-    path.write_text("".join(text.format(it, at) for at, it in enumerate(steps)))
+    text = "step:{} - critic/score/mean:0.5{} - timing_s/step:60.0\n"
+    path.write_text("".join(text.format(it, it % 10) for it in steps))
     found = told(read_run(path))
     assert minutes(found) == pytest.approx({"repeated": 40, "taught": 100})
     assert line(found, "repeated")["steps"] == [[41, 80]]
