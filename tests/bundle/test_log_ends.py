@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from typing import TYPE_CHECKING
 
 import pytest
@@ -27,14 +26,6 @@ def test_the_last_lines_are_kept_and_it_is_said_which(tmp_path: Path) -> None:
     assert end.lines == ["line 97", "line 98", "line 99"]
     assert end.note.startswith("3 lines, its end, of 790 bytes")
     assert read_end(path, 100).note.startswith("100 lines, all of it")
-
-
-def test_a_compressed_log_has_an_end_too(tmp_path: Path) -> None:
-    path = tmp_path / "train.log.gz"
-    path.write_bytes(gzip.compress(b"first\n" + TRACEBACK.encode() + b"last\n"))
-    end = read_end(path, 1)
-    assert end.lines == ["last"]
-    assert end.tracebacks == [TRACEBACK.strip()]
 
 
 def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -82,8 +81,6 @@ EXAMPLES: dict[str, bytes] = {
         }
     ).encode(),
     "page.prom": _PAGE.encode(),
-    "train.log.gz": gzip.compress(console_log(STEPS)),
-    "metrics.jsonl.gz": gzip.compress(file_log(STEPS)),
     "events.out.tfevents.1700000000.host.1.0": event_log(STEPS),
     "run-abc.wandb": wandb_log(STEPS),
 }

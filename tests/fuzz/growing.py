@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import struct
-import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -153,22 +152,6 @@ class Form(NamedTuple):
     """True if values are in single precision."""
 
 
-def _gzip_log(steps: list[int]) -> bytes:
-    """Return a compressed log of several members, flushed now and then."""
-    out, member = bytearray(), zlib.compressobj(wbits=_GZIP)
-    for step, line in zip(
-        steps, file_log(steps).splitlines(keepends=True), strict=True
-    ):
-        out += member.compress(line)
-        if step % 10 == 0:
-            out += member.flush()
-            member = zlib.compressobj(wbits=_GZIP)
-        elif step % 3 == 0:
-            out += member.flush(zlib.Z_SYNC_FLUSH)
-    return bytes(out + member.flush())
-
-
-_GZIP = zlib.MAX_WBITS | 16
 _RESUMED = ("cleared",)
 _FORMS = (
     Form("train.log", console_log, _RESUMED),
@@ -177,7 +160,6 @@ _FORMS = (
     Form("progress.csv", csv_log, ("cleared",)),
     Form("logging.jsonl", swift_log, ("cleared",)),
     Form("trainer_log.jsonl", llama_factory_log, ("cleared",)),
-    Form("metrics.jsonl.gz", _gzip_log, text=False),
     Form("events.out.tfevents.1700000000.host.1.0", event_log, text=False, single=True),
     Form("run-abc.wandb", wandb_log, text=False),
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-LOGS = [name for name in EXAMPLES if not name.endswith((".gz", ".json", ".prom"))]
+LOGS = [name for name in EXAMPLES if not name.endswith((".json", ".prom"))]
 """Logs that are read while they are written; those of the other formats are written at once."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 from typing import TYPE_CHECKING
@@ -71,12 +70,6 @@ def _another_time(run: Path) -> None:
     os.utime(run / "m.jsonl", (NOW, NOW))
 
 
-def _compression(run: Path) -> None:
-    text = (run / "m.jsonl").read_bytes()
-    (run / "m.jsonl").unlink()
-    (run / "m.jsonl.gz").write_bytes(gzip.compress(text))
-
-
 @pytest.mark.parametrize(
     "happens",
     [
@@ -85,7 +78,6 @@ def _compression(run: Path) -> None:
         _more_files_of_it,
         _growth,
         _another_time,
-        _compression,
     ],
 )
 def test_an_id_stays_whatever_happens(

@@ -21,12 +21,12 @@ from log_reading import read_run, values
 
 from verl_tui.records import MetricRows
 from verl_tui.sources import pipe
-from verl_tui.sources.files.compressed import PACKED
+from verl_tui.sources.files.beginnings import PACKED
 from verl_tui.sources.files.tail import Chunk
 from verl_tui.sources.formats import HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from verl_tui.records import Record
 
@@ -171,14 +171,11 @@ def test_check() -> None:
     assert program("check", "-", data=b"").returncode == 3
 
 
-def test_what_is_compressed_is_read(end: int) -> None:
-    os.write(end, gzip.compress(FLAT[:30]) + gzip.compress(FLAT[30:]))
-    os.close(end)
-    assert values(read_run("-"), "reward") == {1: 0.5, 2: 0.25}
-
-
-def test_what_is_compressed_otherwise_is_said(end: int) -> None:
-    os.write(end, bz2.compress(FLAT))
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
+def test_what_is_compressed_is_said(
+    compress: Callable[[bytes], bytes], end: int
+) -> None:
+    os.write(end, compress(FLAT))
     os.close(end)
     (state,) = read_run("-").sources.values()
     assert [line.reason for line in state.unreadable] == [PACKED]

@@ -16,7 +16,6 @@ from verl_tui.on_demand.log_blocks import (
 )
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
-from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import CHUNK, opened
 from verl_tui.text import one_line
@@ -110,10 +109,6 @@ def _path(reading: Reading, place: LogPlace) -> Path:
     path = target or next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
-    if is_compressed(Path(path)):
-        raise NothingError(
-            f"{one_line(path)}: compressed, unpack it to look at its text"
-        )
     return Path(path)
 
 

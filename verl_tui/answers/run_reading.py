@@ -9,9 +9,10 @@ from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
-from verl_tui.sources.ends import EndSource, has_parts
+from verl_tui.sources.ends import EndSource
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files.paths import file_size
+from verl_tui.sources.formats.format import PartedFormat
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 
@@ -165,15 +166,15 @@ def read_run(
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
         is_long = wanted is not None and file_size(file.path) > max(least, wanted)
-        if wanted is None or not (is_long and has_parts(file.format, file.path)):
-            return source_of(file, ordinal)
-        ends.append(EndSource(file.path, file.format, ordinal, wanted))
-        return ends[-1]
+        if wanted is not None and is_long and isinstance(file.format, PartedFormat):
+            ends.append(EndSource(file.path, file.format, ordinal, wanted))
+            return ends[-1]
+        return source_of(file, ordinal)
 
     feed = Feed(specs, source_of=chosen)
     feed.settle()
     said, names = _scanned(feed)
-    run = Run(_meant(names, name, said))
+    run = Run(meant_run(names, name, said))
     feed.keep(run.name)
     for batch in chain(feed.read(), feed.finish()):
         run.apply(batch, now)
@@ -207,7 +208,7 @@ def _complete_from(ends: Sequence[EndSource]) -> int | None:
     return max(known, default=None) if ends else 0
 
 
-def _meant(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
+def meant_run(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
     """Return the run that is asked for by its name or a part of it, else the only one."""
     meant: Sequence[str] = known
     if name is not None:

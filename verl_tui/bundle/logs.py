@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.spellings import names
-from verl_tui.sources.files.compressed import CompressedTail, head, is_compressed
+from verl_tui.sources.files.beginnings import head
 from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats.console.bars import has_bar
 from verl_tui.text import safe, strip_ansi
@@ -26,8 +26,6 @@ LINE_BYTES = 4000
 """Characters of one line that are kept."""
 SEARCHED = 32 * 2**20
 """Bytes at the end in which tracebacks are searched."""
-_UNPACKED = 256 * 2**20
-"""Most bytes of a compressed log that are unpacked."""
 _KINDS = 5
 """Kinds of tracebacks kept from the front and from the back: the first is mostly the cause."""
 _TRACEBACK_LINES = 200
@@ -60,13 +58,13 @@ def read_end(path: Path, most: int) -> LogEnd:
     """Return the last lines of a log, and its tracebacks.
 
     Args:
-        path: The file, which may be compressed.
+        path: The file.
         most: Lines kept.
 
     Raises:
         OSError: The file cannot be read.
     """
-    back, size = (_unpacked if is_compressed(path) else _end)(path)
+    back, size = _end(path)
     data = back[-END_BYTES:]
     if len(data) < size:
         data = data.partition(b"\n")[2] or data
@@ -91,15 +89,6 @@ def _end(path: Path) -> tuple[bytes, int]:
         size = file.seek(0, 2)
         file.seek(max(0, size - SEARCHED))
         return file.read(SEARCHED), size
-
-
-def _unpacked(path: Path) -> tuple[bytes, int]:
-    tail, size, back, more = CompressedTail(path), 0, b"", True
-    while more and size < _UNPACKED:
-        chunk = tail.read()
-        size, more = size + len(chunk.data), chunk.more
-        back = (back + chunk.data)[-SEARCHED:]
-    return back, size
 
 
 def _lines(data: bytes) -> Iterator[str]:

@@ -22,12 +22,11 @@ from verl_tui.runs.views.state import state, unread_form
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.probing import beginning
-from verl_tui.sources.files.compressed import (
+from verl_tui.sources.files.beginnings import (
     DEEPEST,
     PACKED,
     head,
     is_binary,
-    uncompressed_name,
 )
 from verl_tui.sources.formats import catalog
 from verl_tui.sources.formats.catalog import FORMATS
@@ -67,8 +66,8 @@ def format_evidence(path: Path, named: str) -> str:
     if format is None:
         return "its name"
     begin = beginning(path)[0]
-    if format.matches(uncompressed_name(path), begin):
-        return _by_beginning(uncompressed_name(path), begin, format)
+    if format.matches(path, begin):
+        return _by_beginning(path, begin, format)
     found = _by_rest(path, len(begin)) if format is console else ""
     stated = f"you named it: its beginning fits no format, so it is read as {named}"
     return found or stated

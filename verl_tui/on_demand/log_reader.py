@@ -17,7 +17,6 @@ from verl_tui.on_demand.log_blocks import (
 )
 from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.tail import CHUNK, opened
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ _PRINT = 256
 """Bytes compared at the head and before the known end, which differ in a rewritten file."""
 _AT_ONCE = 4
 """Blocks that are searched, or whose lines are counted, in one go."""
-_COMPRESSED = "a compressed log can be read from its beginning only: unpack it to look at its text"
 _STEP = pattern(rb'(?<![\w:])step:(\d{1,15}) - |"(?:global_)?step": ?(\d{1,15})\b')
 """Steps in consoles and in records of JSONL files."""
 
@@ -182,8 +180,6 @@ class Log(FileJob):
         """Look at the file, then read requested blocks, then search, then count lines."""
         with self._wake:
             self._look = False
-        if is_compressed(self.path):
-            raise OSError(_COMPRESSED)
         known = self.path.stat()
         stamp = known.st_ino, known.st_size, known.st_mtime_ns, self.cutoff
         same = stamp == self._stamp and self.problem is None

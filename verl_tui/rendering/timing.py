@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import Episode, Severity
 from verl_tui.ledger import in_words, listed
-from verl_tui.rendering.session.snapshot import shown_state
+from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.printable import cut, paragraph, printable
@@ -34,7 +34,6 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Breakdown, StepPart

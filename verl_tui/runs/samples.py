@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import sys
 from array import array
+from bisect import bisect_left, bisect_right
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.distributions import Bins, added
+from verl_tui.distributions import Bins
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -224,14 +225,11 @@ class Histograms:
         """
         kept = self._of.setdefault(found.key, {})
         order = precedence + found.order
-        bins = Bins(found.low, found.high, found.counts)
-        known, before = kept.get(found.step, (-1, bins))
-        if order < known:
+        if found.step in kept and order < kept[found.step][0]:
             return
-        if found.mean and order == known:
-            bins = added(before, bins)
-        self._count += known < 0
-        kept[found.step] = order, bins._replace(counts=array("f", bins.counts))
+        self._count += found.step not in kept
+        bins = Bins(found.low, found.high, array("f", found.counts))
+        kept[found.step] = order, bins
         if self._count > self.budget:
             self._thin_out()
 
@@ -255,8 +253,10 @@ class Histograms:
         newest one, and others that stay the same while there is room for more.
         """
         kept = self._of.get(key, {})
-        first, last = ends or (min(kept, default=0), max(kept, default=0))
-        steps = sorted(one for one in kept if first <= one <= last)
+        steps = sorted(kept)
+        if ends is not None:
+            first, last = ends
+            steps = steps[bisect_left(steps, first) : bisect_right(steps, last)]
         stride = 1 << ((len(steps) - 1) // most).bit_length() if steps else 1
         chosen = sorted({*steps[::stride], *steps[-1:]})
         return [BinsAt(at, kept[at][1]) for at in chosen]

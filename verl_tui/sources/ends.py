@@ -10,11 +10,10 @@ The exact reading uses nothing of what was shown before: such a run ends up like
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
 from verl_tui.records import Batch, MetricRows, Preview, Progress, Settings
-from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import Chunk, Tail, opened
 from verl_tui.sources.formats import HEAD
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.files.any_source import Source
-    from verl_tui.sources.formats.format import Format
 
 LONG = 8 * 2**20
 """Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
@@ -41,13 +39,6 @@ _WINDOW = 16 * 1024
 """Bytes in which the next line is looked for at once."""
 
 
-def has_parts(format: Format | None, path: Path) -> TypeGuard[PartedFormat]:
-    """Return whether parts of a file can be read: its format supports it, and it is not
-    compressed.
-    """
-    return isinstance(format, PartedFormat) and not is_compressed(path)
-
-
 class EndSource(FileSource):
     """The beginning of a log, for facts about the whole run, and its end: its newest steps."""
 
@@ -57,7 +48,7 @@ class EndSource(FileSource):
         """Read nothing yet.
 
         Args:
-            path: A log that is not compressed.
+            path: A log.
             format: Its format.
             ordinal: Its place among the run's sources.
             wanted: Bytes to read at its end.
@@ -165,7 +156,7 @@ def previews(
         run
         for run, files in fresh.items()
         if any(
-            file_size(one.path) > LONG and has_parts(one.format, one.path)
+            file_size(one.path) > LONG and isinstance(one.format, PartedFormat)
             for one, _ in files
         )
     ]
@@ -183,7 +174,7 @@ def _preview(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Previ
     """
     ends: list[Batch] = []
     for file, ordinal in files:
-        if not has_parts(file.format, file.path):
+        if not isinstance(file.format, PartedFormat):
             if file_size(file.path) <= _END:
                 ends.append(_read(run, source_of(file, ordinal)))
             continue

@@ -11,7 +11,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Unreadable
-from verl_tui.sources.files.compressed import MAGIC, CompressedTail, why_unread
+from verl_tui.sources.files.beginnings import why_unread
 from verl_tui.sources.files.tail import CHUNK, Chunk, Follower
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
@@ -168,15 +168,6 @@ class PipeSource(FileSource):
     ) -> None:
         self._pipe = tail or PipeTail()
         super().__init__(PATH, format, ordinal, tail=self._pipe)
-
-    def _next(self) -> Chunk:
-        """Read the next bytes, decompressed where the first show that they are compressed."""
-        chunk = super()._next()
-        first = chunk.data and self._pipe.offset == len(chunk.data)
-        if first and chunk.data.startswith(MAGIC):
-            self._tail = CompressedTail(PATH, self._pipe, chunk.data)
-            return super()._next()
-        return chunk
 
     @property
     def _place(self) -> str:

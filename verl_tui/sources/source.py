@@ -18,11 +18,6 @@ from verl_tui.records import (
 from verl_tui.sources.fields.row_batcher import KeptMetrics, joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.compressed import (
-    CompressedTail,
-    is_compressed,
-    uncompressed_name,
-)
 from verl_tui.sources.files.paths import why
 from verl_tui.sources.files.tail import CHUNK, Follower, Tail
 
@@ -62,8 +57,8 @@ class FileSource(Source):
         self._format = format
         self.chunk: int = chunk or getattr(format, "chunk", CHUNK)
         """Bytes that are read at once, of a large file."""
-        self._tail = tail or follower(path)
-        self._reader = format.reader(uncompressed_name(path))
+        self._tail = tail or Tail(path)
+        self._reader = format.reader(path)
         self._figures = SampleFigures()
         self._metrics = KeptMetrics()
         self.first = b""
@@ -117,7 +112,7 @@ class FileSource(Source):
         """
         if self._origin:
             return self._origin
-        suffix = uncompressed_name(self.path).suffix.lower()
+        suffix = self.path.suffix.lower()
         is_text = suffix in _APPENDED and self._tail.path == self.path
         line, end, _ = self.first.partition(b"\n")
         whole = bool(end) or len(self.first) == FIRST
@@ -128,7 +123,7 @@ class FileSource(Source):
 
     @property
     def _place(self) -> str:
-        return os.path.realpath(uncompressed_name(self.path))
+        return os.path.realpath(self.path)
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
@@ -164,8 +159,3 @@ def _count(record: Record) -> int:
     if trouble or isinstance(record, Histogram):
         return 0
     return len(getattr(record, "steps", (0,)))
-
-
-def follower(path: Path) -> Follower:
-    """Return what follows a file."""
-    return CompressedTail(path) if is_compressed(path) else Tail(path)

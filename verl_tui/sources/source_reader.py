@@ -9,8 +9,8 @@ from verl_tui import debug_log
 from verl_tui.records import Batch
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery.runs_in_files import is_trackio
-from verl_tui.sources.files.compressed import is_compressed
 from verl_tui.sources.files.paths import file_and_part, is_folder
+from verl_tui.sources.files.tail import Tail
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.folders.step_files import TableFolder
@@ -21,7 +21,7 @@ from verl_tui.sources.formats.tables import parquet
 from verl_tui.sources.formats.trackio import TrackioSource
 from verl_tui.sources.http.addresses import AddressRun
 from verl_tui.sources.pipe import PipeSource
-from verl_tui.sources.source import FileSource, follower
+from verl_tui.sources.source import FileSource
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
     """Return the source that reads a file or a directory of dumps."""
     if file.format is None:
         return SettingsSource(file.path, ordinal)
-    if file.format is rollouts and not is_compressed(file.path):
+    if file.format is rollouts:
         return DumpSource(file.path, ordinal)
     if file.format is parquet and is_folder(file.path):
         return TableFolder(file.path, ordinal)
@@ -143,4 +143,4 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
     if file.path == pipe.PATH:
         return PipeSource(file.format, ordinal)
     whole, _ = file_and_part(file.path)
-    return FileSource(file.path, file.format, ordinal, tail=follower(whole))
+    return FileSource(file.path, file.format, ordinal, tail=Tail(whole))

@@ -151,10 +151,10 @@ def note_log(folder: Folder, log: str) -> None:
 
 
 def stem(path: Path) -> str:
-    """Return a file's name without its ending: `job-7` of `job-7.out`, `train` of `train.log.gz`
-    and of `train.log.1`.
+    """Return a file's name without its ending: `job-7` of `job-7.out`, `train` of
+    `train.log.1`.
     """
-    name = ROTATED.sub(r"\1", path.name.removesuffix(".gz"))
+    name = ROTATED.sub(r"\1", path.name)
     return name.rpartition(".")[0] or path.name
 
 

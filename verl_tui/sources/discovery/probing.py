@@ -20,12 +20,10 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import ROTATED, FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
-from verl_tui.sources.files.compressed import (
+from verl_tui.sources.files.beginnings import (
     DEEPEST,
-    SUFFIX,
     head,
     is_binary,
-    uncompressed_name,
     why_unread,
 )
 from verl_tui.sources.files.paths import is_folder
@@ -46,11 +44,11 @@ _REPORTED = {".log", ".out", ".err", ".jsonl", ".wandb"}
 _TEXTS = {".log", ".out", ".err", ".txt", ""}
 """Suffixes of what programs print: a bar or a failed start is enough to know them by."""
 _LOGS = _REPORTED | _TEXTS | {".json", ".csv", ".parquet", ".db", ".prom", ".swanlab"}
-_PACKED = {".bz2", ".xz", ".zst", ".lz4"}
+_PACKED = {".gz", ".bz2", ".xz", ".zst", ".lz4"}
 """Suffixes of compressed files that are not read, but reported if they were logs."""
 _OTHERS = pattern(
     r"\.(?:py[cix]?|ipynb|(?:ba|z|fi)?sh|cc?|cpp|cuh?|h|hpp|rs|go|m?js|tsx?|s?css|html?|java|rb|pl"
-    r"|lua|sql|r|so|a|o|dll|exe|whl|egg|zip|tar|tgz|bz2|xz|zst|7z|rar"
+    r"|lua|sql|r|so|a|o|dll|exe|whl|egg|zip|tar|t?gz|bz2|xz|zst|7z|rar"
     r"|png|jpe?g|gif|svg|webp|bmp|ico|tiff?|pdf|mp[34]|wav|avi"
     r"|safetensors|pth?|bin|ckpt|onnx|gguf|np[yz]|pkl|pickle|h5|hdf5|arrow|feather|lmdb|tfrecord"
     r"|distcp|model|metadata|lock|toml|ini|cfg|ya?ml|xml|j2|jinja|tmpl|pid|prof|bib|tex"
@@ -116,7 +114,7 @@ def suffix_of(name: str) -> str:
     stem, packed = os.path.splitext(name)  # noqa: PTH122 - quick
     if packed.lower() in _PACKED and suffix_of(stem) in _REPORTED:
         name = stem
-    name = ROTATED.sub(r"\1", name.lower().removesuffix(SUFFIX))
+    name = ROTATED.sub(r"\1", name.lower())
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
 
 
@@ -130,11 +128,11 @@ class NoLogError(Exception):
 
 
 def beginning(path: Path) -> tuple[bytes, bool]:
-    """Return the first bytes of a file, decompressed if it is compressed, and whether their format
-    is certainly the file's, whatever is appended.
+    """Return the first bytes of a file, and whether their format is certainly the file's, whatever
+    is appended.
 
     Raises:
-        OSError: It cannot be read, or is no gzip file although it is called so.
+        OSError: It cannot be read.
     """
     data = head(path, HEAD)
     if len(data) < HEAD or not _is_within_record(data):
@@ -302,7 +300,7 @@ def _why_none(begin: bytes) -> str:
 
 def _by_beginning(path: Path, begin: bytes, called: NameClass) -> FoundFile | None:
     """Recognise a file by its beginning."""
-    format = format_of(uncompressed_name(path), begin) if begin.strip() else None
+    format = format_of(path, begin) if begin.strip() else None
     # With any name a console needs more than a mark; Hydra's own log holds only what went through
     # Python's logging, not what was printed.
     odd = called is NameClass.ODD
@@ -345,7 +343,7 @@ def _assumed(path: Path, begin: bytes) -> Format:
         raise NoLogError(f"holds {SINGLE}", waits=True)
     if is_binary(begin):
         raise NoLogError(f"is {why_unread(begin) or 'a binary file, not a log'}")
-    is_json = uncompressed_name(path).suffix in (".jsonl", ".json")
+    is_json = path.suffix in (".jsonl", ".json")
     return tutorial if is_json else console
 
 

@@ -124,6 +124,10 @@ class StepTracker:
         """A field that looked like a step and turned out to be none."""
         self._rose = False
         """True if steps are taken from a field while it rises."""
+        self._local = 0
+        """Last `step`, which restarts each epoch if there is a `global_step` too."""
+        self._offset: int | None = None
+        """`global_step - step` of the last record that stated both."""
 
     @property
     def counts_all(self) -> bool:
@@ -132,8 +136,10 @@ class StepTracker:
 
     @property
     def relative(self) -> bool:
-        """True if steps depend on earlier records: counted, or taken from a field that rises."""
-        return bool(self._counted or self._rose)
+        """True if steps depend on earlier records: counted, taken from a field that rises, or
+        within epochs.
+        """
+        return bool(self._counted or self._rose or self._offset)
 
     @property
     def note(self) -> str | None:
@@ -170,7 +176,7 @@ class StepTracker:
         self.total = total if total is not None else self.total
         if step is not None and self._is_step(step, name, keys or ()):
             self.known = True
-            self.step = step
+            self.step = self._globally(step, name, integer(record.get("step")))
         elif not self.known and keys is not None:
             self._count(keys, record.get(fields.epoch or ""))
         return self.step
@@ -192,6 +198,25 @@ class StepTracker:
         self._no_step = name
         self.known = False
         return False
+
+    def _globally(self, step: int, name: str, local: int | None) -> int:
+        """Return the global step of a record that states one, and maybe the `local` one.
+
+        If other records state both, `step` may count within the epoch or be the global one
+        already: the one nearest to the run's step is taken, and a step that goes back starts an
+        epoch.
+        """
+        if local is None:
+            return step
+        previous, self._local = self._local, local
+        if name != "step":
+            self._offset = step - local
+            return step
+        is_back = local < previous and abs(local - self.step) > 1
+        if is_back and self._offset is not None and local + self._offset < self.step:
+            self._offset = self.step + 1 - local
+        within = local + (self._offset or 0)
+        return min((local, within), key=lambda at: abs(at - self.step))
 
     def _count(self, keys: Iterable[str], epoch: object) -> None:
         """Count a record; it begins a new step if it repeats a metric of this one or has another

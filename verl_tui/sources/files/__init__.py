@@ -1,1 +1,1 @@
-"""Files as bytes: followed as they grow, also compressed."""
+"""Files as bytes, followed as they grow."""

@@ -173,7 +173,7 @@ class WholeReader(Reader):
 
 
 class NoReader(WholeReader):
-    """Says that what is queried, and not read from end to end, has to lie as such on a disk."""
+    """Says that what is not read from end to end has to lie as such on a disk."""
 
     incomplete = "a database is read only where it lies as a file of its own"
 

@@ -7,22 +7,19 @@ Directories of them are read by `verl_tui.sources.folders.dumps`.
 from __future__ import annotations
 
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import NamePattern
-from verl_tui.records import Restart
 from verl_tui.sources.fields.jsonl import first_object
-from verl_tui.sources.fields.sample import is_padding, is_validation, read_sample
+from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.lines import JsonDecoder, LineReader
+from verl_tui.sources.formats.format import NoReader
 from verl_tui.trainers import SampleFiles, trainers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "rollout dump"
 rank = 7  # the figures of all samples go before those of the few that trainers show
@@ -116,33 +113,6 @@ def matches(path: Path, head: bytes) -> bool:
     return holds_samples and place_of(path) is not None
 
 
-def reader(path: Path) -> LineReader:
-    """Return a reader for a dump that is read from end to end, as only compressed ones are: see
-    `DumpSource`.
-    """
-    return LineReader(
-        RolloutDecoder(
-            step_in(path.name) or 0, validation=is_validation(path.parent.name)
-        )
-    )
-
-
-class RolloutDecoder(JsonDecoder):
-    """Decodes the samples of one step."""
-
-    def __init__(self, step: int, *, validation: bool) -> None:
-        self.step = step
-        self.validation = validation
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """The dump is written again: its samples replace the earlier ones."""
-        return (Restart("dump written again", self.step, self.validation),)
-
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
-        """Return the sample of one object; rows that only pad the batch are left out."""
-        if is_padding(record):
-            return ()
-        sample = read_sample(record, self.step, validation=self.validation)
-        if sample is None:
-            raise ValueError("no prompt and response")
-        return (sample,)
+def reader(path: Path) -> NoReader:
+    """Return a reader that reads no bytes: `DumpSource` reads dumps."""
+    return NoReader()
