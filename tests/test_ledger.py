@@ -281,6 +281,19 @@ def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path: Path) -> 
     assert "down" in {one["id"] for one in found["unknown"]}
 
 
+def test_a_restart_without_times_costs_what_its_steps_usually_take(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "train.log"
+    steps = [*range(1, 81), *range(41, 101)]
+    text = "step:{} - critic/score/mean:0.5{} - timing_s/step:60.0\n"
+    path.write_text("".join(text.format(it, it % 10) for it in steps))
+    found = told(read_run(path))
+    assert minutes(found) == pytest.approx({"repeated": 40, "taught": 100})
+    assert line(found, "repeated")["steps"] == [[41, 80]]
+    assert line(found, "repeated")["heuristic"] == "they took as long as others"
+
+
 def test_the_time_until_the_first_step_is_that_of_the_lines_before(
     tmp_path: Path,
 ) -> None:
@@ -307,6 +320,8 @@ def test_every_line_opens_its_evidence(tmp_path: Path) -> None:
             assert all(first <= last for first, last in one["steps"])
             known = {*run.keys, *run.settings}
             assert id == "aside" or known.issuperset(one["figures"]), id
+        guessed = {one["id"] for one in found["lines"] if one["heuristic"]}
+        assert guessed == {"down", "hang", "masked"} & expected.keys()
         shown = [cells[0] for _, cells in listed(found)]
         assert shown[0] == "taught"
         assert len(shown) == len(expected)

@@ -172,9 +172,10 @@ def _dead(of: _Account) -> _Loss | str:
         return found
     share, points, _ = found
     shares = of.at(points.steps, points.values) if len(points) else 0.0 * of.left
-    words = f"{share.key}{share.words}: {shares[of.left > 0].mean():.0%} on average"
+    taken, whole = shares * of.left, of.left.sum() or 1.0
+    words = f"{share.key}{share.words}: {taken.sum() / whole:.0%} on average"
     measured = len(points) >= len(of.left) and not share.words
-    return _Loss(shares * of.left, [share.key], [words], measured=measured)
+    return _Loss(taken, [share.key], [words], measured=measured)
 
 
 def _masked(of: _Account) -> _Loss | str:

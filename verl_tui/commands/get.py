@@ -327,19 +327,15 @@ COMMANDS: Mapping[str, SimpleNamespace] = {
         ledger logs/run_7 --json | jq -r '.lines[] | [.id, .hours] | @tsv'""",
         _OPTIONS,
         f"""{_READ}\
-  unit, devices, devices_by
-              "GPU hours", or "hours of the run" where devices, their number, is null
-  wall_hours, hours, taught_hours
-              by the clock; times the devices, the sum of all lines; of these
-  at_most     true if fewer may have taught, as some cause is not known
-  times, times_stated
-              what times are of; false if they are estimated
+  unit, devices, devices_by, wall_hours, hours, taught_hours, at_most, times, times_stated
+              "GPU hours", or "hours of the run" where devices, their number, is null; at_most:
+              fewer may have taught, times_stated: false if the times are estimated
   lines       list of {{"id", "label", "hours", "share", "heuristic": what is assumed or null,
-              "finding", "step", "steps": list of [first, last], "spans_left_out", "figures",
-              "evidence"}}, each of what those before it have left: `verl-tui help commands`
+              "finding", "step", "steps", "spans_left_out", "figures", "evidence"}}, each of what
+              those before it have left: `verl-tui help commands`
   unknown     list of {{"id", "reason"}}
   stop        {{"finding", "severity", "step", "hours", "taught_hours"}}: what a stop at the first
-              critical finding would have saved, or null\
+              critical break would have saved, or null\
 {_REFUSED}""",
     ),
     "log": _command(

@@ -312,9 +312,7 @@ class SourceState:
     left: int | None = None
     """Highest step of the segment before."""
     start: tuple[int, float] | None = None
-    """The first step that it showed, and the seconds from the first time that it states to the last
-    one until then.
-    """
+    """The first step that it showed, and the seconds that it states to have passed until then."""
     began: float | None = None
     """The first time that its rows state."""
     ended: float | None = None

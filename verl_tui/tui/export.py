@@ -126,7 +126,7 @@ def copy_here(app: App[Any]) -> None:
     """Copy the text at the cursor.
 
     The first panel or screen with a `clip` returns it, from the focused widget upwards; where none
-    has one it is the chosen row of the focused list, or all rows where none can be chosen.
+    has one it is the chosen row of the focused list, or all rows where none is chosen.
     """
     nodes = (app.focused or app.screen).ancestors_with_self
     texts = (node.clip() for node in nodes if hasattr(node, "clip"))

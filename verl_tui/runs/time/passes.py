@@ -16,6 +16,7 @@ from verl_tui.runs.time.step_timing import occasional_parts, seconds_of
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
     from verl_tui.runs.time.step_timing import Numbers
 
 _DATED = ("step_time", "reward", "policy_loss", "response_length", "entropy")
@@ -56,11 +57,11 @@ class Passes(NamedTuple):
 def passes(run: Run) -> Passes | None:
     """Return how long the steps of a run took, None where nothing tells."""
     key = next(filter(None, map(run.indicators.get, _DATED)), run.loss_alone) or ""
-    series, known = run.present(key), clocks(run)
+    series = run.present(key)
     if series is None:
         return None
     steps = np.array(series.steps)
-    times = np.array(moments(series.times, series.steps, known))
+    times, clock = _dated(run, series)
     gaps = np.diff(times, prepend=np.nan)
     gaps[~(gaps >= 0)] = np.nan
     strides = np.fmax(1.0, np.diff(steps, prepend=0).astype(np.float64))
@@ -81,12 +82,20 @@ def passes(run: Run) -> Passes | None:
     due = _median((seconds - aside) / strides) * strides
     more = seconds - aside - due
     hung = np.where(more > np.fmax(_LEAST, _LONG * due), more, 0.0)
-    clock = known[0] if known else Clock(TIMERS, estimated=True)
     stated = np.isfinite(series.times).mean() > 0.5 or not clock.estimated
     begun = filter(None, (one.start for one in run.sources.values()))
     start = max([0.0, *(took - own[0] * (at >= steps[0]) for at, took in begun)])
     spent = (seconds, hung, aside, repeated, again, timers, down, float(start))
     return Passes(key, clock.origin, bool(stated), steps, strides, *spent)
+
+
+def _dated(run: Run, series: Series) -> tuple[Numbers, Clock]:
+    """Return when each step was done, nan where only timers tell, and the first clock: what is
+    counted back by timers leaves no time for anything else.
+    """
+    known = [one for one in clocks(run) if not one.origin.startswith(TIMERS)]
+    times = np.array(moments(series.times, series.steps, known))
+    return times, known[0] if known else Clock(TIMERS, estimated=True)
 
 
 def _median(values: Numbers) -> float:

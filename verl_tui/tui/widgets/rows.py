@@ -151,10 +151,10 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     @property
     def plain(self) -> str:
-        """The chosen row as text; all rows where none can be chosen."""
+        """The chosen row as text; all rows where none is chosen."""
         rows: Sequence[Pieces] = self.rows
-        if self._starts:
-            rows = [] if self.chosen is None else rows[self.chosen : self.chosen + 1]
+        if self._starts and self.chosen is not None:
+            rows = rows[self.chosen : self.chosen + 1]
         return "\n".join(text_of(row).rstrip() for row in rows)
 
     # -- entries -----------------------------------------------------------------------------------
