@@ -17,7 +17,6 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, state
-from verl_tui.text import one_line
 from verl_tui.times import duration
 
 if TYPE_CHECKING:
@@ -85,13 +84,12 @@ def waited_for(
         found = awaited(condition, run, at)
         if found.holds:
             spent = sum(status.bytes_read for status in run.statuses)
-            said = monitor.sentences
-            return Reading(run, 0, False, True, spent, said, {}, None)  # noqa: FBT003
+            return Reading(run, 0, False, True, spent, monitor.sentences, {}, None)  # noqa: FBT003
         missing = missing + 1 if is_gone(run) else 0
         words = _refuse(run, condition, found, now, gone=missing > ABSENT)
         for column in {*found.lacking} - told:
             if unlogged := unknown(column, [run], at):
-                say(f"{one_line(run.name)}: {unlogged}; it is waited for")
+                say(f"{run.name}: {unlogged}; it is waited for")
         told.update(found.lacking)
     raise TooLateError(f"{words} within {duration(timeout)}")
 
@@ -111,18 +109,17 @@ def _check_names(condition: str, monitor: Monitor) -> None:
         if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):
             near = " or ".join(get_close_matches(wanted, known, 3, 0.5))
             meant = f"; did you mean {near}?" if near else ""
-            name = one_line(wanted, 80)
-            raise NeverError(f"--wait: no {column} is called {name}{meant}")
+            raise NeverError(f"--wait: no {column} is called {wanted}{meant}")
 
 
 def _refuse(run: Run, condition: str, found: Awaited, now: float, *, gone: bool) -> str:
     """Refuse to wait where nothing is to come; else return that it does not hold yet."""
-    name, current = one_line(run.name), state(run, now)
+    name, current = run.name, state(run, now)
     if gone or current is State.NO_TRAINING:
         why = "its files were deleted or moved away" if gone else "it is no training"
         raise NothingError(f"{name}: {why}")
     step = "without a step" if run.step is None else f"at step {run.step}"
-    words = f"{name}, {current.value} {step}, did not meet {one_line(condition)}"
+    words = f"{name}, {current.value} {step}, did not meet {condition}"
     if is_over(run, now):
         raise NeverError(f"{words}, and has ended")
     if not found.may:

@@ -141,12 +141,10 @@ def unread() -> bool:
     Raises:
         BrokenPipeError: It has.
     """
-    gone: object = ()
+    watched = select.poll()
     with suppress(OSError, ValueError):  # what stands in for it in a test has no number
-        watched = select.poll()
         watched.register(sys.stdout, 0)
-        gone = watched.poll(0)
-    if gone:
+    if watched.poll(0):
         raise BrokenPipeError
     return False
 

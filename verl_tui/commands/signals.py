@@ -7,7 +7,6 @@ A signal that the parent process had ignored (`nohup`, `&` in a script) stays ig
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -86,8 +85,8 @@ def write_until_stopped(
 
     if not something_at(paths):
         return EXIT_NOTHING
-    stop = threading.Event()
-    at_end(lambda *_: stop.set())
+    caught: list[int] = []
+    at_end(lambda number, _: caught.append(number))
     has_worked = False
     problem = ""
 
@@ -113,7 +112,7 @@ def write_until_stopped(
         attempt,
         interval=interval,
         clock=time.time,
-        stop=stop.is_set,
+        stop=lambda: caught,
         newest=newest,
     )
     return EXIT_OUTPUT if problem else 0

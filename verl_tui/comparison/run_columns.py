@@ -39,18 +39,20 @@ if TYPE_CHECKING:
 
 ColumnValue: TypeAlias = "float | str | None"
 """None where a run has no value."""
+_OwnColumn: TypeAlias = "Callable[[Run, Moment], ColumnValue]"
 
 
-def _judged(
-    of: Callable[[Verdict], ColumnValue],
-) -> Callable[[Run, Moment], ColumnValue]:
+def _judged(of: Callable[[Verdict], ColumnValue]) -> _OwnColumn:
     """Return what is known of a run that was judged."""
-    return lambda run, at: (
-        of(at.verdicts[run.name]) if run.name in at.verdicts else None
-    )
+
+    def known(run: Run, at: Moment) -> ColumnValue:
+        verdict = at.verdicts.get(run.name)
+        return None if verdict is None else of(verdict)
+
+    return known
 
 
-_OWN: Mapping[str, Callable[[Run, Moment], ColumnValue]] = {
+_OWN: Mapping[str, _OwnColumn] = {
     "name": lambda run, _: run.name,
     "state": lambda run, at: state_words(run, state(run, at.now)),
     "step": lambda run, _: None if run.step is None else float(run.step),
@@ -61,14 +63,12 @@ _OWN: Mapping[str, Callable[[Run, Moment], ColumnValue]] = {
         lambda one: max((float(each.severity) for each in one.primary), default=-1.0)
     ),
 }
+_ENDED = ("ended", "ended?", "ended*", "stopped", "stopped?")
 _MEANT = {
     ("finding", word): ("severity", str(int(one))) for word, one in SEVERITIES.items()
 }
 """What is asked of a column -> the column and the value that say it."""
-_MEANT |= dict.fromkeys(
-    (("state", word) for word in ("ended", "ended?", "ended*", "stopped", "stopped?")),
-    ("state", "stopped*"),
-)
+_MEANT |= {("state", word): ("state", "stopped*") for word in _ENDED}
 _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
     "loss": "policy_loss"
 }

@@ -49,15 +49,15 @@ def meeting(text: str, runs: Sequence[Run], at: Moment) -> tuple[list[Run], str]
 
 
 class Awaited(NamedTuple):
-    """A condition that is waited for, at one moment."""
+    """A condition that is waited for, at one moment: whether it holds, and whether it still may
+    before the run's last planned step; the columns that it compares and of which the run has no
+    value; all that it compares, each with what.
+    """
 
     holds: bool
     may: bool
-    """Whether it still may, before the run's last planned step."""
     lacking: Sequence[str]
-    """The columns that it compares and of which the run has no value."""
     asked: Sequence[tuple[str, str]]
-    """The columns, each with what it is compared with."""
 
 
 def awaited(text: str, run: Run, at: Moment) -> Awaited:

@@ -88,6 +88,16 @@ def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
     return {"time": time, "event": kind, "run": run.name, "run_id": run_id(run), **more}
 
 
+def done(
+    running: dict[str, tuple[Run, Process]],
+) -> Iterator[tuple[Run, int]]:
+    """Take out the commands that have ended; yield their runs and codes."""
+    for name, (run, process) in [*running.items()]:
+        if (code := process.poll()) is not None:
+            del running[name]
+            yield run, code
+
+
 class Bests:
     """Knows the best of each run so far."""
 
@@ -103,9 +113,9 @@ class Bests:
         self, run: Run, by: BestBy, now: float, *, at_once: bool = False
     ) -> tuple[Best, bool] | None:
         """Return a new best of a run, and whether it was there at the first look."""
-        name, last = (run.name, by), self._told.get(run.name, -math.inf)
-        waits = now - last < self._apart and not at_once
-        if waits or self._seen.get(name) == run.revision:
+        name = run.name, by
+        soon = now - self._told.get(run.name, -math.inf) < self._apart
+        if (soon and not at_once) or self._seen.get(name) == run.revision:
             return None
         self._seen[name] = run.revision
         found = best(run, by.metric, lowest=by.lowest)
@@ -161,11 +171,8 @@ class BestKeeper:
 
     def work(self, now: float) -> Iterator[EventLine]:
         """Start waiting commands, and yield those started and ended."""
-        for name, (run, process) in list(self._running.items()):
-            code = process.poll()
-            if code is not None:
-                del self._running[name]
-                yield event("command-ended", now, run, code=code)
+        for run, code in done(self._running):
+            yield event("command-ended", now, run, code=code)
         for name, (run, found) in list(self._waiting.items()):
             if name not in self._running:
                 del self._waiting[name]

@@ -30,24 +30,15 @@ if TYPE_CHECKING:
 VERSION = 1
 """Version of the events: grows when a field is removed or changes its meaning."""
 LONGEST = 4000
-"""Bytes of a line, at most 2,000 tokens at two bytes a token: an estimate on the safe side, English
-in JSON takes three to four bytes, escaped signs about two.
+"""Bytes of a line: 2,000 tokens at two bytes a token, which is on the safe side: JSON in English
+has three to four, escaped signs two.
 """
 _EVIDENCE = 8
 """Most pieces of evidence that are told."""
-_MINUTE = 60.0
-"""Seconds between two bests of a run."""
 _GONE = {
     "state": State.UNKNOWN.value,
     "next": "its files were deleted or moved away: watch where they are now, if it goes on",
 }
-_ALWAYS = {
-    "version": VERSION,
-    "state": State.UNKNOWN.value,
-    "step": None,
-    "next": "look at this run yourself, and report the error of verl-tui's own",
-}
-"""What every event has, if it says nothing else of it."""
 
 
 @dataclass
@@ -71,7 +62,7 @@ class Events(RunFollower):
         """Begin to watch what the monitor reads."""
         super().__init__(monitor)
         self._known: dict[str, _Known] = {}
-        self._bests = Bests(apart=_MINUTE)
+        self._bests = Bests(apart=60.0)
         self.critical: set[str] = set()
         """The runs that have ended with a critical finding."""
 
@@ -151,7 +142,7 @@ def bounded(line: EventLine) -> EventLine:
     """Return an event whose texts are safe, without keys and passwords, and cut where all of them
     together would be too long.
     """
-    line = {**_ALWAYS, **line}
+    line = {"version": VERSION, **line}
     for most in (800, 400, 200, 100, 50, 25, 12):
         line = {name: _cut(value, most) for name, value in line.items()}
         if len(json.dumps(line)) < LONGEST:

@@ -27,11 +27,10 @@ BETWEEN = 0.5
 word.
 """
 ABSENT = 10
-"""Looks in a row at which a log is not there before it counts as gone: rotated, it is away for a
-moment.
-"""
+"""Looks in a row without its log after which a run is gone: one that is rotated is away shortly."""
 _SETTLED = 5.0
 """Seconds without a write from which on an end is one: heuristic."""
+_FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yourself"}
 OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
 
 
@@ -57,7 +56,6 @@ class RunFollower:
         """Begin to watch what the monitor reads."""
         self.monitor = monitor
         self._states: dict[str, State] = {}
-        """By the name of the run, at the last look."""
         self._over: set[str] = set()
         """The runs that have ended or were stopped."""
         self._failures: dict[str, str] = {}
@@ -85,7 +83,9 @@ class RunFollower:
                 if self._failures.get(run.name) != why:
                     self._failures[run.name] = why
                     debug_log.note_error(f"guarding {run.name}", error)
-                    yield event("unguarded", now, run, message=one_line(why, 200))
+                    yield event(
+                        "unguarded", now, run, message=one_line(why, 200), **_FAILED
+                    )
 
     def look(self, run: Run, now: float) -> Iterator[EventLine]:
         """Act on one run, and yield what has happened to it."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from verl_tui.guard.bests import BestKeeper, begun, event, start, variables
+from verl_tui.guard.bests import BestKeeper, begun, done, event, start, variables
 from verl_tui.guard.following import OVER, RunFollower, is_over
 from verl_tui.health.finding import Severity
-from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import state
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from verl_tui.guard.bests import EventLine, Process, Start
     from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
+    from verl_tui.runs.run import Run
     from verl_tui.runs.views.checkpoints import BestBy
     from verl_tui.runs.views.state import State
 
@@ -62,7 +62,7 @@ class Guard(RunFollower):
         self._start = None if orders.dry_run else start
         self._reported: set[tuple[str, str, str | None, int | None]] = set()
         self._acted: set[str] = set()
-        self._running: dict[str, Process] = {}
+        self._running: dict[str, tuple[Run, Process]] = {}
         self._bests = None
         if orders.best is not None:
             self._bests = BestKeeper(orders.best, orders.command, self._start)
@@ -140,19 +140,14 @@ class Guard(RunFollower):
         facts = finding_facts(run, finding, current)
         process, line = begun(run, now, self.orders.command, facts, self._start)
         if process is not None:
-            self._running[run.name] = process
+            self._running[run.name] = run, process
         yield line
 
     def _commands(self, now: float) -> Iterator[EventLine]:
-        for name, process in list(self._running.items()):
-            code = process.poll()
-            if code is None:
-                continue
-            del self._running[name]
-            run = self.monitor.runs.get(name, Run(name))
+        for run, code in done(self._running):
             yield event("command-ended", now, run, code=code)
-            if code == 0 and name not in self._over:
-                self._over.add(name)
+            if code == 0 and run.name not in self._over:
+                self._over.add(run.name)
                 yield event("ended", now, run, state="stopped", step=run.step)
 
 
