@@ -74,7 +74,7 @@ def test_the_program_follows_the_page_for_agents() -> None:
     stop, _, rest = agents_page().partition("Stop a run only if")[2].partition("\n2. ")
     assert STOPPING.keys() == set(re.findall(r"`([a-z]+-[a-z-]+)`", stop))
     assert (STEPS, SECONDS) == (2, 120.0)
-    assert "two steps later" in rest
+    assert rest.startswith("Two steps later")
     assert "after two minutes" in rest
 
 
