@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nights.supervisor import SECONDS, Answer, Deed, Question, Supervisor
 
 from verl_tui.config import Config
+from verl_tui.explain import explain
 from verl_tui.guard.events import Events, bounded
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Writer
@@ -113,17 +114,24 @@ class Watch:
             yield json.dumps(bounded(event))
 
     def ask(self, question: Question, since: float, now: float) -> Answer | None:
-        """Answer as `get findings` and `get metrics` do, once what is awaited is there."""
+        """Answer as the commands do that are to be asked, once what is awaited is there."""
         monitor = self._events.monitor
         run = monitor.runs[question.run]
         if question.step is not None and (run.step or 0) < question.step:
             return None
         if question.step is None and now - since < SECONDS:
             return None
-        causes = tuple(one.id for one in monitor.verdicts[run.name].primary)
+        verdict = monitor.verdicts[run.name]
+        why = explain(run, verdict, monitor.guide, now)
+        explained = why["finding"]["id"] if why["finding"] and why["chain"] else None
         series = run.present(question.key)
         value = series.values[-1] if series is not None else math.nan
-        return Answer(causes, value if math.isfinite(value) else None)
+        return Answer(
+            tuple(one.id for one in verdict.primary),
+            value if math.isfinite(value) else None,
+            why["state"],
+            explained,
+        )
 
     def _held(self, batch: Batch, *, alive: bool | None) -> Batch:
         """Return a batch as the process that writes the file is seen to live, or to be gone."""

@@ -49,6 +49,9 @@ class Answer(NamedTuple):
     """The causes that are there still."""
     value: float | None
     """The newest value; None where it is not finite, or none is known."""
+    state: str
+    explained: str | None
+    """The finding that `explain` is about, if it has evidence."""
 
 
 class Deed(NamedTuple):
@@ -67,7 +70,7 @@ class Supervisor:
     """Reads events one by one, and what its questions were answered."""
 
     def __init__(self) -> None:
-        self._told: set[tuple[str, str]] = set()
+        self._told: set[tuple[str, str, str]] = set()
         self._stopped: set[str] = set()
         self._resumed: set[tuple[str, str]] = set()
         """Runs that were to be resumed, each with what it had crashed of."""
@@ -82,14 +85,15 @@ class Supervisor:
             return
         if id == "crash" and event["severity"] == "warning":
             yield Question(run, id, None, None, then)
-        elif id == "crash":
-            crash = run, event["message"]
-            what = "tell" if crash in self._resumed else "resume"
-            self._resumed.add(crash)
-            yield Deed(what, run, id, then)
-        elif (run, id) not in self._told:
-            self._told.add((run, id))
+            return
+        severity = event["severity"]
+        if (run, id, severity) not in self._told:
+            self._told.add((run, id, severity))
             yield Deed("tell", run, id, then)
+        crash = run, event["message"]
+        if id == "crash" and event["state"] == "crashed" and crash not in self._resumed:
+            self._resumed.add(crash)
+            yield Deed("resume", run, id, then)
         if event["severity"] == "critical" and id in STOPPING:
             step = event["step"] + STEPS
             yield Question(run, id, event["key"], step, then)
@@ -100,7 +104,10 @@ class Supervisor:
             return
         if asked.finding == "crash":
             yield Deed("tell", asked.run, "crash", asked.next)
-        elif asked.run not in self._stopped and STOPPING[asked.finding](answer.value):
+            return
+        bad = STOPPING[asked.finding](answer.value) and answer.state == "running"
+        same = answer.explained == asked.finding
+        if bad and same and asked.run not in self._stopped:
             self._stopped.add(asked.run)
             yield Deed("stop", asked.run, asked.finding, asked.next)
 
@@ -110,34 +117,31 @@ class Supervisor:
 
 def ask(question: Question, paths: list[str]) -> Answer | None:
     """Ask the program, and wait for what is to be awaited first; None where it cannot answer."""
-    run = question.run, *paths
-    awaited = {"--wait": f"step>={question.step}", "--timeout": "1h"}
-    if question.step is None:
-        state = _get("state", *run)
-        step = (state or {}).get("step")
-        awaited = {"--wait": f"step>={(step or 0) + 1}", "--timeout": f"{SECONDS:.0f}"}
-    options = [word for pair in awaited.items() for word in pair]
-    found = _get("findings", *run, options=options) or _get("findings", *run)
-    if found is None or found["read"] != "whole" or found.get("steps_estimated"):
+    run = ["--run", question.run, *paths]
+    now = _answer("get", "state", *run)
+    further = (now or {"step": None})["step"] or 0
+    step = further + 1 if question.step is None else question.step
+    most = "1h" if question.step is not None else f"{SECONDS:.0f}"
+    _answer("get", "state", *run, "--wait", f"step>={step}", "--timeout", most)
+    state = _answer("get", "state", "--whole", *run)
+    found = _answer("get", "findings", *run)
+    why = _answer("explain", *run)
+    if state is None or found is None or why is None:
+        return None
+    if state["steps_estimated"] or found["read"] != "whole":
         return None
     value = None
     if question.key is not None:
-        points = _get(
-            "metrics", *run, options=["--metric", question.key, "--last", "1"]
-        )
-        value = points["points"][-1]["value"] if points and points["points"] else None
+        one = _answer("get", "metrics", "--metric", question.key, "--last", "1", *run)
+        value = one["points"][-1]["value"] if one and one["points"] else None
     causes = [one["id"] for one in found["findings"] if one["consequence_of"] is None]
-    return Answer(tuple(causes), value)
+    explained = why["finding"]["id"] if why["finding"] and why["chain"] else None
+    return Answer(tuple(causes), value, state["state"], explained)
 
 
-def _get(answer: str, run: str, *paths: str, options: Iterable[str] = ()) -> Any:
-    command = [sys.executable, "-m", "verl_tui", "get", answer, *paths]
-    done = subprocess.run(
-        [*command, "--run", run, "--json", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def _answer(*words: str) -> Any:
+    command = [sys.executable, "-m", "verl_tui", *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 from nights.playing import played
 from nights.programme import NIGHTS
+from nights.supervisor import SECONDS, STEPS, STOPPING
+
+from verl_tui.commands.help import agents_page
 
 if TYPE_CHECKING:
     from nights.programme import Night
@@ -65,6 +68,14 @@ def test_there_are_twenty_nights_of_all_kinds_and_each_is_in_the_table() -> None
     kinds = [night.answer for night in NIGHTS.values()]
     assert len(NIGHTS) >= 20
     assert min(map(kinds.count, ("", "stop", "resume", "tell"))) >= 3
+
+
+def test_the_program_follows_the_page_for_agents() -> None:
+    stop, _, rest = agents_page().partition("Stop a run only if")[2].partition("\n2. ")
+    assert STOPPING.keys() == set(re.findall(r"`([a-z]+-[a-z-]+)`", stop))
+    assert (STEPS, SECONDS) == (2, 120.0)
+    assert rest.startswith("Two steps later")
+    assert "after two minutes" in rest
 
 
 WRITER = """
