@@ -32,6 +32,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "config.toml"
     config.write_text("", encoding="utf-8")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
 
 
 def steps(first: int, last: int, **more: float) -> list[str]:

@@ -16,8 +16,8 @@ from verl_tui.commands.output import (
     print_message,
     print_messages,
     print_note,
-    unread,
 )
+from verl_tui.commands.signals import heeded
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _waited(options: argparse.Namespace) -> Reading | None:
         configuration(options),
         timeout=options.timeout,
         clock=time.time,
-        unread=unread,
+        unread=heeded(),
         say=print_message,
     )
     print_messages(reading.sentences)
