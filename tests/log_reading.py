@@ -60,7 +60,7 @@ def without_figures(records: Iterable[Record]) -> list[Record]:
 
 def _is_figure(record: Record) -> bool:
     if isinstance(record, Histogram):
-        return record.key.removeprefix("val_") == f"{PREFIX}score"
+        return record.key.removeprefix("val_").startswith(PREFIX)
     return isinstance(record, MetricRows) and not record.progress
 
 

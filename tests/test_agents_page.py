@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import complaint, plain_surroundings
+from command_line import complaint, plain_surroundings, write_log
 
 from verl_tui.cli import build_parser, main, read
 from verl_tui.commands.help import agents_page
@@ -21,6 +21,7 @@ PAGE = agents_page()
 IN_BLOCKS = re.findall(r"^    (verl-tui .+?)(?:  +#.*)?$", PAGE, re.MULTILINE)
 IN_SENTENCES = re.findall(r"`(verl-tui .+?)`", PAGE)
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE)) - set(IN_SENTENCES)
+CONDITIONS = set(re.findall(r"['`](\S+[=<>]\S+)['`]", PAGE))
 REFERENCE = (Path(__file__).parents[1] / "verl_tui/commands/README.md").read_text(
     encoding="utf-8"
 )
@@ -33,7 +34,9 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_is_short() -> None:
     assert len(PAGE) <= 6000, "at four characters a token, 1,500 tokens"
-    assert len(IN_BLOCKS) >= 9
+    assert len(IN_BLOCKS) >= 12
+    code = re.findall(r"^    .+", PAGE, re.MULTILINE)
+    assert max(map(len, code)) <= 80, "a comment that goes on below is no comment"
 
 
 @pytest.mark.parametrize("line", [*IN_BLOCKS, *IN_SENTENCES])
@@ -44,9 +47,22 @@ def test_every_command_line_makes_sense(line: str) -> None:
 def test_every_name_is_one_of_the_product() -> None:
     """Of a finding, a state, an indicator, else one that the reference has."""
     known = {rule.id for rule in load_guide().rules} | {one.value for one in State}
-    known |= {*INDICATORS, "healthy", "warning", "critical", "info", "no warning"}
-    rest = {name for name in NAMED - known if f"`{name}`" not in REFERENCE}
-    assert {name for name in rest if not re.search(rf"\b{name}\b", REFERENCE)} == set()
+    known |= {*build_parser().commands, *INDICATORS}
+    known |= {"healthy", "warning", "critical", "info", "no warning"}
+    words = {re.escape(name): name for name in NAMED - known - CONDITIONS}
+    unknown = [
+        name
+        for word, name in words.items()
+        if not re.search(rf"(?<!\w){word}(?!\w)", REFERENCE)
+    ]
+    assert not unknown
+
+
+@pytest.mark.parametrize("condition", sorted(CONDITIONS))
+def test_every_condition_can_be_waited_for(condition: str, tmp_path: Path) -> None:
+    log = write_log(tmp_path, *[0.02] * 8)
+    words = ["get", "state", str(log), "--wait", condition, "--timeout", "0.1"]
+    assert main(words) == 4, "it does not hold yet, and it may"
 
 
 def test_a_run_is_stopped_for_nothing_that_is_not_critical() -> None:

@@ -276,7 +276,7 @@ def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path: Path) -> 
     assert found["wall_hours"] == pytest.approx(100 / 60)
     (words, *_) = in_words(found)
     assert "estimated by step timers" in words
-    assert "number of GPUs unknown" in words
+    assert "the number of GPUs is not known" in words
     assert "at most 100% taught" in words
     assert "down" in {one["id"] for one in found["unknown"]}
 
@@ -330,8 +330,7 @@ def test_it_is_told_by_get_and_in_reports(
     assert down.split("\t")[1:3] == ["5.33", "12.5%"]
     assert again.split("\t") == [
         *("steps made again after a restart", "10.7", "25.0%"),
-        "at 41-80; restart at step 41: went on in another file; heuristic: without times they "
-        "took as long as others",
+        "at 41-80; restart at step 41: went on in another file",
     ]
     assert main(["get", "ledger", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

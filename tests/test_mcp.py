@@ -91,6 +91,7 @@ SAME = {
         *("get", "metrics", "--run", "new", "--metric", "reward", "--last", "2")
     ],
     ("log", "run=new", "last=2"): ["get", "log", "--run", "new", "--last", "2"],
+    ("explain", "run=new"): ["explain", "--run", "new"],
     ("runs",): ["get", "runs"],
 }
 """Calls of tools -> what gives the same answer."""
@@ -101,7 +102,7 @@ async def test_tools_answer_as_the_commands_do(logs: Path) -> None:
         tools = (await client.list_tools()).tools
         assert {one.name for one in tools} >= {
             *("state", "findings", "metrics", "samples", "log", "runs"),
-            *("check", "compare"),
+            *("check", "compare", "explain", "ledger"),
         }
         assert all(one.annotations and one.annotations.read_only_hint for one in tools)
         taken = {name for one in tools for name in one.input_schema["properties"]}
@@ -141,6 +142,11 @@ REFUSED = [
     ("state", {"path": "logs*/../beside"}, "outside of what is served: "),
     ("state", {"path": "logs/*"}, "logs/*: no such file or directory"),
     ("state", {"path": ""}, "outside of what is served: "),
+    ("state", {"path": "logs/\0"}, "no such file or directory"),
+    ("state", {"path": "logs/" + "x" * 5000}, "no such file or directory"),
+    ("state", {"path": ["logs"]}, "outside of what is served: "),
+    ("samples", {"run": "new", "last": 10**30}, "new has no samples"),
+    ("compare", {"where": "reward >"}, "where: "),
     ("check", {"against": "beside/third"}, "outside of what is served: "),
     ("state", {"run": "third"}, "run third: none of the runs: new, old"),
     ("state", {}, "2 runs: new, old; name one with run"),
@@ -152,6 +158,7 @@ REFUSED = [
     ("metrics", {"run": "new", "last": True}, "last: expected one argument"),
     ("samples", {"run": "new", "full": "yes"}, "full: ignored explicit argument 'yes'"),
     ("log", {"run": "new", "grep": "("}, "grep: "),
+    ("ledger", {"run": "new"}, "new: nothing tells how long its steps took"),
     ("delete", {}, "no tool delete: there are "),
 ]
 

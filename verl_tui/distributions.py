@@ -175,17 +175,6 @@ def of_limits(
     return of_bins(edges, counts[first : last + 1], ends=True)
 
 
-def added(one: Bins, other: Bins) -> Bins:
-    """Return two histograms as one, in bins that reach over both."""
-    low = min(one.low, other.low)
-    high = max(one.high, other.high)
-    first, second = (
-        _rebinned(_edges(bins.low, bins.high), bins.counts, low, high)
-        for bins in (one, other)
-    )
-    return Bins(low, high, [a + b for a, b in zip(first, second, strict=True)])
-
-
 def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, float]:
     """Return the quantiles of a histogram, taking what lies in a bin as spread evenly; none of an
     empty one.

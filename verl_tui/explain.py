@@ -4,7 +4,6 @@ what is new in its log, the setting to change.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import datetime, timezone
 from math import isfinite
@@ -15,7 +14,7 @@ from verl_tui.check.data import run_data
 from verl_tui.health.consequences import NEWS
 from verl_tui.health.finding import Severity, number
 from verl_tui.health.limits import CAUSES
-from verl_tui.health.moves import AROUND, FEWEST, PAST, is_of_training, moves
+from verl_tui.health.moves import AROUND, BLUR, FEWEST, PAST, is_of_training, moves
 from verl_tui.health.next_step import ENDS
 from verl_tui.health.root_cause import root_cause, waiting
 from verl_tui.metrics import describe
@@ -45,6 +44,7 @@ _FOLLOWED = 4
 """Most parts behind the break that the line names."""
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
+_ROOM = "twice the room, if the text is sound: a guess"
 _CHANGE = pattern(
     r"(?<![\w./-])(?P<key>[\w./-]{1,80}) (?P<value>[\w.+-]{1,40}) → (?P<proposed>[\w.+-]{0,40}\w)"
 )
@@ -86,18 +86,13 @@ def explain(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, A
     }
     if verdict.primary:
         worst, *others = verdict.primary
-        still = worst.id in (*ENDS, "hang")
         found |= {
             "finding": worst.as_data(),
             "new_in_log": [one for one in worst.evidence if one.startswith(NEWS)],
             "others": [one.id for one in others],
-            **(
-                _stood_still(run, worst, now)
-                if still
-                else _changed(run, verdict, guide)
-            ),
+            **_course(run, verdict, guide, now),
         }
-    elif known["verdict"]:
+    elif known["verdict"] and known["why"]:
         count = len({rule.id for rule in guide.rules} - guide.silenced)
         found["line"] = f"nothing found; of {counted(count, 'rule')}, {known['why']}"
     explained: dict[str, Any] = plain(found)
@@ -116,21 +111,19 @@ def _stood_still(run: Run, found: Finding, now: float) -> dict[str, Any]:
     if cause is not None:
         said.append(f"{cause.path}, line {cause.event.line}")
     change = _CHANGE.search((found.advice or "").replace(",", ""))
-    return {
-        "line": "; ".join(said),
-        "chain": [
-            Part(found.since_step, one, finding=found.id) for one in found.evidence
-        ],
-        "setting": change and {**change.groupdict(), "why": "fits the error: a guess"},
-    }
+    setting = change and {**change.groupdict(), "why": "fits the error: a guess"}
+    chain = [Part(found.since_step, one) for one in found.evidence]
+    return {"line": "; ".join(said), "chain": chain, "setting": setting}
 
 
 # -- a run that changed ----------------------------------------------------------------------------
 
 
-def _changed(run: Run, verdict: Verdict, guide: Guide) -> dict[str, Any]:
+def _course(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, Any]:
     """Return what moved about the beginning of the worst finding, and what shows it."""
     found = verdict.primary[0]
+    if found.id in (*ENDS, "hang"):
+        return _stood_still(run, found, now)
     after, is_info = verdict.consequences(found), found.severity is Severity.INFO
     around = None if is_info else moves(run, found, after)
     if around is None:
@@ -158,7 +151,7 @@ def _parts(around: Moves, found: Finding, after: Sequence[Finding]) -> Iterator[
         step = one.since_step
         if step is not None and one.key not in moved:
             yield Part(step, one.headline, step - around.step, one.key, one.id)
-            moved.add(one.key)
+            moved.add(one.key or one.id)
 
 
 def _went(move: Move) -> str:
@@ -174,7 +167,7 @@ def _went(move: Move) -> str:
 
 def _line(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     """Return the course in a line: what moved first, by how many steps, what followed."""
-    course = [one for one in chain if one.moved or one.by >= 0]
+    course = [one for one in chain if _is_sure(one, around)]
     at = next(i for i, one in enumerate(course) if one.finding == found.id)
     words, last = [], course[0].by
     for one in course[: at + 1 + _FOLLOWED]:
@@ -187,6 +180,14 @@ def _line(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     none = f"; nothing else left its usual range in the {AROUND} points before"
     signs = [one for one in chain if -AROUND <= one.by < 0]
     return "; ".join(words) + none * (not signs)
+
+
+def _is_sure(one: Part, around: Moves) -> bool:
+    """Return whether a part has its place in the order. Windows blur where findings begin: only
+    where no metric moved they tell what came before, unless it has been so since the first point.
+    """
+    early = one.step is not None and one.step > around.first and one.by < -BLUR
+    return one.moved or one.by >= 0 or (early and not around.moves)
 
 
 def _early(chain: Sequence[Part], around: Moves, found: Finding) -> str:
@@ -209,16 +210,7 @@ def _setting(run: Run, guide: Guide, found: Finding) -> dict[str, Any] | None:
     worst = max(known, key=attrgetter("times"), default=None)
     if worst is None:
         return None
-    why = (
-        re.sub("^(?: is|:) ", "", worst.why)
-        or "twice the room, if the text is sound: a guess"
-    )
-    return {
-        "key": worst.key,
-        "value": worst.value,
-        "proposed": worst.proposed,
-        "why": why,
-    }
+    return {**worst._asdict(), "why": worst.why.strip(": ") or _ROOM}
 
 
 def _samples(run: Run, found: Finding, step: int) -> Iterator[dict[str, Any]]:

@@ -43,14 +43,16 @@ _LEAST_SHARE = 0.0005
 
 
 class _Loss(NamedTuple):
-    """What a cause takes of each row, and beside the rows; the metrics and settings that it rests
-    on, what shows it (their means, if nothing else), and the finding that it is of.
+    """What a cause takes of each row, and beside the rows; the metrics that it rests on, what shows
+    it (their means, if nothing else), the finding that it is of, and whether it is measured, so
+    that nothing is taken for granted.
     """
 
     seconds: Any
     figures: Sequence[str] = ()
     evidence: Sequence[str] = ()
     finding: str | None = None
+    measured: bool = False
     more: float = 0.0
 
 
@@ -139,8 +141,9 @@ def _broken(of: _Account) -> _Loss:
     told = [(f"{one.id} since step {one.since_step}", one.message) for one in breaks]
     words = [f"{begun}: {one_line(message, 300)}" for begun, message in told]
     keys = [one.key for one in breaks if one.key]
-    finding = breaks[0].id if breaks else None
-    return _Loss(of.left * is_broken, keys, words[:_MOST_NAMED], finding)
+    first = breaks[0].id if breaks else None
+    measured = all(one.severity is Severity.CRITICAL for one in breaks)
+    return _Loss(of.left * is_broken, keys, words[:_MOST_NAMED], first, measured)
 
 
 def _waiting(of: _Account) -> _Loss | str:
@@ -159,7 +162,8 @@ def _waiting(of: _Account) -> _Loss | str:
     idle = sum(((of.held(key) < WORKED) * of.left for key in devices), 0.0 * of.left)
     seconds = np.maximum(waits, idle / max(1, len(devices)))
     found += devices
-    return _Loss(seconds, found) if found else _WORDS["no_waits"]
+    loss = _Loss(seconds, found, measured=not devices)
+    return loss if found else _WORDS["no_waits"]
 
 
 def _dead(of: _Account) -> _Loss | str:
@@ -169,7 +173,8 @@ def _dead(of: _Account) -> _Loss | str:
     share, points, _ = found
     shares = of.at(points.steps, points.values) if len(points) else 0.0 * of.left
     words = f"{share.key}{share.words}: {shares[of.left > 0].mean():.0%} on average"
-    return _Loss(shares * of.left, [share.key], [words])
+    measured = len(points) >= len(of.left) and not share.words
+    return _Loss(shares * of.left, [share.key], [words], measured=measured)
 
 
 def _masked(of: _Account) -> _Loss | str:
@@ -179,7 +184,7 @@ def _masked(of: _Account) -> _Loss | str:
     rejected = context.first_key(_NAMES["rejected"])
     found = [*filter(None, (rejected, key if masks is True else None))]
     if not found:
-        return _WORDS["no_masks"].format(key=key or "not logged")
+        return _WORDS["no_masks"].format(key=key) if key else _Loss(0.0)
     shares = [of.held(one) * factor("truncated_share", one) for one in found]
     taken = np.max(shares, axis=0) * (of.left + of.dead) - of.dead
     return _Loss(taken, found, [f"left out by {name}"] if name else ())
@@ -201,7 +206,9 @@ _CAUSES: Mapping[str, Callable[[_Account], _Loss | str]] = {
         _Loss(0.0, more=of.made.start) if of.made.start else _WORDS["no_start"]
     ),
     "down": _down,
-    "repeated": lambda of: _Loss(of.made.repeated, (), _restarts(of)),
+    "repeated": lambda of: _Loss(
+        of.made.repeated, (), _restarts(of), measured=of.made.stated
+    ),
     "hang": _hung,
     "break": _broken,
     "aside": lambda of: _Loss(of.made.aside, of.made.timers),
@@ -287,7 +294,7 @@ def _line(
         "label": _LINES[id]["label"],
         "hours": hours,
         "share": hours / (whole or 1.0),
-        "heuristic": _LINES[id].get("assumed") if hours else None,
+        "heuristic": _LINES[id].get("assumed") if hours and not loss.measured else None,
         "finding": loss.finding,
         "step": spans[0][0] if spans else None,
         "steps": spans[:_MOST_SPANS],
@@ -311,11 +318,12 @@ def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
     """Return what a stop at the first critical finding would have saved, or without one at the
     first break; None where there was neither. A crash stops by itself.
     """
-    critical = [one for one in of.verdict.history if one.severity is Severity.CRITICAL]
-    known = [one for one in critical if one.id != "crash"] or _breaks(of)
+    hangs = [one for one in of.verdict.history if one.id == "hang"]
+    known = [*_breaks(of), *hangs]
+    critical = [one for one in known if one.severity is Severity.CRITICAL]
     if not known:
         return None
-    first = min(known, key=lambda one: one.raised_step or 0)
+    first = min(critical or known, key=lambda one: one.raised_step or 0)
     made, after = of.made, of.made.steps > (first.raised_step or 0)
     saved = (made.seconds + made.down + made.repeated)[after].sum()
     return {
@@ -357,7 +365,9 @@ def in_words(found: Mapping[str, Any]) -> list[str]:
     """
     count, stop = found["devices"], found["stop"]
     facts = {
-        "gpus": counted(count, "GPU") if count else _WORDS["no_count"],
+        "gpus": f"{counted(count, 'GPU')} by {found['devices_by']}"
+        if count
+        else _WORDS["no_count"],
         "estimated": "" if found["times_stated"] else "estimated by ",
         "most": "at most " if found["at_most"] else "",
         "share": found["lines"][-1]["share"],

@@ -66,8 +66,6 @@ class Histogram(NamedTuple):
     """Count in each of `verl_tui.distributions.BINS` bins."""
     order: int = 0
     """If several files are one log: its position in all of them, as for rows."""
-    mean: bool = False
-    """True if histograms of a repeated step are added up, false if the last one counts."""
 
 
 class Sample(NamedTuple):

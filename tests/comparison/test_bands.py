@@ -171,9 +171,8 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(
     base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
     assert main(["check", *runs, *base]) == 2
     head, columns, *table, _, counts = capsys.readouterr().out.splitlines()
-    assert head.startswith(
-        "against base, worst first: 1 worse, 1 better, 2 within (-v:"
-    )
+    counts_of = "worst first (-v: all of each): 1 worse, 1 better, 2 within"
+    assert head == f"against base, {counts_of}"
     assert columns.split()[:4] == ["run", "against", "verdict", "step"]
     assert [line.split()[0] for line in table] == ["worst", "best", "like", "alike"]
     assert "40    worse: final reward 0.3" in table[0]

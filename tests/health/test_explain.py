@@ -179,8 +179,8 @@ RUNS = {
     "t019_unbuf": "truncated share 0 → 12.5 % (step 54): responses cut off; nothing else",
     "t116_rloo_raise": f"{JUDGE_503}; {{path}}/train.log, line 59",
     "t116_trackio_live": f"{JUDGE_503}; {{path}}/train.log, line 94",
-    "verl061_collapse": "run dead: no entropy, no gradient since step 2, with only 1 point before "
-    "it to say what moved first; since the first point: entropy 4.77 → 0.199, dead groups",
+    "verl061_collapse": "first reference KL above its band (step 2); 1 step later answers are "
+    "alike (step 3); 17 steps later run dead: no entropy, no gradient (step 20)",
     "verl061_defaults": CUT,
     "verl061_healthy": CUT,
     "verl061_ppo": CUT,
@@ -207,11 +207,19 @@ def test_real_trainers_runs(name: str) -> None:
             "key": "actor_rollout_ref.actor.optim.lr",
             "value": 1.0,
             "proposed": 1e-05,
-            "why": "above 1e-05 (heuristic)",
+            "why": "is above 1e-05 (heuristic)",
+            "times": 1.0 / 1e-05,
         }
         before, newest = found["samples"]
-        assert (before["step"], newest["step"]) == (1, 30)
+        assert (before["step"], newest["step"]) == (19, 30)
         assert set(newest["response"]) == {"s"}
+
+
+def test_what_is_no_training_has_nothing_to_explain(tmp_path: Path) -> None:
+    record = {"prompt": "1 + 1?", "response": "2", "reward": 1.0, "id": "q1"}
+    log = tmp_path / "eval_results.jsonl"
+    log.write_text("".join(f"{json.dumps({**record, 'id': i})}\n" for i in range(20)))
+    assert of_path(log)["line"] == "no training, nothing to explain"
 
 
 # -- settings --------------------------------------------------------------------------------------

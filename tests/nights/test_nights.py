@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-
-pytest.importorskip("verl_tui.guard.events")
-
 from nights.playing import played
 from nights.programme import NIGHTS
 

@@ -9,10 +9,8 @@ from verl_tui.records import Histogram
 from verl_tui.runs.samples import Histograms
 
 
-def histogram(step, count, *, mean=False, order=0, low=0.0, high=1.0):
-    return Histogram(
-        "h", step, low, high, [float(count), *[0.0] * (BINS - 1)], order, mean
-    )
+def histogram(step, count, order=0):
+    return Histogram("h", step, 0.0, 1.0, [float(count), *[0.0] * (BINS - 1)], order)
 
 
 def counts(histograms, step):

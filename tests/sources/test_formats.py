@@ -100,7 +100,6 @@ def test_file_logger_of_both_eras():
     new = read_run(DATA / "filelogger_v07.jsonl")
     assert list(new.keys) == [
         "val-core/math/acc/mean@1", "critic/score/mean", "actor/pg_loss", "actor/kl_loss", "training/epoch",
-        "list/mean", "list/min", "list/p05", "list/p25", "list/p50", "list/p75", "list/p95", "list/max",
     ]  # fmt: skip
     assert repr(values(new, "actor/kl_loss")) == repr({1: nan, 2: 0.001})
     assert values(new, "val-core/math/acc/mean@1") == {0: 0.25, 2: 0.5}

@@ -67,11 +67,9 @@ class Log:
         path = folder / name
         data = write(steps)
         path.write_bytes(data)
-        self.kind = kind
         self.path = path
         self.format = format_
         self.size = len(data)
-        self.end = EndSource(path, format_, 0, 1)
         self.whole = drain(FileSource(path, format_))
 
 
@@ -99,17 +97,6 @@ def test_from_any_cut_on_the_records_are_those_of_the_whole_log(
         assert cells(records, end.complete_from) == cells(log.whole, end.complete_from)
     elif log.size - end.start > 10_000:
         pytest.fail("no step of many is known to be whole")
-
-
-@settings(max_examples=examples(1 / 3))
-@given(cut=st.floats(0, 1), size=st.integers(1, 70_000))
-def test_a_block_gives_records_of_the_whole_log_only(
-    log: Log, cut: float, size: int
-) -> None:
-    at = round(cut * log.size)
-    records = log.end.block(at, at + size)
-    assert not any(isinstance(record, Restart | Unreadable) for record in records)
-    assert not set(cells(records)) - set(cells(log.whole))
 
 
 def end_of(path: Path, format_: Any, size: int) -> tuple[EndSource, list[Any]]:

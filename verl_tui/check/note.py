@@ -120,7 +120,7 @@ def _lines(
         yield from _run_lines(described, run, unfolded=unfolded, verbose=verbose)
     if sweep:
         yield from [(0, Text())] * verbose
-        yield from sweep_lines(report, verbose=verbose)
+        yield from sweep_lines(report)
     if many:
         yield 0, Text()
         yield 0, summary([run["verdict"] for run in report["runs"]])
@@ -261,13 +261,13 @@ def _named(baseline: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def sweep_lines(report: Described, *, verbose: bool = False) -> Iterator[_NoteLine]:
+def sweep_lines(report: Described) -> Iterator[_NoteLine]:
     """Yield a table of runs compared with one baseline, a line a run, the worst first."""
     runs = {one["name"]: one for one in report["runs"]}
     summed = report["against"]
     counts = ", ".join(f"{count} {word}" for word, count in summed["outcomes"].items())
-    more = "" if verbose else " (-v: all that is known of each)"
-    yield 0, Text(f"against {_named(summed['baseline'])}, worst first: {counts}{more}")
+    base = _named(summed["baseline"])
+    yield 0, Text(f"against {base}, worst first (-v: all of each): {counts}")
     rows = [_sweep_row(runs[name]) for name in summed["worst_first"]]
     columns = ("run", "against", "verdict", "step", "outside its band (baseline)")
     for line in aligned(TextTable("", columns, rows, numbers=False)):

@@ -153,7 +153,7 @@ def within(path: str, served: Sequence[str]) -> str:
     """
     if path in served:
         return path
-    real = Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111
+    real = Path(os.path.realpath(os.path.expanduser(path.replace("\0", "?"))))  # noqa: PTH111
     for spec in map(os.path.expanduser, served):
         found = [spec] if is_there(spec) else glob.glob(spec, recursive=True)  # noqa: PTH207
         tops = {Path(os.path.realpath(one)) for one in found}

@@ -307,7 +307,9 @@ def weak_kl_term(run: Run) -> Sequence[Suspect]:
 def _length(run: Run) -> Sequence[Suspect]:
     """Return the limit of response length where the settings state it."""
     stated = positive_setting(run, RESPONSE_LIMITS)
-    return [] if stated is None else [Suspect(*stated, "", 2 * int(stated[1]))]
+    if stated is None:
+        return []
+    return [Suspect(stated[0], round(stated[1]), "", 2 * round(stated[1]))]
 
 
 CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PAST, FEWEST = 30, 10
 """Points that make the usual range, and the fewest of them."""
-AROUND, _BLUR = 30, 10
+AROUND, BLUR = 30, 10
 """Logged points around the break in which moves are looked for, and by which a finding may seem to
 begin too early: heuristic.
 """
@@ -60,6 +60,7 @@ class Moves(NamedTuple):
     """
 
     step: int
+    first: int
     known: int
     moves: Sequence[Move]
 
@@ -81,7 +82,7 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
     if own is None or since is None:
         return None
     at = bisect_left(own.steps, since)
-    itself = _departure(own, (at - AROUND, at + _BLUR), at)
+    itself = _departure(own, (at - AROUND, at + BLUR), at)
     step = since if itself is None else itself.step
     at = bisect_left(own.steps, step)
     others = [*filter(None, map(run.present, _keys(run, found, after)))]
@@ -91,7 +92,7 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
         ends = own.steps[max(0, at - AROUND)], own.steps[min(at + AROUND, len(own) - 1)]
         moved = [itself, *(_near(one, ends, step) for one in others)]
     kept = [one for one in moved if one is not None]
-    return Moves(step, at, sorted(kept, key=lambda one: one.step))
+    return Moves(step, own.steps[0], at, sorted(kept, key=lambda one: one.step))
 
 
 def _keys(run: Run, found: Finding, after: Sequence[Finding]) -> Iterator[str]:

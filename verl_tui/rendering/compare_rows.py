@@ -267,10 +267,10 @@ def _figures(
 
 
 def _end(run: Run, now: float) -> str:
-    """Return how long a run takes from now on, and when it ends; empty where that is unknown."""
+    """Return how long a run takes from now on, and when it ends, as far as that is known."""
     left = remaining(run, now)
     if left is None:
-        return ""
+        return _UNKNOWN
     return f"{duration(left)}, {clock_time((run.last_record or now) + left, now)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.health.finding import Episode, Severity
 from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
@@ -83,18 +84,28 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
 
 def hours_rows(
     found: Mapping[str, Any] | None, width: int
-) -> tuple[list[Pieces], list[Mapping[str, Any]]]:
-    """Return rows on where a run's hours went, the lines below a heading, and these lines."""
-    lines = listed(found) if found is not None else []
+) -> tuple[list[Pieces], list[Episode]]:
+    """Return rows on where a run's hours went, a line each below a heading, and where each line
+    begins.
+    """
+    if found is None:
+        return [], []
+    lines = listed(found)
     figures = [
         SpeedFigure(one["label"], one["share"], "share", f"{hours} h · {note}")
         for one, (_, hours, _, note) in lines
     ]
-    title = f"where the {found['unit']} went" if found is not None else ""
-    rows = [*_speeds(title, figures, width)]
-    for sentence in in_words(found) if found is not None else ():
+    rows = [*_speeds(f"where the {found['unit']} went", figures, width)]
+    for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
-    return [cut(row, width, ELLIPSIS) for row in rows], [line for line, _ in lines]
+    begun = [
+        Episode(one["finding"] or "", Severity.INFO, one["step"], None)._replace(
+            key=key
+        )
+        for one, _ in lines
+        for key in (one["figures"] or [None])[:1]
+    ]
+    return [cut(row, width, ELLIPSIS) for row in rows], begun
 
 
 def _short_time(seconds: float) -> str:

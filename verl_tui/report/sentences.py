@@ -24,6 +24,7 @@ LONGEST = 2000
 """Characters of a line."""
 _MOST_UNREAD = 200
 """Sentences on files that were not read."""
+_HOURS = ("where they went", "hours", "share", "evidence")
 NO_CURVES = "no metric has a number that could be drawn"
 
 
@@ -62,17 +63,17 @@ def comparison_tables(report: Report) -> list[TextTable]:
     found = [one for one in tables(report.comparison) if one.rows or one.note]
     if report.alone:
         found = [one for one in found if one.rows and one.numbers]
-    return [*found, *(_hours_table(run) for run in report.runs if run.hours)]
+    return [*found, *_hours_tables(report)]
 
 
-def _hours_table(run: ReportedRun) -> TextTable:
-    """Return where the hours of a run went."""
-    hours = run.hours or {}
-    rows = [cells for _, cells in listed(hours)]
-    heading = line(f"{hours['unit']} of {run.name}")
-    note = ". ".join(map(capital, in_words(hours)))
-    columns = ("hours", "number", "share", "evidence")
-    return TextTable(heading, columns, rows, f"{note}.", numbers=False)
+def _hours_tables(report: Report) -> Iterator[TextTable]:
+    """Yield where the hours of each run went whose samples are shown."""
+    for run in report.runs:
+        if run.hours and run.excerpts is not None:
+            heading = line(f"{run.hours['unit']} of {run.name}")
+            rows = [cells for _, cells in listed(run.hours)]
+            note = ". ".join((*in_words(run.hours), ""))
+            yield TextTable(heading, _HOURS, rows, note, numbers=False)
 
 
 def best_table(report: Report) -> TextTable:

@@ -91,8 +91,7 @@ def _block(one: Described, monitor: Monitor) -> Iterator[tuple[str, str | None]]
     why = f": {one['why']}" if one["why"] else ""
     yield "health", f"{one['verdict'] or no_verdict(one)}{why}"
     yield "to do", one["next"]
-    nothing = ["no reward, validation or loss is logged"]
-    yield "progress", "; ".join([*_progress(one, run)] or nothing)
+    yield "progress", "; ".join(_progress(one, run))
     again = [counted(len(run.restarts), "restart")][: len(run.restarts)]
     yield "stability", ", ".join((*_figures(one, *_STABILITY), *again))
     yield "performance", ", ".join(_speed(one, run))

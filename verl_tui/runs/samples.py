@@ -15,7 +15,7 @@ from bisect import bisect_left, bisect_right
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.distributions import Bins, added
+from verl_tui.distributions import Bins
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -225,14 +225,11 @@ class Histograms:
         """
         kept = self._of.setdefault(found.key, {})
         order = precedence + found.order
-        bins = Bins(found.low, found.high, found.counts)
-        known, before = kept.get(found.step, (-1, bins))
-        if order < known:
+        if found.step in kept and order < kept[found.step][0]:
             return
-        if found.mean and order == known:
-            bins = added(before, bins)
-        self._count += known < 0
-        kept[found.step] = order, bins._replace(counts=array("f", bins.counts))
+        self._count += found.step not in kept
+        bins = Bins(found.low, found.high, array("f", found.counts))
+        kept[found.step] = order, bins
         if self._count > self.budget:
             self._thin_out()
 

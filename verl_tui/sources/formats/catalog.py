@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import first_value, flatten
-from verl_tui.sources.fields.numbers import split, unquoted
+from verl_tui.sources.fields.numbers import numbers_in, unquoted
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import is_sure_name, listed_thing
@@ -92,7 +92,7 @@ def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
         return _SAMPLES
     if thing is not None:
         return _THINGS.format(one_line(thing, 60))
-    numbers = any(split(unquoted(flatten(one))).numbers for one in records)
+    numbers = any(numbers_in(unquoted(flatten(one))) for one in records)
     return None if numbers or len(records) == 1 else _TEXTS
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.sources.fields.jsonl import first_object, flatten, integer
-from verl_tui.sources.fields.numbers import histograms, split, unquoted
+from verl_tui.sources.fields.numbers import numbers_in, unquoted
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
@@ -65,13 +65,9 @@ class FileLoggerDecoder(JsonDecoder):
                 return (MetricRow(step, self._names, packed(data.values())),)
         except struct.error:  # one is no number
             pass
-        parts = split(unquoted(flatten(data)))
-        kept = {safe(key): value for key, value in parts.numbers.items()}
-        return (
-            MetricRow(step, tuple(kept), tuple(kept.values())),
-            *histograms(parts.found, step),
-            *parts.flaws,
-        )
+        numbers = numbers_in(unquoted(flatten(data)))
+        kept = {safe(key): value for key, value in numbers.items()}
+        return (MetricRow(step, tuple(kept), tuple(kept.values())),)
 
 
 @lru_cache(_MOST_SCHEMAS)

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.sources.fields.histograms import take_histograms
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.numbers import histograms, split
+from verl_tui.sources.fields.numbers import numbers_in
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.fields.sample import is_validation, plain_record
@@ -256,10 +257,12 @@ class TrackioSource(Source):
             yield Unreadable(0, "a row of metrics without a step", "")
             return
         self._modified = time or self._modified
-        parts = split({key: worded_number(value) for key, value in flat.items()})
-        yield from histograms(parts.found, self._step, mean=measured)
-        yield from parts.flaws
-        if numbers := parts.numbers:
+        found = take_histograms(flat)
+        yield from found.records(self._step)
+        for flaw in found.flaws:
+            yield Unreadable(0, one_line(flaw), "")
+        words = {key: worded_number(value) for key, value in flat.items()}
+        if numbers := numbers_in(words) | found.figures:
             yield MetricRow.of(self._step, numbers, time=time, mean=measured)
         for key, rows in tables.items():
             yield from self._samples(key, rows)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.sources.fields.jsonl import first_object, flatten, number
-from verl_tui.sources.fields.numbers import histograms, is_name, split, unquoted
+from verl_tui.sources.fields.numbers import is_name, numbers_in, unquoted
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.spellings import names
@@ -91,7 +91,7 @@ def measures(record: dict[str, Any]) -> bool:
     step = None
     with suppress(ValueError):  # a number too large for one
         step = stated_step(flat, fields)[0]
-    numbers = split(flat, {*about, fields.epoch or ""}).numbers
+    numbers = numbers_in(flat, {*about, fields.epoch or ""})
     if step is None and number(flat.get(fields.epoch or "", "")) is None:
         return any(key.rpartition("/")[2] in TRAINED for key in numbers)
     return bool(numbers)
@@ -163,7 +163,7 @@ class TutorialDecoder(JsonDecoder):
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
-        """Return the row, the histograms and the sample of one object."""
+        """Return the row and the sample of one object."""
         if self.spelled:
             named = ((self.spelled.get(name, name), name) for name in record)
             record = {called: record[name] for called, name in named if called}
@@ -180,14 +180,11 @@ class TutorialDecoder(JsonDecoder):
         if not measured and self._is_of_another(flat):
             return
         fields, about = _schema(tuple(flat))
-        parts = split(flat, about)
-        numbers = parts.numbers
+        numbers = numbers_in(flat, about)
         prefix = f"{safe(scope, 100)}/" if scope else ""
         keys = tuple([prefix + safe(one, 300) for one in numbers])
         step = self._place.of(flat, fields, keys=None if measured else keys or None)
         yield from self._progress(step, parse_elapsed(record.get("elapsed_time")))
-        yield from parts.flaws
-        yield from histograms(parts.found, step, prefix, mean=measured)
         time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
         if numbers:
             values = tuple(numbers.values())

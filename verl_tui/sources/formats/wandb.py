@@ -23,8 +23,9 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Settings, Unreadable
+from verl_tui.sources.fields.histograms import take_histograms
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.numbers import histograms, split
+from verl_tui.sources.fields.numbers import numbers_in
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.numbers import FieldSplit
+    from verl_tui.sources.fields.histograms import FieldHistograms
 
 name = "W&B run"
 rank = 4
@@ -167,7 +168,7 @@ class WandbReader(RecordLog):
         numbers, found, rest = _items(record, _HISTORY_ITEM)
         self._reach(numbers, rest.part(_HISTORY_STEP))
         for flaw in found.flaws:
-            yield Unreadable(self._number, one_line(flaw.reason), "")
+            yield Unreadable(self._number, one_line(flaw), "")
         names, keys, done = _schema(frozenset(numbers))
         if keys and self._step is not None:
             self._done += done
@@ -176,7 +177,7 @@ class WandbReader(RecordLog):
             yield MetricRow(
                 self._step, keys, values, time, mean=not done, progress=done
             )
-            yield from histograms(found.found, self._step)
+            yield from found.records(self._step)
 
     def _reach(self, numbers: Mapping[str, float], own: bytes | None) -> None:
         """Note the step of a record of the history: the trainer's, else W&B's own."""
@@ -296,9 +297,9 @@ def _schema(
 
 def _items(
     record: bytes, field: int
-) -> tuple[Mapping[str, float], FieldSplit, MessageFields]:
+) -> tuple[Mapping[str, float], FieldHistograms, MessageFields]:
     """Return the numbers in a field of a record by W&B's names, `a.b` for `b` within `a`, the
-    distributions in it, and the record's other fields.
+    histograms in it, and the record's other fields.
 
     Nearly all items are a short name and a number. One by one they take eight times as long.
 
@@ -315,8 +316,9 @@ def _items(
     names = b"\0".join(parts[1::3]).decode().split("\0") if written else ()
     numbers = dict(zip(names, values, strict=True))
     others = {".".join(path): one for path, one in map(_item, rest.parts(field))}
-    found = split(_measured(flatten(others, ".")), joint=".")
-    return numbers | found.numbers, found, rest
+    members = flatten(others, ".")
+    found = take_histograms(members, ".")
+    return numbers | numbers_in(_measured(members)) | found.figures, found, rest
 
 
 def _item(written: bytes) -> tuple[tuple[str, ...], Any]:
@@ -333,6 +335,5 @@ def _item(written: bytes) -> tuple[tuple[str, ...], Any]:
 
 def _measured(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of objects without those of pictures, tables and the like."""
-    typed = (key for key in members if key.endswith("._type"))
-    others = tuple(key[:-5] for key in typed if members[key] != "histogram")
+    others = tuple(key[:-5] for key in members if key.endswith("._type"))
     return {key: one for key, one in members.items() if not key.startswith(others)}

@@ -37,8 +37,8 @@ class ExplainScreen(RowsScreen[None]):
         from verl_tui.explain import explain, told
 
         run = view.run
-        if run is None:
-            return RowsPage([])
+        if run is None or view.loading:
+            return RowsPage([[("not read yet", "dim")]])
         found = self._told.of(
             (run.name, run.revision, view.verdict),
             lambda: [*told(explain(run, view.verdict, view.monitor.guide, view.now))],

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from textual import on
-
-from verl_tui.health.finding import Episode, Severity
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.tui.keys import SPEED, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
-from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
-from verl_tui.tui.widgets.rows import Entries
+from verl_tui.tui.screens.rows_screen import SCROLLS, EpisodesScreen, RowsPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from typing_extensions import Self
-
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.screens import ScreenContext
 
 
-class TimingScreen(RowsScreen[None]):
+class TimingScreen(EpisodesScreen):
     """The time of a step, part by part, the throughput, when the run ends, and the lines of its
-    hours, of which one that is opened is followed on the dashboard.
+    hours, each of which leads to where it begins.
     """
 
     TITLE_WORDS = "timing"
@@ -38,13 +28,6 @@ class TimingScreen(RowsScreen[None]):
     """
     WIDEST = 140
 
-    def __init__(self, view: View, follow: Callable[[Episode], None]) -> None:
-        """Make the screen; `follow` is called with where a line of the hours begins."""
-        super().__init__(view)
-        self._follow = follow
-        self._hours: LastResult[dict[str, Any] | None] = LastResult()
-        self.lines: Sequence[Mapping[str, Any]] = ()
-
     def page(self, view: View, width: int) -> RowsPage:
         """Return all figures, which scroll together."""
         from verl_tui.ledger import ledger
@@ -53,33 +36,20 @@ class TimingScreen(RowsScreen[None]):
         solid = not (self.app.no_color or self.app.current_theme.ansi)
         rows = timing_rows(view, width, solid=solid)
         run, verdict, guide = view.run, view.verdict, view.monitor.guide
-        if run is None:
-            return RowsPage(rows)
-        known = run, run.revision, verdict, view.now // 60
-        found = self._hours.of(known, lambda: ledger(run, verdict, guide, view.now))
-        more, self.lines = hours_rows(found, width)
+        known = run, run and run.revision, verdict, view.now // 60
+        found = self.known.of(
+            known, lambda: run and ledger(run, verdict, guide, view.now)
+        )
+        more, self.episodes = hours_rows(found, width)
         first = len(rows) + 2  # below the heading
-        return RowsPage([*rows, [], *more], range(first, first + len(self.lines)))
-
-    @on(Entries.Opened)
-    def _opened(self, message: Entries.Opened) -> None:
-        line = self.lines[message.entry]
-        run = self._view.run if self._view is not None else None
-        key = next((one for one in line["figures"] if run and one in run.keys), None)
-        self.dismiss()
-        begun = line["finding"] or "", Severity.INFO, line["step"], None
-        self._follow(Episode(*begun, key=key))
-
-    @classmethod
-    def opened(cls, context: ScreenContext) -> Self:
-        """Return the screen, from which a line of the hours is followed on the dashboard."""
-        return cls(context.view, context.dashboard.follow_episode)
+        starts = range(first, first + len(self.episodes))
+        return RowsPage([*rows, [], *more], starts)
 
 
 SCREEN = ScreenSpec(
     TimingScreen,
     "t",
     "timing",
-    "Timing: where a step's time goes, where GPU hours went",
+    "Timing: where a step's time and the hours go",
     "Timing",
 )
