@@ -451,7 +451,8 @@ their end, as far back as the samples lie, and refused if there are none in the 
         _state,
         "state, step, time left, verdict and worst finding, in one line",
         """state logs/run_7
-        state logs/run_7 --json | jq -r .verdict""",
+        state logs/run_7 --json | jq -r .verdict
+        state logs/run_7 --wait 'finding>=warning or state!=running' --timeout 2h""",
         _WHOLE + _OPTIONS,
         f"""{_READ}\
   state       waiting, running, stalled, finished, crashed, ended?, unknown, no training
