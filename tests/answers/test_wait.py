@@ -32,6 +32,7 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tmp_path / "config.toml"
     config.write_text("", encoding="utf-8")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+    monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
 
 
 def steps(first: int, last: int, **more: float) -> list[str]:
@@ -139,8 +140,8 @@ def test_each_answer_is_of_the_moment_at_which_it_holds(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("RUN --wait reward>5 --timeout 1", 4, "run_7, running at step 10, did not meet reward>5 within 1s"),
-        ("EMPTY --wait step=5 --timeout 1", 4, "no run could be read within 1s"),
+        ("RUN --wait reward>5 --timeout 1", 4, "run_7, running at step 10, did not meet reward>5 within 1 s"),
+        ("EMPTY --wait step=5 --timeout 1", 4, "no run could be read within 1 s"),
         ("ENDED --wait reward>5", 5, "ended, ended? at step 10, did not meet reward>5, and has ended"),
         ("ENDED --wait state=running", 5, "ended, ended? at step 10, did not meet state=running, and has ended"),
         ("PLANNED --wait step=201", 5, "planned, running at step 10, did not meet step=201, and never will: its last step is 200"),
@@ -198,7 +199,7 @@ def test_what_is_not_logged_is_said_at_once_and_waited_for(
     first, second = sorted(unlogged)
     assert "run_7: no run has rewrd, alike: reward" in first
     assert "run_7: no run has vl" in second
-    assert last.endswith("within 2s")
+    assert last.endswith("within 2 s")
 
 
 def test_a_run_that_vanishes_ends_it(

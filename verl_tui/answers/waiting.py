@@ -17,7 +17,6 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, state
-from verl_tui.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,7 +90,7 @@ def waited_for(
             if unlogged := unknown(column, [run], at):
                 say(f"{run.name}: {unlogged}; it is waited for")
         told.update(found.lacking)
-    raise TooLateError(f"{words} within {duration(timeout)}")
+    raise TooLateError(f"{words} within {timeout:g} s")
 
 
 def _check_names(condition: str, monitor: Monitor) -> None:

@@ -16,8 +16,8 @@ from verl_tui.commands.output import (
     print_message,
     print_messages,
     print_note,
-    unread,
 )
+from verl_tui.commands.signals import heeded
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _waited(options: argparse.Namespace) -> Reading | None:
         configuration(options),
         timeout=options.timeout,
         clock=time.time,
-        unread=unread,
+        unread=heeded(),
         say=print_message,
     )
     print_messages(reading.sentences)
@@ -447,7 +447,8 @@ their end, as far back as the samples lie, and refused if there are none in the 
         _state,
         "state, step, time left, verdict and worst finding, in one line",
         """state logs/run_7
-        state logs/run_7 --json | jq -r .verdict""",
+        state logs/run_7 --json | jq -r .verdict
+        state logs/run_7 --wait 'finding>=warning or state!=running' --timeout 2h""",
         _WHOLE + _OPTIONS,
         f"""{_READ}\
   state       waiting, running, stalled, finished, crashed, ended?, unknown, no training

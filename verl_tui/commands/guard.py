@@ -21,11 +21,11 @@ from verl_tui.commands.options import (
     something_at,
 )
 from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
-from verl_tui.commands.signals import at_end
+from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
     from verl_tui.guard.watcher import Guard, Orders
@@ -76,19 +76,13 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     if not something_at(paths):
         return EXIT_NOTHING
-    caught: list[int] = []
-    at_end(lambda number, _: caught.append(number))
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)
-    guard = _follow(paths, config, orders, lambda: caught)
-    if caught:
-        return 128 + caught[0]
+    guard = _follow(paths, config, orders)
     return TRIPPED if guard.tripped else QUIET
 
 
-def _follow(
-    paths: Sequence[str], config: Config, orders: Orders, stop: Callable[[], object]
-) -> Guard:
+def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
     from verl_tui.guard.following import follow
     from verl_tui.guard.watcher import Guard
@@ -119,7 +113,7 @@ def _follow(
             Guard(Monitor(config), orders),
             clock=time.time,
             write=write,
-            stop=stop,
+            stop=heeded(reader=False),
             looked=looked,
         )
     finally:

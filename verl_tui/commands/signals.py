@@ -16,6 +16,7 @@ from verl_tui.commands.output import (
     EXIT_NOTHING,
     EXIT_OUTPUT,
     print_message,
+    unread,
     unwritten,
 )
 
@@ -53,6 +54,22 @@ def at_end(call: Callable[[int, FrameType | None], object] | signal.Handlers) ->
     for number in (signal.SIGINT, *_BY_OTHERS):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, call)
+
+
+def heeded(*, reader: bool = True) -> Callable[[], bool]:
+    """Catch the signals that end a program, and return what is to be asked again and again: it
+    raises an error once one has come, or the reader of the output has gone. An exception at any
+    moment may get lost in what Python calls by itself.
+    """
+    caught: list[int] = []
+    at_end(lambda number, _: caught.append(number))
+
+    def heed() -> bool:
+        if caught:
+            raise EndedError(caught[0])
+        return reader and unread()
+
+    return heed
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -21,9 +21,9 @@ from verl_tui.commands.output import (
     EXIT_NOTHING,
     check_target,
     print_messages,
-    unread,
     writing,
 )
+from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
     import argparse
@@ -40,9 +40,7 @@ EXAMPLES = (
     "verl-tui logs/run_7 --snapshot run_7.svg",
     "verl-tui watch 'logs/run_*' --events",
 )
-EXITS = (
-    "0 done, 2 (--events) a run has ended critical, 3 nothing readable or no terminal"
-)
+EXITS = "0 done, 2 (--events) a run ended critical, 3 nothing readable, or no terminal"
 UNNAMED = f"""{SCREEN}
 | --events             write what happens as lines of JSON on standard output, without a screen,
                        until all runs have ended
@@ -98,6 +96,6 @@ def _tell(paths: Sequence[str], config: Config) -> int:
         Events(Monitor(config)),
         clock=time.time,
         write=lambda one: print(json.dumps(bounded(one)), flush=True),
-        stop=unread,
+        stop=heeded(),
     )
     return CRITICAL if events.critical else 0

@@ -43,16 +43,15 @@ _GONE = {
 
 @dataclass
 class _Known:
-    """What was told of a run."""
+    """What was told of a run: state, step and restarts as of the last look; its findings by rule
+    and metric, None where one is over; at how many looks in a row its files were missing.
+    """
 
     state: State
     step: int | None
-    """The step that it had reached at the last look."""
     restarts: set[RestartMark]
     findings: dict[tuple[str, str | None], Finding | None] = field(default_factory=dict)
-    """By rule and metric, None where it is over."""
     missing: int = 0
-    """At how many looks in a row its files were not there."""
 
 
 class Events(RunFollower):
