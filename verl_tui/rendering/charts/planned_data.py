@@ -206,14 +206,15 @@ def _heat(plan: PlannedChart, run: Run, look: ChartLook, along: Along) -> Heat |
     """
     own = plan.spread.stem if plan.spread is not None else plan.key
     words = {own: "values", **_OF_SAMPLES.get(plan.indicator or "", {})}
-    key = next((one for one in words if one in run.histograms.keys), "")
-    found = run.histograms.some(key, look.steps(run), _MOST_HEAT)
-    if not found:
+    key = next((one for one in words if one in run.histograms.keys), None)
+    if key is None:
         return None
-    placed = {along(one.step): one.bins for one in found}
-    known = {at: bins for at, bins in placed.items() if at is not None}
+    found = run.histograms.some(key, look.steps(run), _MOST_HEAT)
+    known = {at: one.bins for one in found if (at := along(one.step)) is not None}
+    if not known:
+        return None
     said = f"{words[key]}, {_counted(found[-1], run, key)}"
-    return Heat(said, [*known], [*known.values()]) if known else None
+    return Heat(said, [*known], [*known.values()])
 
 
 def _counted(newest: BinsAt, run: Run, key: str) -> str:
