@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 from packaging.requirements import Requirement
 
-EXTRAS = frozenset({"notify", "parquet", "prometheus", "stacks", "web"})
+EXTRAS = frozenset({"mcp", "notify", "parquet", "prometheus", "stacks", "web"})
 """All that a user may ask for; what is not installed here is passed over."""
 ALLOWED = frozenset(
     {

@@ -16,6 +16,7 @@ import pty
 import select
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
 import termios
@@ -102,6 +103,8 @@ def start() -> None:
         )
         run("export", "tensorboard", LOGS / "console_v09.log", "-o", "events")
         run("export", "prometheus", LOGS / "console_v09.log", "--textfile", "verl.prom")
+        served = [*COMMAND, "mcp", LOGS]  # the client has gone
+        subprocess.run(served, stdin=subprocess.DEVNULL, check=True)  # noqa: S603
         pages = (["help"], ["help", "keys"], ["help", "formats"])
         for words in (
             ["guide"],

@@ -60,7 +60,7 @@ def test_silence_counts_only_while_somebody_looks(
 ) -> None:
     clock, monitor = Clock(), Monitor(Config())
     following = refreshes(
-        [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event()
+        [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event().is_set
     )
     next(following)
     while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
@@ -92,7 +92,7 @@ def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is
             write,
             interval=3600.0,
             clock=Clock(),
-            stop=stop,
+            stop=stop.is_set,
             newest=True,
         )
     assert seen == [20, 21, 22, 23]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = tuple(
     f"{folder}/README.md" for folder in ("commands", "health", "runs", "sources", "tui")
 )
-DATA = ("health/guide.toml", "py.typed", *PAGES)
+DATA = ("commands/SKILL.md", "health/guide.toml", "py.typed", *PAGES)
 
 
 def test_the_pythons_that_are_tested_are_those_that_are_declared() -> None:

@@ -163,7 +163,7 @@ def refreshes(
     *,
     between: float,
     clock: Callable[[], float],
-    stop: threading.Event,
+    stop: Callable[[], object],
 ) -> Generator[None, None, None]:
     """Follow runs without a screen; yield after each refresh, once all logs have been read.
 
@@ -172,14 +172,14 @@ def refreshes(
         monitor: Takes what is read.
         between: Seconds from one look to the next; a signal is heeded within them.
         clock: Seconds since the epoch.
-        stop: Ends it.
+        stop: Says whether to end.
     """
     news = threading.Event()
     reading = ReadingThreads(specs, monitor.config, clock=clock, notify=news.set)
     reading.start()
     looked = monotonic() - between
     try:
-        while not stop.is_set():
+        while not stop():
             news.wait(between)
             news.clear()
             monitor.awake(clock())

@@ -176,6 +176,8 @@ class Mask:
             re.compile(rf"{re.escape(home)}(?![\w.-])") if home.count("/") > 1 else None
         )
         self._keep_names = keep_names
+        self.keep_homes = False
+        """Whether home directories stay, for a reader who needs the paths."""
         self._spared: frozenset[str] = frozenset()
         self._learnt: set[str] = set()
         """What was a secret in some text."""
@@ -211,9 +213,9 @@ class Mask:
         if self._learnt:
             text = _any_of(self._learnt).sub(HIDDEN, text)
         text = FORMS.sub(HIDDEN, _without_secrets(text, len))
-        if self._home is not None:
-            text = self._home.sub("~", text)
-        text = _HOME.sub("~", text)
+        if not self.keep_homes:
+            text = self._home.sub("~", text) if self._home is not None else text
+            text = _HOME.sub("~", text)
         if self._keep_names:
             return text
         return self._without_names(text)

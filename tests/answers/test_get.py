@@ -322,7 +322,11 @@ def test_an_expression_that_takes_too_long_is_given_up(
         (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
         (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
         (["findings"], 64, "name a log"),
-        ([], 64, "name a command: findings, log, metrics, runs, samples, state"),
+        (
+            [],
+            64,
+            "name a command: findings, ledger, log, metrics, runs, samples, state",
+        ),
     ],
 )
 def test_one_sentence_where_there_is_no_answer(

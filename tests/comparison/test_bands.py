@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_compare_command import write
 
-from verl_tui.check.data import gate_code
+from verl_tui.check.data import OUTCOMES, outcome
 from verl_tui.check.note import gate_lines
 from verl_tui.cli import main
 from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
@@ -117,7 +117,7 @@ def test_any_values_give_data_and_lines(
     ]
     found = plain(held(*seeds))
     json.dumps(found, allow_nan=False)
-    assert gate_code(found) in (0, 1, 2, 3)
+    assert outcome(found) in OUTCOMES
     assert next(gate_lines(found))[1].plain.startswith("against s1, s2")
 
 
@@ -171,9 +171,8 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(
     base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
     assert main(["check", *runs, *base]) == 2
     head, columns, *table, _, counts = capsys.readouterr().out.splitlines()
-    assert head.startswith(
-        "against base, worst first: 1 worse, 1 better, 2 within (-v:"
-    )
+    counts_of = "worst first (-v: all of each): 1 worse, 1 better, 2 within"
+    assert head == f"against base, {counts_of}"
     assert columns.split()[:4] == ["run", "against", "verdict", "step"]
     assert [line.split()[0] for line in table] == ["worst", "best", "like", "alike"]
     assert "40    worse: final reward 0.3" in table[0]

@@ -18,7 +18,7 @@ from verl_tui.comparison.run_columns import (
     together,
     value_of,
 )
-from verl_tui.comparison.run_filter import meeting
+from verl_tui.comparison.run_filter import awaited, meeting
 from verl_tui.health.finding import Finding, Moment, Severity, Verdict
 
 SMALL = run_of(
@@ -30,12 +30,22 @@ SMALL = run_of(
 LARGE = run_of(
     "grpo large",
     [0.1, 0.9],
-    {"learning_rate": 5e-6, MODEL: "Qwen/Qwen3-8B", "actor.use_kl_loss": False},
+    {
+        "learning_rate": 5e-6,
+        MODEL: "Qwen/Qwen3-8B",
+        "actor.use_kl_loss": False,
+        "trainer.total_training_steps": 400,
+    },
     {VALIDATION: 0.7, "critic/lr(1e-3)": 2.0},
 )
 BROKEN = run_of("ppo broken", [0.4, nan])
 RUNS = [SMALL, LARGE, BROKEN]
-FOUND = Verdict((Finding("crash", Severity.CRITICAL, "it crashed"),))
+FOUND = Verdict(
+    (
+        Finding("crash", Severity.CRITICAL, "it crashed"),
+        Finding("kl-high", Severity.WARNING, "high", consequence_of="crash"),
+    )
+)
 AT = Moment(NOW, {"ppo small": Verdict(), "grpo large": FOUND})
 
 
@@ -45,6 +55,9 @@ AT = Moment(NOW, {"ppo small": Verdict(), "grpo large": FOUND})
         ("name", "ppo small", "grpo large"),
         ("step", 3.0, 2.0),
         ("findings", 0.0, 1.0),
+        ("finding", "", "crash, kl-high"),
+        ("severity", -1.0, 2.0),
+        ("total", None, 400.0),
         ("reward", 0.5, 0.9),
         ("last reward", 0.5, 0.9),
         (REWARD, 0.5, 0.9),
@@ -113,6 +126,12 @@ def test_a_group_has_a_mean_and_a_best(
         ("not reward > 0.6", "small", ""),  # no number is neither more nor less
         ("reward != 0.5", "large", ""),
         ("lr == 0.000001", "small", "1 without lr"),
+        ("finding = kl-high", "large", "1 without finding"),
+        ("finding != kl-high", "small", "1 without finding"),
+        ("Finding >= Critical", "large", "1 without severity"),
+        ("finding < info", "small", "1 without severity"),
+        ("not finding", "small broken", ""),
+        ("total = 400", "large", "2 without total"),
         ("not lr > 1", "small large", "1 without lr"),
         ("val > 0.9 or reward > 0.8", "large", "2 without val"),
         ("not val", "small broken", ""),
@@ -174,3 +193,54 @@ def test_no_condition_and_no_order_loses_or_doubles_a_run(typed: str, up: bool) 
     except ValueError:
         return
     assert held == [run for run in listed if run in held]
+
+
+UNFINISHED = run_of("ppo", [0.2, 0.8, 0.5], {"trainer.total_training_steps": 10})
+WARNED = Verdict((Finding("kl-high", Severity.WARNING, "high"),))
+
+
+@pytest.mark.parametrize(
+    ("condition", "verdict", "holds", "may", "lacking"),
+    [
+        ("step = 2", None, True, True, []),  # reached, or passed
+        ("step=3", None, True, True, []),
+        ("step = 10", None, False, True, []),
+        ("step >= 11", None, False, False, []),  # the tenth is the last
+        ("step = 11 or reward > 0.9", None, False, True, []),
+        ("step = 11 and reward > 0.1", None, False, False, []),
+        ("step > 3 and step < 6", None, False, True, []),
+        ("step < 3", None, False, False, []),
+        ("not step < 5", None, False, True, []),
+        ("not step < 11", None, False, False, []),
+        ("step != 3", None, False, False, []),  # not yet reached
+        ("reward > 0.6", None, False, True, []),
+        ("max reward > 0.6", None, True, True, []),
+        ("val > 0.7", None, False, True, ["val"]),
+        ("not val > 0.7", None, False, True, ["val"]),
+        ("val", None, False, True, ["val"]),
+        ("reward", None, True, True, []),
+        ("val > 0.7 or step >= 3", None, True, True, ["val"]),
+        ("finding >= warning", Verdict(), False, True, []),
+        ("finding >= warning", WARNED, True, True, []),
+        ("finding >= critical", WARNED, False, True, []),
+        ("finding = kl-*", WARNED, True, True, []),
+        ("finding", WARNED, True, True, []),
+        ("finding", Verdict(), False, True, []),
+        ("state != running", None, False, True, []),
+        ("state = finished", None, False, True, []),
+    ],
+)
+def test_a_condition_that_is_waited_for(
+    condition: str, verdict: Verdict | None, *, holds: bool, may: bool, lacking: object
+) -> None:
+    at = Moment(NOW, {} if verdict is None else {"ppo": verdict})
+    found = awaited(condition, UNFINISHED, at)
+    assert (found.holds, found.may, found.lacking) == (holds, may, lacking)
+
+
+@pytest.mark.parametrize("word", ["ended?", "stopped?", "Ended*", "!= running"])
+def test_a_state_is_meant_by_the_words_of_programs_and_of_screens(word: str) -> None:
+    condition = f"state {word}" if "=" in word else f"state = {word}"
+    late = Moment(NOW + 1e6, {})
+    assert awaited(condition, UNFINISHED, late).holds
+    assert meeting(condition, [UNFINISHED], late)[0] == [UNFINISHED]

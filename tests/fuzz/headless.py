@@ -1,5 +1,5 @@
-"""Every command without a screen, and what must hold whatever the logs hold. A guard ends after its
-first look, and a replay is played without its screen.
+"""Every command without a screen, and what must hold whatever the logs hold. What follows runs ends
+after its first look, and a replay is played without its screen.
 """
 
 from __future__ import annotations
@@ -10,23 +10,21 @@ import os
 import signal
 import unicodedata
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from threading import Timer
+from threading import Event, Timer
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
 from verl_tui.cli import main
-from verl_tui.guard import watcher
+from verl_tui.guard import following
 from verl_tui.monitor import Monitor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from threading import Event
 
     from verl_tui.config import Config
-    from verl_tui.guard.watcher import Guard
     from verl_tui.replay import Playback
 
 COMMANDS = (
@@ -40,6 +38,7 @@ COMMANDS = (
     "get samples RUN", "get samples RUN --worst 2 --full", "get samples RUN --best 3 --json",
     "get log RUN", "get log RUN --json --full", "get log RUN --error", "get log RUN --around 7",
     "get log RUN --grep (a|b)*c",
+    "explain RUN", "explain RUN --md", "explain RUN --json", "explain PATH --run ODD", "explain ODD",
     "export csv RUN", "export csv PATH -o OUT", "export csv RUN -o OUT.csv",
     "export tensorboard PATH -o OUT", "export prometheus PATH --textfile OUT.prom",
     "report PATH -o OUT.html", "report PATH -o OUT.md --charts OUT", "report PATH --format json -o -",
@@ -52,7 +51,10 @@ COMMANDS = (
     "check PATH --best-by ODD", "export csv PATH -o ODD/x/y.csv", "report PATH -o OUT.ODD", "check --ODD", "ODD",
     "bundle RUN --yes --keep-names --lines 5 -o OUT.zip", "bundle ODD --list",
     "guard PATH --on hang --dry-run -- true", "guard RUN --on-best reward", "guard ODD", "guard PATH --on ODD",
-    "guard PATH --on-best ODD:max", "replay RUN", "replay PATH --paused", "replay RUN --from 7 --until 9", "replay ODD",
+    "guard PATH --on-best ODD:max", "watch PATH --events", "watch RUN --events", "watch ODD --events",
+    "get state RUN --wait step=1 --timeout 9 --json", "get findings RUN --wait finding>=info --timeout 1",
+    "get state RUN --wait ODD --timeout 1", "get log RUN --wait state=ODD",
+    "replay RUN", "replay PATH --paused", "replay RUN --from 7 --until 9", "replay ODD",
     "check PATH --config ODD", "config --config ODD", "guide --config ODD", "help ODD", "bundle PATH --run ODD --list",
 )  # fmt: skip
 """Words of command lines: PATH is a folder of runs, RUN one of them, OUT something to write, ODD
@@ -62,13 +64,15 @@ _ODD = "\x1b]0;title\x07\x9b2J\u202eabc"
 _CODES = {
     "check": {0, 1, 2, 3, 64},
     "doctor": {0, 1, 3},
-    "get": {0, 3, 64},
+    "get": {0, 3, 4, 5, 64},
+    "explain": {0, 3, 64},
     "export": {0, 3, 73},
     "guard": {0, 2, 3, 64},
+    "watch": {0, 2, 3},
     "replay": {0, 3, 64},
 }
 _PATIENCE = 60.0
-"""Seconds after which a guard ends that finds nothing to look at."""
+"""Seconds after which it ends where it finds nothing to look at."""
 _PLAIN_FILES = {".txt", ".md", ".html", ".svg", ".json", ".csv", ".prom"}
 
 
@@ -110,20 +114,26 @@ def asked(command: str, path: Path, run: Path, scratch: Path) -> Answer:
 
 @contextmanager
 def _looking_once() -> Iterator[None]:
-    """Have a guard end once it has looked at all that is there."""
-    followed = watcher.follow
+    """Have what follows runs end once it has looked at all that is there."""
+    followed = following.follow
 
     def follow(
-        *orders: Any, stop: Event, looked: Callable[[Monitor, float], None], **more: Any
-    ) -> Guard:
+        *orders: Any,
+        stop: Callable[[], object],
+        looked: Callable[[Monitor, float], None] = lambda *_: None,
+        **more: Any,
+    ) -> Any:
+        ended = Event()
+
         def look(monitor: Monitor, now: float) -> None:
             looked(monitor, now)
-            stop.set()
+            ended.set()
 
-        too_long = Timer(_PATIENCE, stop.set)
+        too_long = Timer(_PATIENCE, ended.set)
         too_long.start()
         try:
-            return followed(*orders, stop=stop, looked=look, **more)
+            ends = lambda: ended.is_set() or stop()  # noqa: E731
+            return followed(*orders, stop=ends, looked=look, **more)
         finally:
             too_long.cancel()
 
@@ -132,7 +142,7 @@ def _looking_once() -> Iterator[None]:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        with patch("verl_tui.guard.watcher.follow", follow):
+        with patch("verl_tui.guard.following.follow", follow):
             yield
     finally:
         for number, handler in before.items():

@@ -21,6 +21,14 @@ from verl_tui.health.limits import CAUSES
             },
             ["kl_loss_coef 0.001 (x) is below 0.01–0.1"],
         ),
+        (
+            {
+                "actor.kl_loss_coef": 0.001,
+                "actor.use_kl_loss": False,
+                "algorithm.use_kl_in_reward": False,
+            },
+            ["actor.use_kl_loss False (x): no KL term is in force"],
+        ),
         ({"kl_coef": "1e-3"}, ["kl_coef 0.001 (x) is below"]),
         ({"kl_controller": "fixed"}, ["the KL controller does not adapt"]),
         (

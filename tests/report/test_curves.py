@@ -52,7 +52,7 @@ def test_of_many_runs_the_baseline_and_the_best_have_colours() -> None:
     said = " ".join(report.left_out)
     assert "Of 70 runs 6 have a colour" in said
     assert "curves of 10 runs are not drawn" in said
-    assert "samples of 64 runs are not shown" in said
+    assert "samples and hours of 64 runs are not shown" in said
 
 
 def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from verl_tui.distributions import BINS
 from verl_tui.records import Histogram
 from verl_tui.runs.samples import Histograms
@@ -56,3 +58,17 @@ def test_a_budget_costs_every_second_step_but_never_the_newest():
     assert [counts(found, step) for step in (0, 4, 8)] == [1, 5, 9]
     found.add(histogram(9, 10), 0)
     assert found.at("h", 9).step == 9
+
+
+def test_of_many_the_newest_and_others_that_stay_the_same():
+    found, seen = Histograms(), []
+    for step in range(0, 200, 2):
+        found.add(histogram(step, 1), 0)
+        seen.append({one.step for one in found.some("h", None, 10)})
+        assert step in seen[-1]
+        assert len(seen[-1]) <= 11
+    changes = [len(before ^ after) for before, after in pairwise(seen)]
+    assert sum(one > 3 for one in changes) == 4, "each time that room for more is gone"
+    assert [one.step for one in found.some("h", (99, 104), 10)] == [100, 102, 104]
+    assert not found.some("h", (201, 300), 10)
+    assert not found.some("other", None, 10)

@@ -174,7 +174,7 @@ def read_run(
     feed = Feed(specs, source_of=chosen)
     feed.settle()
     said, names = _scanned(feed)
-    run = Run(_meant(names, name, said))
+    run = Run(meant_run(names, name, said))
     feed.keep(run.name)
     for batch in chain(feed.read(), feed.finish()):
         run.apply(batch, now)
@@ -208,7 +208,7 @@ def _complete_from(ends: Sequence[EndSource]) -> int | None:
     return max(known, default=None) if ends else 0
 
 
-def _meant(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
+def meant_run(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
     """Return the run that is asked for by its name or a part of it, else the only one."""
     meant: Sequence[str] = known
     if name is not None:

@@ -1,12 +1,14 @@
-"""The state of a run, in one line, and its findings."""
+"""The state of a run, in one line, its findings, and where its hours went."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.answers.run_reading import NothingError
 from verl_tui.check.data import run_data
 from verl_tui.health.finding import Severity, Verdict
 from verl_tui.health.judge import Judge
+from verl_tui.ledger import in_words, ledger, listed
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
@@ -123,3 +125,26 @@ def findings_lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"  - {one_line(evidence, 1000)}"
         if finding["advice"]:
             yield f"  advice: {one_line(finding['advice'], 1000)}"
+
+
+def ledger_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any]:
+    """Return where the hours of a run went, all of which has been read.
+
+    Raises:
+        NothingError: Nothing tells how long its steps took.
+    """
+    run = reading.run
+    found = ledger(run, Judge(guide, run).verdict(now), guide, now)
+    if found is None:
+        why = "nothing tells how long its steps took" if run.step else "no step so far"
+        raise NothingError(f"{one_line(run.name)}: {why}")
+    return {**reading.part, **found}
+
+
+def ledger_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the answer as lines of text, the columns of its table separated by tabs."""
+    first, *more = in_words(found)
+    yield f"{one_line(found['run'])}: {first}"
+    for _, cells in listed(found):
+        yield "\t".join(one_line(cell, 300) for cell in cells)
+    yield from more

@@ -56,9 +56,14 @@ VERSION = 1
 
 HEALTHY, WARNING, CRITICAL, NOTHING_READABLE = 0, 1, 2, 3
 """Exit codes of `check`."""
-OUTCOMES = ("worse", "not comparable", "missing", "changed", "better", "within")
-"""What is said of a run compared with a baseline, the worst first."""
-_CODES = {"critical": CRITICAL, "warning": WARNING, "info": HEALTHY}
+OUTCOMES = {
+    "worse": CRITICAL,
+    "not comparable": NOTHING_READABLE,
+    **dict.fromkeys(("missing", "changed", "better"), WARNING),
+    "within": HEALTHY,
+}
+"""What is said of a run compared with a baseline, the worst first -> exit code."""
+_CODES = {"critical": CRITICAL, "warning": WARNING, "info": HEALTHY, **OUTCOMES}
 _LOG_FORMATS = frozenset((*(format.name for format in FORMATS), SERVER))
 
 
@@ -109,7 +114,7 @@ def outcome(against: Described) -> str:
     found = {one["breach"] for one in against["figures"]}
     if found <= {"missing"}:
         return "not comparable"
-    return next((word for word in OUTCOMES if word in found), OUTCOMES[-1])
+    return next((word for word in OUTCOMES if word in found), "within")
 
 
 def _how_bad(run: Described) -> tuple[int, int]:
@@ -118,20 +123,12 @@ def _how_bad(run: Described) -> tuple[int, int]:
     """
     codes = _run_codes(run)
     code = max(codes) if CRITICAL not in codes else NOTHING_READABLE + 1
-    return -code, OUTCOMES.index(run["against"]["outcome"])
-
-
-def gate_code(against: Described) -> int:
-    """Return 2 where a figure is worse than its band, 1 where one is outside it in another way or
-    is missing, 3 where there was nothing to compare, else 0.
-    """
-    codes = {"worse": CRITICAL, "not comparable": NOTHING_READABLE, "within": HEALTHY}
-    return codes.get(outcome(against), WARNING)
+    return -code, [*OUTCOMES].index(run["against"]["outcome"])
 
 
 def exit_code(report: Described, *, strict: bool = False) -> int:
     """Return 0 for healthy, 1 if the worst finding is a warning, 2 if it is critical, 3 if nothing
-    is readable; runs compared with a baseline are also judged by that, see `gate_code`.
+    is readable; runs compared with a baseline are also judged by that, see `OUTCOMES`.
 
     Args:
         report: What `report` returned.
@@ -148,8 +145,8 @@ def exit_code(report: Described, *, strict: bool = False) -> int:
 
 
 def _run_codes(run: Described) -> set[int]:
-    codes = {_CODES[finding["severity"]] for finding in run["findings"]}
-    return codes | {gate_code(run["against"]) if "against" in run else HEALTHY}
+    found = {HEALTHY, *(_CODES[finding["severity"]] for finding in run["findings"])}
+    return found | {_CODES[run["against"]["outcome"]]} if "against" in run else found
 
 
 def is_readable(report: Described) -> bool:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from verl_tui.check.data import (
-    NOTHING_READABLE,
     OUTCOMES,
     awaits_steps,
-    gate_code,
     is_trained,
+    outcome,
 )
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.tables import TextTable
@@ -121,7 +120,7 @@ def _lines(
         yield from _run_lines(described, run, unfolded=unfolded, verbose=verbose)
     if sweep:
         yield from [(0, Text())] * verbose
-        yield from sweep_lines(report, verbose=verbose)
+        yield from sweep_lines(report)
     if many:
         yield 0, Text()
         yield 0, summary([run["verdict"] for run in report["runs"]])
@@ -248,7 +247,7 @@ def gate_lines(against: Described) -> Iterator[_NoteLine]:
 def _gate_heading(against: Described, breaches: int) -> str:
     step = "" if against["step"] is None else f" at step {against['step']}"
     said = f"{breaches} of {len(against['figures'])} figures outside their bands"
-    if gate_code(against) == NOTHING_READABLE:
+    if outcome(against) == "not comparable":
         said = "there is no figure that both have"
     elif not breaches:
         said = "within all bands"
@@ -262,17 +261,17 @@ def _named(baseline: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def sweep_lines(report: Described, *, verbose: bool = False) -> Iterator[_NoteLine]:
+def sweep_lines(report: Described) -> Iterator[_NoteLine]:
     """Yield a table of runs compared with one baseline, a line a run, the worst first."""
     runs = {one["name"]: one for one in report["runs"]}
     summed = report["against"]
     counts = ", ".join(f"{count} {word}" for word, count in summed["outcomes"].items())
-    more = "" if verbose else " (-v: all that is known of each)"
-    yield 0, Text(f"against {_named(summed['baseline'])}, worst first: {counts}{more}")
+    base = _named(summed["baseline"])
+    yield 0, Text(f"against {base}, worst first (-v: all of each): {counts}")
     rows = [_sweep_row(runs[name]) for name in summed["worst_first"]]
     columns = ("run", "against", "verdict", "step", "outside its band (baseline)")
     for line in aligned(TextTable("", columns, rows, numbers=False)):
-        yield 2, Text(line.rstrip())
+        yield 2, Text(line.rstrip(), no_wrap=True, overflow="ellipsis")
 
 
 def _sweep_row(run: Described) -> tuple[str, ...]:
@@ -330,32 +329,33 @@ def _run_lines(
 
 def _measured(described: Described) -> Iterator[_NoteLine]:
     """Yield the losses and indicators in columns."""
-    metrics: list[tuple[Any, str, Described]] = [
-        *((describe(key), key, one) for key, one in described["losses"].items()),
-        *(
-            (INDICATORS[id], one["key"], one)
-            for id, one in described["indicators"].items()
-        ),
-    ]
-    rows = [
-        (
-            about.label,
-            with_unit(one["value"], about.unit or describe(key).unit),
-            key,
-            one,
-        )
-        for about, key, one in metrics
-    ]
-    label, value = (max((len(row[at]) for row in rows), default=0) for at in (0, 1))
-    for name, text, key, one in rows:
+    rows = [*figures(described)]
+    label, value = (max((len(row[at]) for row in rows), default=0) for at in (1, 2))
+    for _, name, text, one in rows:
         style = "bold red" if one["value"] is None else ""
-        origin = (f"  {key}, step {one['step']}", "dim")
+        origin = (f"  {one['key']}, step {one['step']}", "dim")
         cells = (f"{name:<{label}}  ", (f"{text:<{value}}", style), origin)
         yield 2, Text.assemble(*cells)
 
 
-def with_unit(value: float | None, unit: str) -> str:
-    """Return a value with its unit, shares as percentages."""
+def figures(described: Described) -> Iterator[tuple[str, str, str, Described]]:
+    """Yield the newest losses and indicators: key or id, label, value with its unit, and all that
+    is known.
+    """
+    for key, one in described["losses"].items():
+        about = describe(key)
+        yield (
+            key,
+            about.label,
+            _with_unit(one["value"], about.unit),
+            {"key": key, **one},
+        )
+    for id, one in described["indicators"].items():
+        unit = INDICATORS[id].unit or describe(one["key"]).unit
+        yield id, INDICATORS[id].label, _with_unit(one["value"], unit), one
+
+
+def _with_unit(value: float | None, unit: str) -> str:
     if value is None:
         return "not finite"
     if unit in ("percent", "share"):

@@ -15,6 +15,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from verl_tui.given_files import UsageError
+from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -289,6 +290,11 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     ),
     "SEED": int,
     "SHARE": _number(float, lambda one: 0 < one < 1, "share between 0 and 1"),
+    "TIME": _number(
+        lambda text: parse_elapsed(text) or float(text),
+        lambda one: 0 < one < math.inf,
+        "time such as 90 (seconds), 30m or 2h",
+    ),
     "STEP": _number(int, lambda one: one >= 0, "step (a whole number, 0 or more)"),
 }
 """Name of a value -> what reads it; a value of any other name is a text."""

@@ -16,6 +16,7 @@ from verl_tui.commands.output import (
     print_message,
     print_messages,
     print_note,
+    unread,
 )
 from verl_tui.text import one_line
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from verl_tui.answers.log import LogPlace
     from verl_tui.answers.run_reading import AnswerT, Reading
 
-HELP = "small answers on one run for scripts: state, findings, metrics, samples, log"
+HELP = "small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours"
 EXAMPLES = ("verl-tui get state logs/run_7", "verl-tui get metrics logs/run_7 --json")
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
@@ -34,10 +35,31 @@ _POINTS, _LINES, _SAMPLES = 20, 20, 3
 """How many are given where no number is asked for."""
 
 
+def _waited(options: argparse.Namespace) -> Reading | None:
+    """Return the run as it is when what is waited for holds; None if nothing is."""
+    if options.wait is None:
+        if options.timeout is not None:
+            raise CommandError("--timeout needs what is waited for: --wait CONDITION")
+        return None
+    from verl_tui.answers.waiting import waited_for
+
+    reading = waited_for(
+        paths_of(options),
+        options.run,
+        options.wait,
+        configuration(options),
+        timeout=options.timeout,
+        clock=time.time,
+        unread=unread,
+        say=print_message,
+    )
+    print_messages(reading.sentences)
+    return reading
+
+
 def _read(
     options: argparse.Namespace,
-    now: float,
-    answer: Callable[[Reading], AnswerT | None],
+    answer: Callable[[Reading, float], AnswerT | None],
     *,
     least: int = 0,
     alive: bool = False,
@@ -47,13 +69,18 @@ def _read(
     """
     from verl_tui.answers.run_reading import FIRST, NothingError, from_end
 
+    if (waited := _waited(options)) is not None:
+        found = answer(waited, time.time())
+        assert found is not None, "a whole run is answered from"
+        return found
+    now = time.time()
     say = cache(print_messages)  # once, however often is read
 
     def said(reading: Reading) -> AnswerT | None:
         say(reading.sentences)
         run = reading.run
         if any(source.status.records for source in run.sources.values()):
-            return answer(reading)
+            return answer(reading, now)
         if reading.whole:
             raise NothingError(f"nothing readable so far in {run.name}")
         return None
@@ -78,12 +105,10 @@ def _findings(options: argparse.Namespace) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
     from verl_tui.health.guide_settings import load_guide
 
-    now = time.time()
     guide = load_guide(configuration(options).guide)
     found = _read(
         options,
-        now,
-        lambda reading: findings_of(reading, guide, now, options.severity),
+        lambda reading, now: findings_of(reading, guide, now, options.severity),
         alive=True,
     )
     return _write(found, findings_lines(found), options)
@@ -93,16 +118,25 @@ def _state(options: argparse.Namespace) -> int:
     from verl_tui.answers.state import LONG, state_line, state_of
     from verl_tui.health.guide_settings import load_guide
 
-    now = time.time()
     guide = load_guide(configuration(options).guide)
     found = _read(
         options,
-        now,
-        lambda reading: state_of(reading, guide, now),
+        lambda reading, now: state_of(reading, guide, now),
         least=LONG,
         alive=True,
     )
     return _write(found, [state_line(found)], options)
+
+
+def _ledger(options: argparse.Namespace) -> int:
+    from verl_tui.answers.state import ledger_lines, ledger_of
+    from verl_tui.health.guide_settings import load_guide
+
+    guide = load_guide(configuration(options).guide)
+    found = _read(
+        options, lambda reading, now: ledger_of(reading, guide, now), alive=True
+    )
+    return _write(found, ledger_lines(found), options)
 
 
 def _runs(options: argparse.Namespace) -> int:
@@ -131,7 +165,7 @@ def _metrics(options: argparse.Namespace) -> int:
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
 
-    def points(reading: Reading) -> dict[str, Any] | None:
+    def points(reading: Reading, _now: float) -> dict[str, Any] | None:
         found = []
         for metric in dict.fromkeys(options.metric):
             last = options.last or _POINTS
@@ -140,12 +174,12 @@ def _metrics(options: argparse.Namespace) -> int:
                 return None
         return found[0] if len(found) == 1 else several_points(found)  # type: ignore[arg-type]
 
-    def metrics(reading: Reading) -> dict[str, Any] | None:
+    def metrics(reading: Reading, _now: float) -> dict[str, Any] | None:
         return metrics_of(reading, options.filter)
 
     every = options.metric is None
     least = 0 if every else LONG
-    found = _read(options, time.time(), metrics if every else points, least=least)
+    found = _read(options, metrics if every else points, least=least)
     lines = metrics_lines if every else plot_lines if options.plot else points_lines
     if found["steps_estimated"] and not options.json:
         print_note(f"{found['run']}: {ESTIMATED}")
@@ -169,7 +203,7 @@ def _samples(options: argparse.Namespace) -> int:
 
     only = options.training or options.validation
 
-    def answer(reading: Reading) -> dict[str, Any] | None:
+    def answer(reading: Reading, _now: float) -> dict[str, Any] | None:
         return samples_of(
             reading,
             options.best or options.worst or options.last or _SAMPLES,
@@ -179,7 +213,7 @@ def _samples(options: argparse.Namespace) -> int:
             full=options.full,
         )
 
-    found = _read(options, time.time(), answer, least=LONG)
+    found = _read(options, answer, least=LONG)
     return _write(found, samples_lines(found), options)
 
 
@@ -188,12 +222,14 @@ def _log(options: argparse.Namespace) -> int:
     from verl_tui.answers.run_reading import FIRST, read_run
     from verl_tui.secrets import own_mask
 
-    now = time.time()
     mask = own_mask() if options.mask else None
     count = options.last or _LINES
-    reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
-    print_messages(reading.sentences)
-    place = _place(options, reading, now)
+    search = _search(options)
+    reading, now = _waited(options), time.time()
+    if reading is None:
+        reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
+        print_messages(reading.sentences)
+    place = search or _place(options, reading, now)
     found = log_of(reading, count, place, full=options.full, mask=mask)
     if found["gave_up"]:
         print_message(
@@ -202,16 +238,20 @@ def _log(options: argparse.Namespace) -> int:
     return _write(found, log_lines(found), options)
 
 
-def _place(options: argparse.Namespace, reading: Reading, now: float) -> LogPlace:
+def _search(options: argparse.Namespace) -> LogPlace | None:
     from verl_tui.answers.log import LogPlace
     from verl_tui.rendering.text.search import Search
+
+    try:
+        return LogPlace(grep=Search(options.grep)) if options.grep is not None else None
+    except ValueError as error:
+        raise CommandError(f"--grep: {error}") from error
+
+
+def _place(options: argparse.Namespace, reading: Reading, now: float) -> LogPlace:
+    from verl_tui.answers.log import LogPlace
     from verl_tui.runs.views.state import State, state
 
-    if options.grep is not None:
-        try:
-            return LogPlace(grep=Search(options.grep))
-        except ValueError as error:
-            raise CommandError(f"--grep: {error}") from error
     if options.error and reading.run.outcome is None:
         raise CommandError(f"--error: no error has ended {reading.run.name}")
     unasked = options.around is None and options.last is None
@@ -219,8 +259,14 @@ def _place(options: argparse.Namespace, reading: Reading, now: float) -> LogPlac
     return LogPlace(step=options.around, error=options.error or crashed)
 
 
-_CODES = "0 answered, 3 nothing readable or nothing of this kind in the run so far"
-_OPTIONS = """
+_CODES = (
+    "0 answered, 3 nothing readable or nothing of this kind in the run so far; with --wait also 4 "
+    "the time is over, 5 the condition can no longer hold"
+)
+_OPTIONS = f"""{CONFIG}
+--wait CONDITION  answer once this holds, such as 'step=100', 'state!=running',
+                  'finding>=warning', 'val>0.7 and step>=50'; in the words of `compare --where`
+--timeout TIME  wait no longer than 90 (seconds), 30m or 2h
 --run NAME  which of several runs
 --json  write one JSON object on one line
 PATH...  directory, log, quoted glob or address of a run
@@ -265,13 +311,35 @@ COMMANDS: Mapping[str, SimpleNamespace] = {
         findings logs/run_7 --json | jq -r '.findings[].id'""",
         f"""
 --severity info|warning|critical  report findings of this severity or worse (default: info)
-{CONFIG}{_OPTIONS}""",
+{_OPTIONS}""",
         f"""{_READ}\
   total       number of findings
   left_out    those below --severity
   not_judged  number of rules that gave no verdict
   findings    list of {{"id", "severity", "step", "since_step", "message", "evidence",
               "advice", "source", "consequence_of"}}, as in `check --json`\
+{_REFUSED}""",
+    ),
+    "ledger": _command(
+        _ledger,
+        "GPU hours: those that taught, and those lost by cause; all of the log is read",
+        """ledger logs/run_7
+        ledger logs/run_7 --json | jq -r '.lines[] | [.id, .hours] | @tsv'""",
+        _OPTIONS,
+        f"""{_READ}\
+  unit, devices, devices_by
+              "GPU hours", or "hours of the run" where devices, their number, is null
+  wall_hours, hours, taught_hours
+              by the clock; times the devices, the sum of all lines; of these
+  at_most     true if fewer may have taught, as some cause is not known
+  times, times_stated
+              what times are of; false if they are estimated
+  lines       list of {{"id", "label", "hours", "share", "heuristic": what is assumed or null,
+              "finding", "step", "steps": list of [first, last], "spans_left_out", "figures",
+              "evidence"}}, each of what those before it have left: `verl-tui help commands`
+  unknown     list of {{"id", "reason"}}
+  stop        {{"finding", "severity", "step", "hours", "taught_hours"}}: what a stop at the first
+              critical finding would have saved, or null\
 {_REFUSED}""",
     ),
     "log": _command(
@@ -384,7 +452,7 @@ their end, as far back as the samples lie, and refused if there are none in the 
         "state, step, time left, verdict and worst finding, in one line",
         """state logs/run_7
         state logs/run_7 --json | jq -r .verdict""",
-        _WHOLE + CONFIG + _OPTIONS,
+        _WHOLE + _OPTIONS,
         f"""{_READ}\
   state       waiting, running, stalled, finished, crashed, ended?, unknown, no training
   step        newest step, or null

@@ -7,7 +7,6 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ from verl_tui.commands.signals import at_end
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.config import Config
     from verl_tui.guard.watcher import Guard, Orders
@@ -77,27 +76,23 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     if not something_at(paths):
         return EXIT_NOTHING
-    stop = threading.Event()
-    caught = []
-
-    def end(number: int, _frame: object) -> None:
-        caught.append(number)
-        stop.set()
-
-    at_end(end)
+    caught: list[int] = []
+    at_end(lambda number, _: caught.append(number))
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)
-    guard = _follow(paths, config, orders, stop)
+    guard = _follow(paths, config, orders, lambda: caught)
     if caught:
         return 128 + caught[0]
     return TRIPPED if guard.tripped else QUIET
 
 
 def _follow(
-    paths: Sequence[str], config: Config, orders: Orders, stop: threading.Event
+    paths: Sequence[str], config: Config, orders: Orders, stop: Callable[[], object]
 ) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
-    from verl_tui.guard.watcher import follow
+    from verl_tui.guard.following import follow
+    from verl_tui.guard.watcher import Guard
+    from verl_tui.monitor import Monitor
 
     notifier = notifier_for(config, "guard")
     events: list[Mapping[str, object]] = []
@@ -121,8 +116,7 @@ def _follow(
     try:
         return follow(
             paths,
-            config,
-            orders,
+            Guard(Monitor(config), orders),
             clock=time.time,
             write=write,
             stop=stop,

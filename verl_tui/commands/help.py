@@ -12,12 +12,14 @@ import sys
 import textwrap
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.options import CONFIG, configuration
-from verl_tui.commands.output import colour, print_message
+from verl_tui.commands.output import EXIT_OUTPUT, colour, print_message, writing
 from verl_tui.config import Config, ConfigError, documented_defaults
+from verl_tui.given_files import NO_LINK, is_link, replacing
 from verl_tui.indicators import INDICATORS, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
@@ -32,8 +34,11 @@ HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
 EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")
 EXITS = "0 done"
 OPTIONS = f"""
+--skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
 TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
 {CONFIG}"""
+_SKILL = Path(__file__).with_name("SKILL.md")
+"""The page for agents, with the head that the form of skills asks for."""
 _DIRECTIONS = {
     "up": "more is better",
     "down": "less is better",
@@ -42,7 +47,11 @@ _DIRECTIONS = {
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show a page; return the exit code."""
+    """Show a page, or write it; return the exit code."""
+    if options.skill is not None:
+        if options.topics != ["agents"]:
+            raise CommandError("--skill is of one topic: help agents --skill DIR")
+        return _write_skill(options.skill)
     try:
         config = configuration(options)
     except ConfigError as error:  # help is needed then
@@ -50,6 +59,24 @@ def run(options: argparse.Namespace) -> int:
         config = Config()
     show(manual(options.topics, options.program, config), config)
     return 0
+
+
+def _write_skill(directory: Path) -> int:
+    """Write the page for agents where they look for skills; return the exit code."""
+    path = directory / "verl-tui" / _SKILL.name
+    if is_link(path.parent):
+        raise CommandError(f"{path.parent}: {NO_LINK}", EXIT_OUTPUT)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(_SKILL.read_text(encoding="utf-8"))
+    print(f"wrote {path}")
+    return 0
+
+
+def agents_page() -> str:
+    """Return the page for agents, in Markdown."""
+    return _SKILL.read_text(encoding="utf-8").split("---\n", 2)[2]
 
 
 def finding_ids() -> Iterable[str]:
@@ -192,6 +219,8 @@ TOPICS: Mapping[str, tuple[str, Callable[[Config], str]]] = {
     "configuration": ("every setting with its default", _configuration),
     "commands": ("commands without a screen: exit codes, JSON fields, CSV columns",
         lambda _: _page("commands")),
+    "agents": ("for a program that watches runs: what to ask, when to stop one",
+        lambda _: agents_page()),
 }  # fmt: skip
 """Name -> a line for the list, and what makes the page in Markdown, in the order of the list."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import select
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
@@ -131,6 +132,21 @@ def colour() -> bool:
 def is_unwritten(error: OSError) -> bool:
     """Return whether an error says that a standard stream cannot be written."""
     return error.filename is None and error.errno in _UNWRITTEN
+
+
+def unread() -> bool:
+    """Raise an error if the reader of standard output has gone: what writes seldom would be late to
+    learn it. Return False.
+
+    Raises:
+        BrokenPipeError: It has.
+    """
+    watched = select.poll()
+    with suppress(OSError, ValueError):  # what stands in for it in a test has no number
+        watched.register(sys.stdout, 0)
+    if watched.poll(0):
+        raise BrokenPipeError
+    return False
 
 
 def close_stdout() -> None:

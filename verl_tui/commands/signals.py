@@ -7,7 +7,6 @@ A signal that the parent process had ignored (`nohup`, `&` in a script) stays ig
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -49,8 +48,8 @@ def end_tidily() -> None:
             signal.signal(number, _end)
 
 
-def at_end(call: Callable[[int, FrameType | None], object]) -> None:
-    """Make the signals that end a program call this function instead."""
+def at_end(call: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Make the signals that end a program call this function instead, or end it at once."""
     for number in (signal.SIGINT, *_BY_OTHERS):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, call)
@@ -86,8 +85,8 @@ def write_until_stopped(
 
     if not something_at(paths):
         return EXIT_NOTHING
-    stop = threading.Event()
-    at_end(lambda *_: stop.set())
+    caught: list[int] = []
+    at_end(lambda number, _: caught.append(number))
     has_worked = False
     problem = ""
 
@@ -113,7 +112,7 @@ def write_until_stopped(
         attempt,
         interval=interval,
         clock=time.time,
-        stop=stop,
+        stop=lambda: caught,
         newest=newest,
     )
     return EXIT_OUTPUT if problem else 0

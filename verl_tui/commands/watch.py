@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -19,11 +21,15 @@ from verl_tui.commands.output import (
     EXIT_NOTHING,
     check_target,
     print_messages,
+    unread,
     writing,
 )
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
+
+    from verl_tui.config import Config
 
 _FAREWELL = 3.0
 """Seconds in which the last notifications may go out once the user has quit."""
@@ -32,10 +38,15 @@ EXAMPLES = (
     "verl-tui 'logs/run_*'",
     "some-training 2>&1 | verl-tui -",
     "verl-tui logs/run_7 --snapshot run_7.svg",
+    "verl-tui watch 'logs/run_*' --events",
 )
-EXITS = "0 done, 3 nothing readable or no terminal"
+EXITS = (
+    "0 done, 2 (--events) a run has ended critical, 3 nothing readable or no terminal"
+)
 UNNAMED = f"""{SCREEN}
---snapshot FILE.svg  draw one frame into FILE.svg or FILE.txt and exit
+| --events             write what happens as lines of JSON on standard output, without a screen,
+                       until all runs have ended
+| --snapshot FILE.svg  draw one frame into FILE.svg or FILE.txt and exit
 --size COLSxROWS     size of the snapshot (default: 120x40)
 """
 """The options that may stand before the first path if no command is named."""
@@ -45,6 +56,8 @@ OPTIONS = UNNAMED + PATHS
 def run(options: argparse.Namespace) -> int:
     """Draw until the user leaves; return the exit code."""
     paths, config = paths_of(options), configuration(options)
+    if options.events:
+        return _tell(paths, config)
     if options.snapshot is None:
         need_terminal(paths)
     else:
@@ -69,3 +82,22 @@ def run(options: argparse.Namespace) -> int:
     finally:
         if notifier is not None:
             print_messages(notifier.close(_FAREWELL))
+
+
+def _tell(paths: Sequence[str], config: Config) -> int:
+    """Write events until all runs have ended; return the exit code."""
+    from verl_tui.check.data import CRITICAL
+    from verl_tui.guard.events import Events, bounded
+    from verl_tui.guard.following import follow
+    from verl_tui.monitor import Monitor
+
+    if not something_at(paths):
+        return EXIT_NOTHING
+    events = follow(
+        paths,
+        Events(Monitor(config)),
+        clock=time.time,
+        write=lambda one: print(json.dumps(bounded(one)), flush=True),
+        stop=unread,
+    )
+    return CRITICAL if events.critical else 0

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from verl_tui.health.finding import weighty
+from verl_tui.health.finding import SEVERITIES, weighty
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.means import finite, mean
 from verl_tui.metrics import describe
@@ -39,12 +39,36 @@ if TYPE_CHECKING:
 
 ColumnValue: TypeAlias = "float | str | None"
 """None where a run has no value."""
-_OWN: Mapping[str, Callable[[Run, Moment], ColumnValue]] = {
+_OwnColumn: TypeAlias = "Callable[[Run, Moment], ColumnValue]"
+
+
+def _judged(of: Callable[[Verdict], ColumnValue]) -> _OwnColumn:
+    """Return what is known of a run that was judged."""
+
+    def known(run: Run, at: Moment) -> ColumnValue:
+        verdict = at.verdicts.get(run.name)
+        return None if verdict is None else of(verdict)
+
+    return known
+
+
+_OWN: Mapping[str, _OwnColumn] = {
     "name": lambda run, _: run.name,
     "state": lambda run, at: state_words(run, state(run, at.now)),
     "step": lambda run, _: None if run.step is None else float(run.step),
-    "findings": lambda run, at: _findings(at.verdicts.get(run.name)),
+    "total": lambda run, _: None if run.total_steps is None else float(run.total_steps),
+    "findings": _judged(lambda one: float(len(weighty(one.primary)))),
+    "finding": _judged(lambda one: ", ".join(each.id for each in one.findings)),
+    "severity": _judged(
+        lambda one: max((float(each.severity) for each in one.primary), default=-1.0)
+    ),
 }
+_ENDED = ("ended", "ended?", "ended*", "stopped", "stopped?")
+_MEANT = {
+    ("finding", word): ("severity", str(int(one))) for word, one in SEVERITIES.items()
+}
+"""What is asked of a column -> the column and the value that say it."""
+_MEANT |= {("state", word): ("state", "stopped*") for word in _ENDED}
 _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
     "loss": "policy_loss"
 }
@@ -56,8 +80,12 @@ _UNKNOWN = ("None", "nan")
 _UP = {"up": 1, "max": 1, "down": -1, "min": -1}
 
 
-def _findings(verdict: Verdict | None) -> float | None:
-    return None if verdict is None else float(len(weighty(verdict.primary)))
+def meant(column: str, wanted: str) -> tuple[str, str]:
+    """Return a column and what it is compared with in the words that its values have."""
+    own = column.casefold()
+    return _MEANT.get(
+        (own, wanted.casefold()), (own if own in _OWN else column, wanted)
+    )
 
 
 def parse_columns(
@@ -83,11 +111,15 @@ def value_of(column: str, run: Run, at: Moment) -> ColumnValue:
 
 def unknown(column: str, runs: Sequence[Run], at: Moment) -> str:
     """Return a sentence on a column that no run has, empty if any has it, or there is none yet."""
-    if not runs or any(value_of(column, run, at) is not None for run in runs):
+    if (
+        column.casefold() in _OWN
+        or not runs
+        or any(value_of(column, run, at) is not None for run in runs)
+    ):
         return ""
     known = {*_OWN, *_SHORT, "kl", *INDICATORS}
     known.update(*(run.keys for run in runs), *(run.config.values for run in runs))
-    alike = ", ".join(get_close_matches(column, known, n=2))
+    alike = ", ".join(get_close_matches(column, known - {column}, n=2))
     if column.startswith("best "):
         alike = f"max {column[5:]} or min {column[5:]}, where neither is better"
     return one_line(f"no run has {column}" + f", alike: {alike}" * bool(alike), 160)

@@ -9,7 +9,6 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Sequence
 
     from verl_tui.config import Config
@@ -29,7 +28,7 @@ def follow(
     *,
     interval: float,
     clock: Callable[[], float],
-    stop: threading.Event,
+    stop: Callable[[], object],
     newest: bool = False,
 ) -> None:
     """Write once everything has been read, then at intervals, and once more at the end.
@@ -40,7 +39,7 @@ def follow(
         write: Writes what is new.
         interval: Seconds from one writing to the next.
         clock: Seconds since the epoch.
-        stop: Ends the export.
+        stop: Says whether to end.
         newest: Whether only the newest values are exported. A value not written before the next
             step would be lost, so it is written soon after it was read; and at each interval in any
             case, since some metrics depend on the time.

@@ -4,6 +4,7 @@ run, as a trainer that saves its best checkpoint would.
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -67,10 +68,15 @@ def begun(
     return process, event("command", now, run, argv=list(argv), pid=pid, dry_run=dry)
 
 
-def variables(facts: Mapping[str, object]) -> dict[str, str]:
-    """Return facts as environment variables `VERL_TUI_…`; unknown ones are empty."""
+def variables(run: Run, facts: Mapping[str, object]) -> dict[str, str]:
+    """Return facts on a run as environment variables `VERL_TUI_…`; unknown ones are empty."""
+    named = {
+        "RUN": run.name,
+        "RUN_ID": run_id(run),
+        "PATHS": os.pathsep.join(run.paths),
+    }
     texts = {}
-    for name, value in facts.items():
+    for name, value in {**named, **facts}.items():
         text = "" if value is None else str(value)
         texts[f"VERL_TUI_{name}"] = text.replace("\0", "")
     return texts
@@ -80,6 +86,48 @@ def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
     """Return one line of output."""
     time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
     return {"time": time, "event": kind, "run": run.name, "run_id": run_id(run), **more}
+
+
+def done(
+    running: dict[str, tuple[Run, Process]],
+) -> Iterator[tuple[Run, int]]:
+    """Take out the commands that have ended; yield their runs and codes."""
+    for name, (run, process) in [*running.items()]:
+        if (code := process.poll()) is not None:
+            del running[name]
+            yield run, code
+
+
+class Bests:
+    """Knows the best of each run so far."""
+
+    def __init__(self, apart: float = 0.0) -> None:
+        """Begin to watch; two bests of a run are told no less than so many seconds apart."""
+        self._apart = apart
+        self._seen: dict[tuple[str, BestBy], int] = {}
+        """Revision of each run at the last look."""
+        self._best: dict[tuple[str, BestBy], Best | None] = {}
+        self._told: dict[str, float] = {}
+
+    def new(
+        self, run: Run, by: BestBy, now: float, *, at_once: bool = False
+    ) -> tuple[Best, bool] | None:
+        """Return a new best of a run, and whether it was there at the first look."""
+        name = run.name, by
+        soon = now - self._told.get(run.name, -math.inf) < self._apart
+        if (soon and not at_once) or self._seen.get(name) == run.revision:
+            return None
+        self._seen[name] = run.revision
+        found = best(run, by.metric, lowest=by.lowest)
+        first = name not in self._best
+        known = self._best.get(name)
+        if found is None or not _is_better(found, known):
+            self._best.setdefault(name, found)
+            return None
+        self._best[name] = found
+        if not first:
+            self._told[run.name] = now
+        return found, first
 
 
 class BestKeeper:
@@ -98,9 +146,7 @@ class BestKeeper:
         self._by = by
         self._command = command
         self._start = start
-        self._seen: dict[str, int] = {}
-        """Revision of each run at the last look."""
-        self._best: dict[str, Best | None] = {}
+        self._bests = Bests()
         self._waiting: dict[str, tuple[Run, Best]] = {}
         self._running: dict[str, tuple[Run, Process]] = {}
 
@@ -111,16 +157,10 @@ class BestKeeper:
 
     def look(self, run: Run, now: float) -> Iterator[EventLine]:
         """Yield a new best of a run; the first look only reports the best before the guard."""
-        if self._seen.get(run.name) == run.revision:
+        new = self._bests.new(run, self._by, now)
+        if new is None:
             return
-        self._seen[run.name] = run.revision
-        found = best(run, self._by.metric, lowest=self._by.lowest)
-        first = run.name not in self._best
-        known = self._best.get(run.name)
-        if found is None or not _is_better(found, known):
-            self._best.setdefault(run.name, found)
-            return
-        self._best[run.name] = found
+        found, first = new
         path = None if found.checkpoint is None else found.checkpoint.path
         yield event(
             "best", now, run, metric=found.metric, key=found.key, step=found.step,
@@ -131,11 +171,8 @@ class BestKeeper:
 
     def work(self, now: float) -> Iterator[EventLine]:
         """Start waiting commands, and yield those started and ended."""
-        for name, (run, process) in list(self._running.items()):
-            code = process.poll()
-            if code is not None:
-                del self._running[name]
-                yield event("command-ended", now, run, code=code)
+        for run, code in done(self._running):
+            yield event("command-ended", now, run, code=code)
         for name, (run, found) in list(self._waiting.items()):
             if name not in self._running:
                 del self._waiting[name]
@@ -151,10 +188,8 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
     exact = found.checkpoint
     nearest = found.nearest
     return variables(
+        run,
         {
-            "RUN": run.name,
-            "RUN_ID": run_id(run),
-            "PATHS": os.pathsep.join(run.paths),
             "METRIC": found.metric,
             "KEY": found.key,
             "STEP": found.step,
@@ -162,7 +197,7 @@ def best_facts(run: Run, found: Best) -> dict[str, str]:
             "PATH": None if exact is None else exact.path,
             "NEAREST_STEP": None if nearest is None else nearest.step,
             "NEAREST_PATH": None if nearest is None else nearest.path,
-        }
+        },
     )
 
 

@@ -264,7 +264,7 @@ class Suspect(NamedTuple):
     key: str
     value: Any
     why: str
-    proposed: float | None = None
+    proposed: Any = None
     times: float = 1.0
 
     def words(self, run: Run) -> str:
@@ -287,6 +287,9 @@ def _drift(run: Run) -> Sequence[Suspect]:
 
 def weak_kl_term(run: Run) -> Sequence[Suspect]:
     """Return the settings by which the KL term is weak, or its controller a fixed one."""
+    switches = [run.config.find([name]) for name in ("use_kl_loss", "use_kl_in_reward")]
+    if switches[0] and switches[1] and not (switches[0][1] or switches[1][1]):
+        return [Suspect(*switches[0], ": no KL term is in force", proposed=True)]
     found = []
     coefficient = kl_coefficient(run)
     low, high = KL_COEF
@@ -304,7 +307,9 @@ def weak_kl_term(run: Run) -> Sequence[Suspect]:
 def _length(run: Run) -> Sequence[Suspect]:
     """Return the limit of response length where the settings state it."""
     stated = positive_setting(run, RESPONSE_LIMITS)
-    return [] if stated is None else [Suspect(*stated, "", 2 * stated[1])]
+    if stated is None:
+        return []
+    return [Suspect(stated[0], round(stated[1]), "", 2 * round(stated[1]))]
 
 
 CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {

@@ -26,42 +26,42 @@ if TYPE_CHECKING:
 
 PAST, FEWEST = 30, 10
 """Points that make the usual range, and the fewest of them."""
-AROUND, _BLUR = 30, 10
+AROUND, BLUR = 30, 10
 """Logged points around the break in which moves are looked for, and by which a finding may seem to
 begin too early: heuristic.
 """
 _FENCES, _ROW, _STAYS = 3.0, 3, 0.8
-_LEAST, _ROUNDING, _SHARE = 0.1, 1e-6, 0.1
-"""A range reaches at least this share of its middle beyond the quartiles, and this, which is
-rounding, or of a share this: heuristic.
+_LEAST, _ROUNDING, _SHARE, _TIMES = 0.1, 1e-6, 0.1, 5.0
+"""A range reaches at least the first share of its middle beyond the quartiles, and the second,
+which is rounding, or of a share the third; where no range is known a change is this, and so many
+times the first value: heuristic.
 """
-_TIMES = 5.0
-"""Change from the first point on that is named where no range is known: heuristic."""
 _TRAINING = ("reward", "validation", "kl", "length", "optimisation", "engine")
 """Groups in which a break of the training shows; the policy's loss is noise around 0."""
 _FROM_OUTSIDE = ("reward-jump",)
 """Findings that nothing in the policy explains."""
-_BETTER = {"up": 1, "down": -1}
 
 
 class Move(NamedTuple):
-    """A metric left its usual range."""
+    """A metric left its usual range: the middle one of the values before, or the first value where
+    none were usual, and of the first three beyond.
+    """
 
     key: str
     step: int
     usual: float
-    """The middle one of the values before, or the first value where none were usual."""
     now: float
-    """The middle one of the first three beyond."""
 
 
 class Moves(NamedTuple):
-    """What moved around a break, in the order of its steps."""
+    """What moved around a break, in the order of its steps. The break is where the judged metric
+    left its range itself, else where the finding begins; with fewer than `FEWEST` points known
+    before it, moves are changes since the first.
+    """
 
     step: int
-    """Where the judged metric left its range itself, else where the finding begins."""
+    first: int
     known: int
-    """Logged points before that; below `FEWEST` moves are changes since the first."""
     moves: Sequence[Move]
 
 
@@ -82,7 +82,7 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
     if own is None or since is None:
         return None
     at = bisect_left(own.steps, since)
-    itself = _departure(own, (at - AROUND, at + _BLUR), at)
+    itself = _departure(own, (at - AROUND, at + BLUR), at)
     step = since if itself is None else itself.step
     at = bisect_left(own.steps, step)
     others = [*filter(None, map(run.present, _keys(run, found, after)))]
@@ -90,17 +90,17 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
         moved = [_change(one, step) for one in (own, *others)]
     else:
         ends = own.steps[max(0, at - AROUND)], own.steps[min(at + AROUND, len(own) - 1)]
-        moved = [itself, *(_about(one, ends, step) for one in others)]
+        moved = [itself, *(_near(one, ends, step) for one in others)]
     kept = [one for one in moved if one is not None]
-    return Moves(step, at, sorted(kept, key=lambda one: one.step))
+    return Moves(step, own.steps[0], at, sorted(kept, key=lambda one: one.step))
 
 
 def _keys(run: Run, found: Finding, after: Sequence[Finding]) -> Iterator[str]:
-    """Yield the metrics that may have moved: those that the findings judged; of a training's break
-    its indicators and the parts of its reward, too.
+    """Yield the other metrics that may have moved: those that the findings judged; of a training's
+    break its indicators and the parts of its reward, too.
     """
     known = run.indicators
-    keys = [found.key, *(one.key for one in after)]
+    keys = [one.key for one in after]
     if is_of_training(found.key) and found.id not in _FROM_OUTSIDE:
         keys += [key for id, key in known.items() if INDICATORS[id].group in _TRAINING]
         parts = components(tuple(run.keys), known.get("reward"))
@@ -108,15 +108,13 @@ def _keys(run: Run, found: Finding, after: Sequence[Finding]) -> Iterator[str]:
     yield from (key for key in dict.fromkeys(keys) if key and key != found.key)
 
 
-def _about(series: Series, ends: tuple[int, int], step: int) -> Move | None:
+def _near(series: Series, ends: tuple[int, int], step: int) -> Move | None:
     """Return where a metric leaves its usual range between two steps about a break; before it a
     move for the better is no sign of it.
     """
-    first, middle, last = (
-        bisect_left(series.steps, one) for one in (ends[0], step, ends[1] + 1)
-    )
-    move = _departure(series, (first, last), middle)
-    way = _BETTER.get(describe(series.key).direction, 0)
+    places = [bisect_left(series.steps, one) for one in (ends[0], ends[1] + 1, step)]
+    move = _departure(series, (places[0], places[1]), places[2])
+    way = {"up": 1, "down": -1}.get(describe(series.key).direction, 0)
     if move is not None and move.step < step and way * (move.now - move.usual) > 0:
         return None
     return move

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern
@@ -55,10 +55,6 @@ _SHOWN = 200
 """Characters of a line in a headline."""
 _MOST_RANKS = 8
 """Ranks that are named one by one."""
-
-
-_Setting: TypeAlias = "tuple[str, object, str]"
-"""A setting, its value, and the one to try."""
 
 
 class Remedy(NamedTuple):
@@ -112,8 +108,6 @@ class RootCause(NamedTuple):
     """For how long the log repeats it, None where its lines state no times."""
     title: str = ""
     """What an expert calls it, else what the line says."""
-    setting: _Setting | None = None
-    """The setting to change, its value and the one to try, None where none is known."""
 
     @property
     def is_certain(self) -> bool:
@@ -237,18 +231,16 @@ def _seconds(suspect: _Suspect) -> float | None:
 def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootCause:
     """Return what a suspect's line says, behind what an expert calls it."""
     event = suspect.event
-    advice, setting = _advice(run, suspect, phase)
     names = " ".join(filter(None, (event.actor, event.where)))
     said = one_line(event.text, _SHOWN) + (f" ({one_line(names)})" if names else "")
     return RootCause(
         f"{title}: {said}" if title else said,
-        advice,
+        _advice(run, suspect, phase),
         suspect.cause.kind,
         suspect.path,
         event,
         suspect.trouble.count,
         title=title or one_line(event.text, _SHOWN),
-        setting=setting,
     )
 
 
@@ -321,29 +313,22 @@ def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
     return f" on {len(reported)} of {count} ranks, rank {names}{more} never reported"
 
 
-def _advice(
-    run: Run, suspect: _Suspect, phase: Phase | None
-) -> tuple[str, _Setting | None]:
-    """Return what to try, with the settings in force: the first two remedies that apply; and the
-    first setting that they change.
-    """
+def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
+    """Return what to try, with the settings in force: the first two remedies that apply."""
     doing = phase.words if phase is not None else ""
     said = [
         _said(run, remedy)
         for remedy in suspect.cause.remedy
         if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text)
     ]
-    new = ([one for one in said if not one[1]] or said[-1:])[:2]
-    words = "; or ".join(one[0] for one in new)
-    setting = next(filter(None, (one[2] for one in new)), None)
-    return words[:1].upper() + words[1:] + "." * bool(words), setting
+    new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
+    words = "; or ".join(new[:2])
+    return words[:1].upper() + words[1:] + "." if words else ""
 
 
-def _said(run: Run, remedy: Remedy) -> tuple[str, bool, _Setting | None]:
-    """Return a remedy in words, with the setting to change, whether that has been done, and the
-    change that is to be made.
-    """
-    shown, is_done, change = "".join(remedy.settings[:1]), False, None
+def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
+    """Return a remedy in words, with the setting to change, and whether that has been done."""
+    shown, is_done = "".join(remedy.settings[:1]), False
     stated = run.config.find(remedy.settings)
     if stated is not None:
         key, value = stated
@@ -352,8 +337,7 @@ def _said(run: Run, remedy: Remedy) -> tuple[str, bool, _Setting | None]:
         now = in_words(value) if isinstance(value, float) else value
         to = f" → {new}" if new else ""
         shown = f"{key} (it is {value})" if is_done else f"{key} {now}{to}"
-        change = (key, value, new) if new and not is_done else None
-    return remedy.say.replace("{setting}", shown), is_done, change
+    return remedy.say.replace("{setting}", shown), is_done
 
 
 def _changed(value: object, change: str) -> str:

@@ -367,13 +367,9 @@ class StepSamples:
     def __len__(self) -> int:
         return self._rows.count_so_far
 
-    def facts(self) -> list[SampleFacts]:
-        """Return what can be said of each sample without its text."""
-        return self._rows.facts(0, len(self))
-
     def scores(self) -> list[float | None]:
         """Return the score of each sample."""
-        return [fact.score for fact in self.facts()]
+        return [fact.score for fact in self._rows.facts(0, len(self))]
 
     def row(self, index: int) -> Sample | Unreadable:
         """Return a sample, or why it cannot be read."""

@@ -22,9 +22,9 @@ from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.preferences import USUAL_COLUMNS
 from verl_tui.rendering.session.run_order import without_shared_start
-from verl_tui.rendering.session.snapshot import shown_state
+from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of
 from verl_tui.rendering.text.printable import middle, paragraph, printable
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import fit, fit_left
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
-    from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 _UNKNOWN = "–"
@@ -269,10 +267,10 @@ def _figures(
 
 
 def _end(run: Run, now: float) -> str:
-    """Return how long a run takes from now on, and when it ends; empty where that is unknown."""
+    """Return how long a run takes from now on, and when it ends, as far as that is known."""
     left = remaining(run, now)
     if left is None:
-        return ""
+        return _UNKNOWN
     return f"{duration(left)}, {clock_time((run.last_record or now) + left, now)}"
 
 

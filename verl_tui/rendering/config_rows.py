@@ -13,14 +13,13 @@ from verl_tui.rendering.text.printable import middle, paragraph, printable
 from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
-from verl_tui.runs.views.identity import identity, short
+from verl_tui.runs.views.identity import Fact, identity, short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.identity import Fact
 
 
 _LEAST_VALUE = 14

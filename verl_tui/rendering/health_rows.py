@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, unjudged_rules
+from verl_tui.health.finding import Episode, Finding, Severity, unjudged_rules
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
 from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.rendering.verdict_row import MARKS, headline
@@ -25,9 +25,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
 
     FindingName = tuple[str, str | None]
     """Rule and metric of a finding: its numbers change with every step."""

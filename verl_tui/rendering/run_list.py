@@ -23,7 +23,7 @@ from verl_tui.rendering.session.snapshot import (
     shown_state,
 )
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
 from verl_tui.rendering.text.printable import (
     cut,
     middle,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
 
 _NAME = 18

@@ -22,7 +22,7 @@ from verl_tui.rendering.session.snapshot import (
 )
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
 from verl_tui.rendering.text.printable import middle
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
 
 _STATES: dict[State | Unread, tuple[str, int]] = {

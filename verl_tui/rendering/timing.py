@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.rendering.session.snapshot import shown_state
+from verl_tui.health.finding import Episode, Severity
+from verl_tui.ledger import in_words, listed
+from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.printable import cut, paragraph, printable
@@ -19,6 +21,7 @@ from verl_tui.runs.time.forecast import (
     usual_times,
 )
 from verl_tui.runs.time.step_timing import (
+    SpeedFigure,
     breakdown,
     generation_latency,
     newest_steps,
@@ -29,12 +32,11 @@ from verl_tui.runs.views.state import State, goes_on, is_evaluation, state_words
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Breakdown, SpeedFigure, StepPart
+    from verl_tui.runs.time.step_timing import Breakdown, StepPart
 
 _WIDE, _NARROW = 72, 34
 """Widths from which on notes and a bar fit, in cells."""
@@ -78,6 +80,32 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
         lines = [*part]
         rows += [[], *lines] if rows and lines else lines
     return [cut(row, width, ELLIPSIS) for row in rows]
+
+
+def hours_rows(
+    found: Mapping[str, Any] | None, width: int
+) -> tuple[list[Pieces], list[Episode]]:
+    """Return rows on where a run's hours went, a line each below a heading, and where each line
+    begins.
+    """
+    if found is None:
+        return [], []
+    lines = listed(found)
+    figures = [
+        SpeedFigure(one["label"], one["share"], "share", f"{hours} h · {note}")
+        for one, (_, hours, _, note) in lines
+    ]
+    rows = [*_speeds(f"where the {found['unit']} went", figures, width)]
+    for sentence in in_words(found):
+        rows += paragraph(sentence, "dim", width)
+    begun = [
+        Episode(one["finding"] or "", Severity.INFO, one["step"], None)._replace(
+            key=key
+        )
+        for one, _ in lines
+        for key in (one["figures"] or [None])[:1]
+    ]
+    return [cut(row, width, ELLIPSIS) for row in rows], begun
 
 
 def _short_time(seconds: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import Severity, coverage_of, weighty
+from verl_tui.health.finding import Finding, Severity, coverage_of, weighty
 from verl_tui.health.next_step import (
     ENDS,
     NOTHING,
@@ -20,9 +20,9 @@ from verl_tui.health.next_step import (
 from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
-from verl_tui.rendering.session.snapshot import Unread, looking, shown_state
+from verl_tui.rendering.session.snapshot import Unread, View, looking, shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.views.checkpoints import best
@@ -33,9 +33,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.finding import Finding
-    from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}

@@ -47,6 +47,7 @@ def _run(run: ReportedRun) -> dict[str, Any]:
             suffix = "" if name == "checkpoint" else "_checkpoint"
             one[f"{name}{suffix}"] = one.pop(name)
     rest = {"bests": plain(bests), "samples": plain(run.excerpts)}
+    rest["hours"] = run.hours
     rest["notes"] = [{"step": step, "text": text} for step, text in run.notes]
     return {"name": run.name, **same, "check": run.described, **rest}
 

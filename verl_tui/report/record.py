@@ -14,6 +14,7 @@ from verl_tui.check.note import (
     source_lines,
 )
 from verl_tui.comparison.compare import Comparison, compare
+from verl_tui.ledger import ledger
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.reported_samples import excerpts_of, masked
@@ -75,6 +76,8 @@ class ReportedRun(NamedTuple):
     """The same on the files read."""
     notes: tuple[tuple[int, str], ...] = ()
     """The user's notes, each with its step."""
+    hours: Mapping[str, Any] | None = None
+    """Where its hours went, None where that is not known; written out where samples are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,7 @@ def make_report(
             else (),
             read=_lines(source_lines(described[run.name]["sources"], run)),
             notes=tuple((at, masked(text)) for at, text in notebook.of(run).items()),
+            hours=ledger(run, monitor.verdicts[run.name], monitor.guide, now),
         )
         for run in runs
     ]
@@ -211,4 +215,4 @@ def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
         yield f"The findings of {counted(silent, 'run')} are not written out, only their verdicts."
     unsampled = sum(one.excerpts is None for one in runs)
     if unsampled:
-        yield f"The samples of {counted(unsampled, 'run')} are not shown."
+        yield f"The samples and hours of {counted(unsampled, 'run')} are not shown."

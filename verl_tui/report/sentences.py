@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.comparison.tables import TextTable, tables
+from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.report.reported_samples import masked
 from verl_tui.text import one_line
@@ -23,6 +24,7 @@ LONGEST = 2000
 """Characters of a line."""
 _MOST_UNREAD = 200
 """Sentences on files that were not read."""
+_HOURS = ("where they went", "hours", "share", "evidence")
 NO_CURVES = "no metric has a number that could be drawn"
 
 
@@ -59,9 +61,19 @@ def run_name(report: Report, run: ReportedRun) -> str:
 def comparison_tables(report: Report) -> list[TextTable]:
     """Return the tables of the comparison; of a single run only those of its figures."""
     found = [one for one in tables(report.comparison) if one.rows or one.note]
-    if not report.alone:
-        return found
-    return [one for one in found if one.rows and one.numbers]
+    if report.alone:
+        found = [one for one in found if one.rows and one.numbers]
+    return [*found, *_hours_tables(report)]
+
+
+def _hours_tables(report: Report) -> Iterator[TextTable]:
+    """Yield where the hours of each run went whose samples are shown."""
+    for run in report.runs:
+        if run.hours and run.excerpts is not None:
+            heading = line(f"{run.hours['unit']} of {run.name}")
+            rows = [cells for _, cells in listed(run.hours)]
+            note = ". ".join((*in_words(run.hours), ""))
+            yield TextTable(heading, _HOURS, rows, note, numbers=False)
 
 
 def best_table(report: Report) -> TextTable:

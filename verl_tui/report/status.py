@@ -5,15 +5,12 @@ worst first. The same evidence gives the same bytes, apart from the line that sa
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verl_tui.check.data import is_trained
-from verl_tui.check.data import report as check_report
-from verl_tui.check.note import best_sentences, no_verdict, progress, summary, with_unit
+from verl_tui.check.data import is_trained, report
+from verl_tui.check.note import best_sentences, figures, no_verdict, progress, summary
 from verl_tui.comparison.written import escaped
 from verl_tui.health.finding import coverage_of, unjudged_rules
-from verl_tui.indicators import INDICATORS
-from verl_tui.metrics import describe
 from verl_tui.patterns import pattern
 from verl_tui.rendering.verdict_row import course
 from verl_tui.report.record import worst_first
@@ -23,12 +20,11 @@ from verl_tui.runs.views.state import State, evaluated, patience
 from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from verl_tui.check.data import Described
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
-
-    Described = Mapping[str, Any]
 
 MARK = "<!-- verl-tui report --status -->"
 """The first line: a file that begins with it may be replaced."""
@@ -42,7 +38,7 @@ _STEPS = 10
 """Steps to the next look where no validation is expected: what the rules' means are made of, at
 least; a heuristic.
 """
-_NO_LOOK: Mapping[str, str] = {
+_NO_LOOK = {
     "finished": "none, it has finished",
     "crashed": "after it was started again",
     "ended?": "now, whether it should still run",
@@ -59,17 +55,17 @@ def status_text(monitor: Monitor, now: float, version: str) -> str:
         now: Seconds since the epoch.
         version: That of the program.
     """
-    found = worst_first(check_report(monitor, now)["runs"])
+    found = worst_first(report(monitor, now)["runs"])
     lines = [MARK, "# Status", "", f"Written {_moment(now)} by verl-tui {version}."]
     if len(found) > 1:
         lines += ["", f"{summary([one['verdict'] for one in found]).plain}."]
     for one in found:
-        lines += ["", f"## {_plain(one['name'])}", ""]
-        lines += [
-            f"- **{what}**: {_plain(said)}"
-            for what, said in _block(one, monitor)
-            if said
+        said = [
+            f"- **{word}**: {_plain(what)}"
+            for word, what in _block(one, monitor)
+            if what
         ]
+        lines += ["", f"## {_plain(one['name'])}", "", *said]
     if unread := [f"- {_plain(one)}" for one in monitor.sentences]:
         lines += ["", "## Not read", "", *unread]
     return "\n".join(lines) + "\n"
@@ -89,12 +85,13 @@ def _block(one: Described, monitor: Monitor) -> Iterator[tuple[str, str | None]]
         return
     at, condition = progress(one, run)
     reached = f"{at}, {one['state']}{condition}".removeprefix(" at step ")
-    yield "step", reached.removeprefix(", ") + _dated(run)
+    last = f"; last record {_moment(run.last_record)}" if run.last_record else ""
+    by = " by its file's time" if last and run.dated_by_file else ""
+    yield "step", f"{reached.removeprefix(', ')}{last}{by}"
     why = f": {one['why']}" if one["why"] else ""
     yield "health", f"{one['verdict'] or no_verdict(one)}{why}"
     yield "to do", one["next"]
-    shown = "; ".join(_progress(one, run))
-    yield "progress", shown or "no reward, validation or loss is logged"
+    yield "progress", "; ".join(_progress(one, run))
     again = [counted(len(run.restarts), "restart")][: len(run.restarts)]
     yield "stability", ", ".join((*_figures(one, *_STABILITY), *again))
     yield "performance", ", ".join(_speed(one, run))
@@ -103,10 +100,8 @@ def _block(one: Described, monitor: Monitor) -> Iterator[tuple[str, str | None]]
 
 
 def _progress(one: Described, run: Run) -> Iterator[str]:
-    yield from _figures(one, "reward", "validation")
+    yield from _figures(one, "reward", "validation", *one["losses"])
     yield from course(run)[:1]
-    for key, told in one["losses"].items():
-        yield f"{key} {with_unit(told['value'], '')}"
     if one["best"] is not None:
         yield from best_sentences(one["best"])
 
@@ -120,20 +115,12 @@ def _speed(one: Described, run: Run) -> Iterator[str]:
         yield f"ends about {_moment(run.last_record + left)}"
 
 
-def _dated(run: Run) -> str:
-    if run.last_record is None:
-        return ""
-    by = " by its file's time" * run.dated_by_file
-    return f"; last record {_moment(run.last_record)}{by}"
-
-
 def _figures(one: Described, *ids: str) -> Iterator[str]:
     """Yield the newest values of indicators, with their step where that is not the run's."""
-    for id in ids:
-        if told := one["indicators"].get(id):
-            unit = INDICATORS[id].unit or describe(told["key"]).unit
+    for id, label, text, told in figures(one):
+        if id in ids:
             at = "" if told["step"] == one["step"] else f" at step {told['step']}"
-            yield f"{INDICATORS[id].label} {with_unit(told['value'], unit)}{at}"
+            yield f"{label} {text}{at}"
 
 
 def _next_check(one: Described, run: Run) -> str:
@@ -148,8 +135,7 @@ def _next_check(one: Described, run: Run) -> str:
         stalls = f"; without a step it counts as stalled from {_moment(last + patience(run))} on"
     if step is None:
         return f"at its first step{stalls}"
-    due = next_occasions(run).validation
-    why = "the next validation"
+    due, why = next_occasions(run).validation, "the next validation"
     if due is None:
         due = min(step + _STEPS, run.total_steps or step + _STEPS)
         why = f"{due - step} steps on, no validation is known to come (a heuristic)"

@@ -31,13 +31,20 @@ _REASONS = (EventKind.STOPPED, EventKind.FATAL, EventKind.TRACEBACK)
 # -- restarts --------------------------------------------------------------------------------------
 
 
+_ANOTHER = "went on in another file"
+
+
 class RestartMark(NamedTuple):
-    """A restart of a source."""
+    """A restart of a source; the last step of the segment before, and the time that its last row
+    states.
+    """
 
     step: int
     """First step of the new segment."""
     reason: str
     path: str
+    reached: int | None = None
+    ended: float | None = None
 
 
 def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceState]]:
@@ -87,8 +94,8 @@ def marks(
         continued: See `continued`.
     """
     further = [
-        RestartMark(after.first, "went on in another file", after.status.path)
-        for _, after in continued
+        RestartMark(after.first, _ANOTHER, after.status.path, before.top, before.ended)
+        for before, after in continued
         if after.first is not None
     ]
     found: list[RestartMark] = []

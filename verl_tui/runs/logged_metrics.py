@@ -193,7 +193,7 @@ class LoggedMetrics:
 
 def _is_one(column: array[float], value: float) -> bool:
     """Return whether a column holds one value only, that of another log or nearly so."""
-    same = column.count(column[0]) == len(column)
+    same = column[0] == column[-1] and column.count(column[0]) == len(column)
     return same and isclose(column[0], value, rel_tol=_SINGLE)
 
 

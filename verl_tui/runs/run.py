@@ -349,8 +349,9 @@ class Run(LoggedMetrics):
     ) -> None:
         """Note the steps of rows that show progress, and when they were reached."""
         if state.restarted is not None:
+            left = state.left, state.ended
             self._restarts.append(
-                RestartMark(rows.steps[0], state.restarted, state.status.path)
+                RestartMark(rows.steps[0], state.restarted, state.status.path, *left)
             )
             state.restarted = None
         state.note_steps(rows)

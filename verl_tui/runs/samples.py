@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from array import array
+from bisect import bisect_left, bisect_right
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -252,8 +253,10 @@ class Histograms:
         newest one, and others that stay the same while there is room for more.
         """
         kept = self._of.get(key, {})
-        first, last = ends or (min(kept, default=0), max(kept, default=0))
-        steps = sorted(one for one in kept if first <= one <= last)
+        steps = sorted(kept)
+        if ends is not None:
+            first, last = ends
+            steps = steps[bisect_left(steps, first) : bisect_right(steps, last)]
         stride = 1 << ((len(steps) - 1) // most).bit_length() if steps else 1
         chosen = sorted({*steps[::stride], *steps[-1:]})
         return [BinsAt(at, kept[at][1]) for at in chosen]

@@ -207,6 +207,16 @@ def gpu_count(settings: RunSettings) -> int | None:
     return gpus and nodes and gpus * nodes
 
 
+def gpu_counts(settings: RunSettings) -> tuple[int, int] | None:
+    """Return how many GPUs the trainer has, and how many others only generate; None where the
+    settings do not state it.
+    """
+    names = ("rollout.n_gpus_per_node", "rollout.nnodes")
+    gpus, nodes = (as_whole_number(settings.values.get(name)) for name in names)
+    trainer = gpu_count(settings)
+    return (trainer, (gpus or 0) * (nodes or 0)) if trainer else None
+
+
 def planned_steps(
     settings: RunSettings, per_epoch: int | None, shares: Iterable[tuple[int, float]]
 ) -> int | None:

@@ -153,8 +153,10 @@ class Life:
     """When progress arrived while we watched."""
     read: float | None = None
     """When the progress from before we watched was written, by its file's time or its own."""
+    first: float | None = None
+    """The first time of any kind that the source states."""
     stamp: float | None = None
-    """The newest time of any kind that the source states."""
+    """The newest one."""
     since: float | None = None
     """The first time that it states with or after the last progress."""
     grew: float | None = None
@@ -204,6 +206,8 @@ class Life:
 
     def note(self, stated: float | None) -> None:
         """Note a time that stands in the source."""
+        if self.first is None and stated is not None and not isnan(stated):
+            self.first = stated
         if (
             stated is not None
             and not isnan(stated)
@@ -305,6 +309,12 @@ class SourceState:
     """The first step of its rows, over all segments."""
     top: int | None = None
     """The highest step of its rows, over all segments."""
+    left: int | None = None
+    """Highest step of the segment before."""
+    start: tuple[int, float] | None = None
+    """The first step that it showed, and the seconds from the first time that it states to the last
+    one until then.
+    """
     began: float | None = None
     """The first time that its rows state."""
     ended: float | None = None
@@ -362,6 +372,7 @@ class SourceState:
             and all(key.startswith(_OF_VALIDATION) for key in rows.keys)
         )
         self.rows += len(rows.steps)
+        self._begin(rows.steps[0], rows.times[0] if rows.times else None)
         self.first = rows.steps[0] if self.first is None else self.first
         self.top = top if self.top is None else max(top, self.top)
         if rows.times:
@@ -383,6 +394,7 @@ class SourceState:
             # The step's own line may have come before: whether the run is further than before is
             # another matter.
             self.bar.note([progress.step], [progress.elapsed])
+        self._begin(progress.step, None)
         return self._reach(progress.step)
 
     def end(self, event: Event) -> None:
@@ -405,6 +417,7 @@ class SourceState:
         """Begin a further segment: the source has started over."""
         if self.rows:
             self.segment += 1
+            self.left = self.step
         if self.rows or self.restarted is not None:
             self.restarted = reason  # the later reason is nearer to the steps
         self.rows = 0
@@ -417,6 +430,12 @@ class SourceState:
         """Note the step that a new process goes on from."""
         if self.restarted is not None and self.step is None:
             self.step = step
+
+    def _begin(self, step: int, stated: float | None) -> None:
+        """Note how long it took to show its first step, and when that states to be written."""
+        if self.start is None:
+            newest = self.life.stamp if stated is None else stated
+            self.start = step, max(0.0, (newest or 0.0) - (self.life.first or inf))
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
         """Note a step; return whether it is a further one, which cancels any ending that does not

@@ -9,7 +9,7 @@ from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.theme import Theme
 
-from verl_tui.rendering.session.preferences import StateFile
+from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.failures import Failure
-    from verl_tui.rendering.session.preferences import UserState
 
 
 _TABLE = toml_table(__file__, "themes.toml")

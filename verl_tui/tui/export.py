@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from rich.terminal_theme import SVG_EXPORT_THEME
 from textual.color import Color
 
-from verl_tui.exporters.csv import csv_rows
+from verl_tui.exporters.csv import CsvColumn, csv_rows
 from verl_tui.exporters.file_names import create, named
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.values import in_sight
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.pilot import Pilot
 
-    from verl_tui.exporters.csv import CsvColumn
     from verl_tui.on_demand.samples import SampleBrowser
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View

@@ -13,10 +13,10 @@ from textual import on
 from verl_tui import debug_log
 from verl_tui.health.finding import Severity
 from verl_tui.monitor import Monitor
-from verl_tui.reading import ReadingThreads
+from verl_tui.reading import NewsSource, ReadingThreads
 from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
-from verl_tui.rendering.session.acknowledgements import Acknowledgements
+from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
 from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.rendering.text.printable import printable
 from verl_tui.runs.views.state import State, state
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.notify.notifier import Notifier
-    from verl_tui.reading import NewsSource
-    from verl_tui.rendering.session.acknowledgements import Occurrence
     from verl_tui.rendering.session.preferences import StateFile
 
 

@@ -12,6 +12,7 @@ from run_views import NOW, make_run, make_view
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -201,6 +202,16 @@ def test_what_explains_the_reward_stands_beside_it_and_machines_come_last() -> N
     assert not any(one.large or one.devices for one in pinned)
 
 
+@pytest.mark.parametrize("count", [2, 10, 11, 64])
+def test_devices_have_letters_where_these_tell_them_apart(count: int) -> None:
+    columns = {f"gpus/{n}/util": [n + s % 9 for s in range(30)] for n in range(count)}
+    view = view_of(make_run(steps=30, columns=columns))
+    view.monitor.band = lambda *_: (None, None)
+    (plan,) = (one for one in list_charts(view, ChartFilter()) if one.devices)
+    signs = [line.sign for line in chart_data(plan, view, ChartLook()).lines]
+    assert signs == ([*map(str, range(count))] if count <= 10 else [""] * count)
+
+
 def test_a_policy_kl_that_never_moves_leaves_its_place_to_the_other() -> None:
     kl = {"actor/ppo_kl": [0.0] * 20, "actor/kl_loss": [n / 20 for n in range(20)]}
     found = list_charts(view_of(make_run(steps=20, columns=kl)), ChartFilter())
@@ -230,6 +241,8 @@ def test_what_the_large_chart_shows_is_not_shown_again_beside_it() -> None:
 
     part = "rewards/format/mean"
     again = {"critic/rewards/mean", "samples/score", part, "rewards/answer/mean"}
+    rows = [one.label for one in list_charts(view, ChartFilter()) if one.repeats]
+    assert {"part format", "part answer"} < {*rows}
     assert repeated() == again
     assert repeated(revealed=part) == again - {part}
     assert not any(one.repeats for one in list_charts(view, ChartFilter("reward")))

@@ -57,7 +57,7 @@ def test_marks() -> None:
         device(7, None, fault="fell off the bus"),
     ]
     line, *legend = texts(devices, 40, 2)
-    assert line == "▇ 97 ▁  0!▇ 97v▇ 97^▇ 97#   ? ▇ 97    x"
+    assert line == " 97▇   0▁! 97▇v 97▇^ 97▇#  ?   97▇   x"
     words = "% busy, x lost, ! idle, v throttled, ^ hot, # memory full, ? unknown"
     assert " ".join(legend) == words
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from run_views import NOW, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
-from verl_tui.rendering.log.last_lines import LogTail
+from verl_tui.rendering.log.last_lines import log_tail, tail_rows
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -35,17 +35,17 @@ def words(run: Run, width: int = 60, height: int = 16) -> list[str]:
 def resized(run: Run, *sizes: tuple[int, int]) -> list[list[str]]:
     """Return what one tail shows at each of several sizes in turn."""
     read, view = threading.Event(), make_view(run)
-    tail = LogTail(view, read.set)
+    tail = log_tail(view, read.set)
     shown = []
     try:
         for width, height in sizes:
             read.clear()
-            while (rows := tail.rows(view, width, height)) is None:
+            while (rows := tail_rows(tail, view, width, height)) is None:
                 assert read.wait(5)
                 read.clear()
             shown.append(["".join(text for text, _ in row).strip() for row in rows])
     finally:
-        tail.stop()
+        tail.reader.stop()
     return shown
 
 

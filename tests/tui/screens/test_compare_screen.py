@@ -129,6 +129,7 @@ def test_figures_against_the_baseline() -> None:
     )
     assert row(rows, "step time, s") == ["60", "30", "✓", "-50.0%"]
     assert row(rows, "learning rate") == ["1e-06", "5e-06"]
+    assert not any(line.startswith("ETA") for line in rows), "both are over"
     assert not any("seed" in line or LR in line for line in rows), (
         "what is the same, or said already, is left out"
     )

@@ -74,8 +74,10 @@ async def test_tab_goes_through_all_panels_and_z_zooms_them(demo: Monitor) -> No
             assert in_sight(app) == LAYOUTS[120, 40]
         assert there == order, "health has nothing to add to the verdict"
         await press(pilot, "tab")
+        assert app.screen.focused is dashboard(app).query_one("#verdict")
+        await press(pilot, "tab")
         assert focused_panel(app) == order[0]
-        await press(pilot, "shift+tab")
+        await press(pilot, "shift+tab", "shift+tab")
         assert focused_panel(app) == order[-1]
         # A panel is zoomed and no longer.
         await press(pilot, "f5", "z")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from watching import NOW
+from watching import NOW, dashboard, press, showing, text
 
 from verl_tui.records import (
     SAMPLES,
@@ -158,3 +158,24 @@ def test_says_what_is_missing(run: Run | None, words: str) -> None:
 
 
 # -- on a screen -----------------------------------------------------------------------------------
+
+
+async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse: Monitor) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(140, 24)) as pilot:
+        await press(pilot, "t")
+        top = app.screen.list.scroll_offset.y
+        await press(pilot, "j")
+        assert app.screen.list.scroll_offset.y == top + 1, "lines in sight come first"
+        await press(pilot, "G")
+        assert "where the GPU hours went" in text(app)
+        (at,) = (at for at, one in enumerate(app.screen.episodes) if one.id)
+        await press(pilot, "g", *["j"] * at, "enter")
+        assert app.screen is dashboard(app)
+        begun = min(
+            one.since_step or 0
+            for one in app.view_at(NOW).verdict.history
+            if one.id == "policy-collapse"
+        )
+        assert app.cursor is not None
+        assert abs(app.cursor - begun) <= 20

@@ -46,7 +46,7 @@ _EVICTED = "training/filter_groups/evicted_samples"
 """
 _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
-_BATCH = ("data.train_batch_size", "train_batch_size")
+BATCH = ("data.train_batch_size", "train_batch_size")
 _LATELY, _LEAST = 20, 5
 """Newest points that count, and how many there must be: one batch has one kind of prompts."""
 _GROUPS, _ENOUGH = "samples/groups", 160
@@ -100,15 +100,10 @@ class _Share(NamedTuple):
 @diagnosis("dead-groups")
 def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     """Find a share of groups without a spread in their scores that stays high, and why it does."""
-    share = _dead_share(context)
-    if isinstance(share, str):
-        return share
-    own = share.words or share.key == context.names.get(_SAMPLES)
-    keys = (share.key, None if own else context.indicators.get("reward_std"))
-    series = [*filter(None, map(context.run.series, filter(None, keys)))]
-    kind = "without spread" if len(series) > 1 else "value"
-    points, step = column_of(series, context.end, kind, limit=_NO_SPREAD)
-    points = Column(points.steps, share.derive(points.values))
+    found = shares_of(context)
+    if isinstance(found, str):
+        return found
+    share, points, step = found
     window = _window(context, rule, share.key)
     stays = replace(rule, condition="above", window=window)
     judged = KINDS["above"].judge(points, stays, rule.threshold)
@@ -138,6 +133,21 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     return Found(finding, breaches)
 
 
+def shares_of(context: RuleContext) -> tuple[_Share, Column, int | None] | str:
+    """Return where the share of dead groups comes from, the share at each step and the newest step,
+    or why it is not known.
+    """
+    share = _dead_share(context)
+    if isinstance(share, str):
+        return share
+    own = share.words or share.key == context.names.get(_SAMPLES)
+    keys = (share.key, None if own else context.indicators.get("reward_std"))
+    series = [*filter(None, map(context.run.series, filter(None, keys)))]
+    kind = "without spread" if len(series) > 1 else "value"
+    points, step = column_of(series, context.end, kind, limit=_NO_SPREAD)
+    return share, Column(points.steps, share.derive(points.values)), step
+
+
 def _dead_share(context: RuleContext) -> _Share | str:
     """Return the best figure that a log has, or why it has none."""
     run = context.run
@@ -148,7 +158,7 @@ def _dead_share(context: RuleContext) -> _Share | str:
             words = " (1 less the share of mixed groups)"
             return _Share(key, words, partial(_rest, factor))
     evicted = context.names.get(_EVICTED)
-    _, batch = positive_setting(run, _BATCH) or ("", 0.0)
+    _, batch = positive_setting(run, BATCH) or ("", 0.0)
     if not batch or evicted is None:
         return _bound(context, batch)
     words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"

@@ -45,7 +45,7 @@ _OTHER_SIGNS = {
     "~0.9": "smoothed, as noise asks for: weight of the past",
     "░░░": "values around their average, or the least to the greatest of a step; else shaded",
     "▒▒▒": "middle half of a distribution, faint: 5 to 95%, else shaded",
-    "░▒▓█": "below a chart: a few, 10, 25, 50% of a step's samples from a value on",
+    "░▒▓█": "below a chart: a few, 10, 25, 50% of a step's values lie there",
     "a b": "on a line: the run that has this letter in the run list",
 }
 

@@ -13,13 +13,12 @@ from operator import sub
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.rendering.charts.axes import fit_scale
+from verl_tui.rendering.charts.axes import Scale, Window, fit_scale
 from verl_tui.runs.series import Pyramid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.rendering.charts.axes import Scale, Window
     from verl_tui.rendering.charts.chart_data import ChartData, Points
 
 TREND_POINTS = 40

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.distributions import shares
 from verl_tui.means import clamp
 from verl_tui.rendering.text.numbers import axis_texts
-from verl_tui.rendering.text.piece import joined
+from verl_tui.rendering.text.piece import Pieces, joined
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Window
     from verl_tui.rendering.charts.chart_data import ChartData, Heat
-    from verl_tui.rendering.text.piece import Pieces
 
 _LEAST, _MOST = 3, 6
 """Rows of shades."""
@@ -83,7 +82,7 @@ def _columns(
     data: ChartData, limits: Sequence[float], window: Window, width: int
 ) -> list[list[float]]:
     """Return the shares of each column of cells: those of its newest step, else of the one before
-    as far as steps usually lie apart; empty where nothing is known.
+    as far as twice what steps usually lie apart; empty where nothing is known.
     """
     heat, shown = data.heat, data.shown
     columns: list[list[float]] = [[] for _ in range(width)]
@@ -93,7 +92,7 @@ def _columns(
     inside = sorted(at for at in known if 0 <= at < width)
     first, last = heat.places[0], heat.places[-1]
     apart = first + (last - first) // max(1, len(heat.places) - 1)
-    reach = (window.column(apart) - window.column(first)) // 2 + 1
+    reach = window.column(apart) - window.column(first) + 1
     end = clamp(window.column(shown[1]) // 2 + 1, 0, width)
     for at, following in zip(inside, [*inside[1:], end], strict=True):
         found = shares(heat.bins[known[at]], limits)

@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.plan import like, plan_charts, reward_parts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
-from verl_tui.rendering.session.snapshot import nothing_yet
+from verl_tui.rendering.session.snapshot import View, nothing_yet
 from verl_tui.rendering.text.printable import short_names
 from verl_tui.runs.views.state import is_of_one_step
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.charts.downsample import ChartCache
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _ALWAYS = "reward"
@@ -87,7 +86,13 @@ def _led(
         return charts
     again = _shown_in(large, view, run, charts)
     again.difference_update(*(one.keys for one in charts if one.shows(revealed)))
-    rest = (one._replace(repeats=one.key in again) for one in charts[1:])
+    parts = {key: f"part {name}" for key, name in reward_parts(run).items()}
+    rest = (
+        one._replace(repeats=True, label=parts.get(one.key, one.label))
+        if one.key in again
+        else one
+        for one in charts[1:]
+    )
     return [large, *sorted(rest, key=_place)]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS, BEST, BROKEN
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import joined
+from verl_tui.rendering.text.piece import Pieces, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.downsample import DotColumns
     from verl_tui.rendering.charts.picture import DrawnLine, DrawnMark, Picture
-    from verl_tui.rendering.text.piece import Pieces
 
 DotSpan = tuple[int, int]
 """First and last dot row of a dot column that are set, from the top."""

@@ -9,14 +9,13 @@ from bisect import bisect_right
 from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.axes import Scale
+from verl_tui.rendering.charts.axes import Scale, Window
 from verl_tui.rendering.charts.chart_data import ALARM_ROLES
-from verl_tui.rendering.charts.downsample import DotColumns, best_point
+from verl_tui.rendering.charts.downsample import ChartCache, DotColumns, best_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.rendering.charts.axes import Window
     from verl_tui.rendering.charts.chart_data import (
         Alarm,
         AlarmRole,
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
         ChartLine,
         Points,
     )
-    from verl_tui.rendering.charts.downsample import ChartCache
 
 _ANY = Scale(0.0, 1.0)
 """The y axis without a number."""

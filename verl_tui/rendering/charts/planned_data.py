@@ -21,7 +21,7 @@ from verl_tui.rendering.charts.chart_data import (
     Shade,
 )
 from verl_tui.rendering.charts.plan import newest_and_best, reward_parts
-from verl_tui.rendering.charts.x_axes import on_axis
+from verl_tui.rendering.charts.x_axes import XAxis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact, in_words
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-    from verl_tui.rendering.charts.x_axes import XAxis
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import BinsAt
@@ -52,7 +51,7 @@ _OF_SAMPLES = {
         f"{PREFIX}score": "scores of samples",
         "rollout/reward_dist": "scores of samples",
     },
-    "response_length": {f"{PREFIX}length": "characters of responses"},
+    "response_length": {f"{PREFIX}length": "characters of responses as logged"},
 }
 """By indicator, the histograms of samples that tell of its distribution, one of an export of ours,
 and what they are of.
@@ -148,16 +147,19 @@ def _of_devices(
     data: ChartData, plan: PlannedChart, points: Callable[..., list[Points]]
 ) -> ChartData:
     """Return a chart with a curve for each device, and the least and the greatest of their newest
-    values.
+    values; where the letters of devices, their last digits, would come again, there are none.
     """
     known = [(f"{device(key)}", one) for key in plan.devices for one in points(key)]
+    few = len({index[-1] for index, _ in known}) == len(known)
     lines = tuple(
-        ChartLine(one, role=role, label=index, sign=index[-1])
+        ChartLine(one, role=role, label=index, sign=index[-1] * few)
         for (index, one), role in zip(known, cycle(RUNS), strict=False)
     )
-    newest = [*filter(isfinite, (one.values[-1] for _, one in known if one.values))]
-    ends = {min(newest), max(newest)} if newest else ()
-    words = [in_words(one, plan.unit) for one in sorted(ends)]
+    newest = sorted(
+        filter(isfinite, (one.values[-1] for _, one in known if one.values))
+    )
+    ends = dict.fromkeys(newest[:1] + newest[-1:])
+    words = [in_words(one, plan.unit) for one in ends]
     value = "–".join(number for number, _ in words) + "".join(
         of for _, of in words[-1:]
     )

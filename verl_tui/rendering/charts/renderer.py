@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.rendering.charts.axes import FEW_STEPS, fill_window, fit_window
-from verl_tui.rendering.charts.chart_data import MARKS
+from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData
 from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.heat import heat_limits, heat_rows, limit_texts
 from verl_tui.rendering.charts.paint import paint
@@ -22,7 +22,7 @@ from verl_tui.rendering.charts.title_row import (
 )
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import axis_texts
-from verl_tui.rendering.text.piece import cells_of, joined
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, joined
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.wrap import fit
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from verl_tui.rendering.charts.axes import Scale, Window
-    from verl_tui.rendering.charts.chart_data import Axis, ChartData
-    from verl_tui.rendering.text.piece import Piece, Pieces
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""

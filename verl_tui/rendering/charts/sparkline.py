@@ -6,17 +6,15 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.axes import SINGLE
-from verl_tui.rendering.charts.chart_data import MARKS
+from verl_tui.rendering.charts.chart_data import MARKS, Mark, Points
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import joined
+from verl_tui.rendering.text.piece import Pieces, joined
 from verl_tui.rendering.text.wrap import fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.distributions import Bins
-    from verl_tui.rendering.charts.chart_data import Mark, Points
-    from verl_tui.rendering.text.piece import Pieces
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"

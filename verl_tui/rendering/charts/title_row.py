@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.rendering.charts.chart_data import ARROWS, SCORE
+from verl_tui.rendering.charts.chart_data import ARROWS, SCORE, ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
     trend,
@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.downsample import (
 )
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.text.numbers import compact, in_words
-from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.piece import Pieces, cells_of, text_of
 from verl_tui.rendering.text.printable import middle, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit
 from verl_tui.words import counted
@@ -27,8 +27,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-    from verl_tui.rendering.text.piece import Pieces
 
 _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""

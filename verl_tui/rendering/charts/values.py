@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.exporters.csv import CsvColumn, exact
-from verl_tui.rendering.charts.downsample import Smoothed, value_at
+from verl_tui.rendering.charts.downsample import ChartCache, Smoothed, value_at
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 from verl_tui.rendering.text.numbers import exact_step, in_words, value_text
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
-    from verl_tui.rendering.charts.downsample import ChartCache
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-from verl_tui.rendering.charts.chart_data import STEPS, Axis
-from verl_tui.runs.clock import moment, moments
-from verl_tui.runs.series import Pyramid
+from verl_tui.rendering.charts.chart_data import STEPS, Axis, Points
+from verl_tui.runs.clock import Clock, moment, moments
+from verl_tui.runs.series import Pyramid, Series
 from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.runs.clock import Clock
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
 
 AXES = ("step", "time", "relative")
 _DAY = 86_400

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.records import POWER_CAP
+from verl_tui.records import POWER_CAP, Gpu, GpuProcess
 from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
 from verl_tui.rendering.text.numbers import value_text
 from verl_tui.rendering.text.printable import middle
@@ -25,7 +25,6 @@ from verl_tui.times import duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from verl_tui.records import Gpu, GpuProcess
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series

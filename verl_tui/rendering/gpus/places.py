@@ -25,7 +25,7 @@ from verl_tui.rendering.gpus.device_rows import (
     troubles,
     worth,
 )
-from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
 from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.views.devices import (
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import GpuProcess
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Piece, Pieces
 
 _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN})
 """States of a run that may use the devices as they are now."""
@@ -367,7 +366,7 @@ _MARKS = {
 }
 """Meanings with their marks; a device gets the first that applies."""
 _NUMBER, _LEVEL = 5, 1
-"""Cells of a device as a level and a percentage with its mark, as a level or its mark."""
+"""Cells of a device as a percentage with its level and its mark, as a level or its mark."""
 _LONGEST_NAME = 20
 
 
@@ -445,5 +444,6 @@ def _cell(device: Device, mark: str, cell: int) -> Piece:
     (level,) = tall([nan if percent is None else percent], 1, 1)
     if cell == _LEVEL:
         return (level if mark == " " else mark), role
-    number = f"{mark:>3} " if percent is None else f"{percent:3.0f}{mark}"
-    return level + number, role
+    if percent is None:
+        return f"{mark:>3}  ", role
+    return f"{percent:3.0f}{level}{mark}", role  # `-` before it is a sign in ASCII

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.log.target import error_target
 from verl_tui.rendering.log.window import LogWindow
-from verl_tui.rendering.session.snapshot import nothing_yet, shown_state
+from verl_tui.rendering.session.snapshot import View, nothing_yet, shown_state
 from verl_tui.rendering.text.printable import wrapped
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.runs.views.signs_of_life import phase
@@ -17,7 +17,6 @@ from verl_tui.runs.views.state import State
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
 _ROOMY = 12
@@ -28,57 +27,35 @@ _SIDE = 2
 """Cells of the sign before each line of a log."""
 
 
-class LogTail:
-    """The end of the shown run's log; of one that has crashed the lines around the error."""
+def log_tail(view: View, on_read: Callable[[], object]) -> LogWindow:
+    """Open the end of the shown run's log; of one that has crashed at the error. `on_read` is
+    called, from another thread, when more of it has been read.
+    """
+    run = view.run
+    target = error_target(run) if run is not None and run.outcome is not None else None
+    window = LogWindow(view, target, on_read=on_read, say=lambda _: None)
+    window.wrap = True
+    return window
 
-    def __init__(self, view: View, on_read: Callable[[], object]) -> None:
-        """Open the log.
 
-        Args:
-            view: The state to begin with.
-            on_read: Called, from another thread, when more of the log has been read.
-        """
-        run = view.run
-        ended = run is not None and run.outcome is not None
-        self.run = run
-        self.ended = ended
-        target = error_target(run) if run is not None and ended else None
-        self._window = LogWindow(view, target, on_read=on_read, say=lambda _: None)
-        self._window.wrap = True
-        self._size: tuple[int, int] | None = None
-        """Width and height for which the error was last brought into sight."""
-
-    def stop(self) -> None:
-        """Read no further."""
-        self._window.reader.stop()
-
-    def rows(self, view: View, width: int, height: int) -> list[Pieces] | None:
-        """Return the rows of a size, None while the log is being read."""
-        window = self._window
-        window.view = view
-        log = window.log
-        if log is not None:
-            log.look()
-        low = height < _ROOMY
-        above = why_no_charts(view, width, -(-height // _ABOVE) if low else None)
-        above += [] if low else [[]]
-        rows = self._log_rows(width, max(1, height - len(above)))
-        if rows is None:
-            return None
-        return [*above, *rows][:height]
-
-    def _log_rows(self, width: int, height: int) -> list[Pieces] | None:
-        """Return rows of the log; around an error, which stays in sight at every size."""
-        window = self._window
-        rows = window.rows(width, height)
-        pager, error = window.pager, window.mark
-        if rows is None or pager is None or error is None:
-            return rows
-        if self._size == (width, height):
-            return rows
-        self._size = width, height
-        pager.go_to(error, 1)  # what comes of it matters more than what was before
-        return window.rows(width, height)
+def tail_rows(
+    window: LogWindow, view: View, width: int, height: int
+) -> list[Pieces] | None:
+    """Return the rows of a size, None while the log is being read; an error stays in sight."""
+    window.view = view
+    log = window.log
+    if log is not None:
+        log.look()
+    low = height < _ROOMY
+    above = why_no_charts(view, width, -(-height // _ABOVE) if low else None)
+    above += [] if low else [[]]
+    room = max(1, height - len(above))
+    rows = window.rows(width, room)
+    if rows is not None and window.pager is not None and window.mark is not None:
+        # what comes of it matters more than what was before
+        window.pager.go_to(window.mark, 1)
+        rows = window.rows(width, room)
+    return None if rows is None else [*above, *rows][:height]
 
 
 def why_no_charts(view: View, width: int, most: int | None = None) -> list[Pieces]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
-from verl_tui.rendering.text.search import needle
+from verl_tui.rendering.text.search import Search, needle
 from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console.prefixes import parted, unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.on_demand.log_blocks import LogLine
-    from verl_tui.rendering.text.search import Search
 
 _LOOKED_AT = 400
 """Characters at the start of a line that decide its kind."""

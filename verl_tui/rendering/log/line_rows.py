@@ -12,7 +12,7 @@ from verl_tui.indicators import INDICATORS, factor, resolve
 from verl_tui.patterns import pattern
 from verl_tui.rendering.log.line_kinds import LineKind, ParsedLine, split_line
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import pieces
+from verl_tui.rendering.text.piece import Pieces, pieces
 from verl_tui.rendering.text.wrap import fit, spans
 from verl_tui.sources.fields.jsonl import flatten, integer, number, objects
 from verl_tui.text import one_line, safe
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.on_demand.log_blocks import LogLine
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Search
 
 

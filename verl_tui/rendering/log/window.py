@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import next_of, page_rows
 from verl_tui.on_demand import log_blocks
-from verl_tui.on_demand.log_reader import LogReader, ReplayCutoff
+from verl_tui.on_demand.log_reader import Log, LogReader, ReplayCutoff
 from verl_tui.rendering.log.line_kinds import (
     Alarms,
     StepLine,
@@ -17,7 +17,7 @@ from verl_tui.rendering.log.line_kinds import (
     traceback_start,
 )
 from verl_tui.rendering.log.line_rows import LogLayout, row_pieces, rows, screen_rows
-from verl_tui.rendering.log.target import texts
+from verl_tui.rendering.log.target import LogTarget, texts
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.rendering.text.search import Matches, Search
 
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.on_demand.log_blocks import LogBlock, SearchJob
-    from verl_tui.on_demand.log_reader import Log
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.log.line_rows import LogRow, ScreenRow
-    from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 

@@ -16,10 +16,10 @@ from verl_tui.metrics import describe, without_repeats
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
-from verl_tui.rendering.charts.plan import PlannedChart, single_metric
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys
-from verl_tui.rendering.session.snapshot import nothing_yet
+from verl_tui.rendering.metrics.groups import MetricGroup, Shelf, grouped_keys
+from verl_tui.rendering.session.snapshot import View, nothing_yet
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.printable import middle, natural, printable
@@ -31,10 +31,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.rendering.metrics.groups import Shelf
     from verl_tui.rendering.session.preferences import UserState
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series

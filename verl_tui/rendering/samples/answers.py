@@ -18,8 +18,8 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.samples.speakers import over, special
-from verl_tui.rendering.text.piece import cells_of, pieces
+from verl_tui.rendering.samples.speakers import TextChunk, over, special
+from verl_tui.rendering.text.piece import MarkedSpan, Pieces, cells_of, pieces
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import spans
 from verl_tui.text import one_line
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.speakers import TextChunk
-    from verl_tui.rendering.text.piece import MarkedSpan, Pieces
 
 
 DIFFERS = "differs"

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
-from verl_tui.rendering.samples.answers import find_answers, truth_text
+from verl_tui.rendering.samples.answers import Answer, find_answers, truth_text
 from verl_tui.rendering.samples.speakers import (
     REPEATED,
     over,
@@ -22,7 +22,7 @@ from verl_tui.rendering.samples.speakers import (
     turn_words,
 )
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import pieces
+from verl_tui.rendering.text.piece import MarkedSpan, Pieces, pieces
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ELLIPSIS, spans
 from verl_tui.repetition import disjoint
@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.answers import Answer
     from verl_tui.rendering.samples.speakers import TextChunk
-    from verl_tui.rendering.text.piece import MarkedSpan, Pieces
     from verl_tui.rendering.text.search import Search
 
 PARTS = ("prompt", "response", "truth", "fields")

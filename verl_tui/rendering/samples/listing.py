@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.means import mean
-from verl_tui.on_demand.samples import Hits
+from verl_tui.on_demand.samples import Hits, SamplePage
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.query import (
     FILE,
@@ -36,7 +36,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.on_demand.samples import SamplePage
     from verl_tui.records import SampleFacts
     from verl_tui.rendering.text.piece import Piece, Pieces
 

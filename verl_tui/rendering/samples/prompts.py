@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import joined
+from verl_tui.rendering.text.piece import Piece, Pieces, joined
 from verl_tui.rendering.text.printable import middle, paragraph
 from verl_tui.rendering.text.table import sized
 from verl_tui.rendering.text.wrap import fit_left
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.on_demand.score_map import Cell, ScoreMap
-    from verl_tui.rendering.text.piece import Piece, Pieces
 
 _LEVELS = "▁▂▄▇"
 _SHARE = 0.6

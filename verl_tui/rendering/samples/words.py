@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.samples.answers import change_rows
-from verl_tui.rendering.samples.listing import excerpt
+from verl_tui.rendering.samples.listing import SampleListing, excerpt
 from verl_tui.rendering.samples.query import FILE
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of
 from verl_tui.rendering.text.printable import cut, middle
 from verl_tui.rendering.text.wrap import ELLIPSIS, wrap
 from verl_tui.text import one_line
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
     from verl_tui.rendering.samples.browse import Browse, Marked
-    from verl_tui.rendering.samples.listing import SampleListing
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place, Samples
 

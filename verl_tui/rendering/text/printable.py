@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text.piece import text_of
+from verl_tui.rendering.text.piece import Pieces, text_of
 from verl_tui.rendering.text.wrap import ELLIPSIS, fit, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces
 
 _LONGEST = 4096
 """Most characters of a text that are used."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of
 from verl_tui.rendering.text.printable import cut
 from verl_tui.rendering.text.wrap import ELLIPSIS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces
 
 T = TypeVar("T")
 GAP = 2

@@ -111,9 +111,20 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
 
 def seconds_beside(run: Run, steps: Steps) -> Numbers:
     """Return the seconds at some ascending steps of what the step's own time leaves out."""
+    return seconds_of(run, excluded(run), steps)
+
+
+def occasional_parts(run: Run) -> list[str]:
+    """Return the keys of the timers of validations and checkpoints."""
+    parts = _step_timers(run)[1]
+    return [key for name, key in parts.items() if name in _OCCASIONAL_PARTS]
+
+
+def seconds_of(run: Run, keys: Iterable[str], steps: Steps) -> Numbers:
+    """Return the seconds that timers have together at some ascending steps."""
     import numpy as np
 
-    timers = [durations(run.series(key), steps) for key in excluded(run)]
+    timers = [durations(run.series(key), steps) for key in keys]
     with np.errstate(over="ignore"):
         total: Numbers = np.nansum([np.zeros(len(steps)), *timers], axis=0)
     return total

@@ -15,6 +15,7 @@ from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
+from verl_tui.runs.settings import gpu_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -278,6 +279,19 @@ def _logged(run: Run, index: str, node: str, keys: Mapping[str, str]) -> Device:
 def _mean(values: Iterable[float]) -> float | None:
     known = finite(values)
     return mean(known) if known else None
+
+
+def device_count(run: Run) -> tuple[int | None, str]:
+    """Return how many devices a run has, None where that is not known, and by what."""
+    if counts := gpu_counts(run.config):
+        return sum(counts), "its settings"
+    count = len(used_keys(run))
+    return count or None, "those of this host that it logs" if count else "all it logs"
+
+
+def used_keys(run: Run) -> list[str]:
+    """Return the keys of the utilisation of the devices that have ever worked."""
+    return [key for key in utilization_keys(run) if not never_worked(run, key)]
 
 
 # -- where it runs ---------------------------------------------------------------------------------

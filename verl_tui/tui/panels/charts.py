@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.page import (
     page_data,
     rows_of_single_points,
 )
-from verl_tui.rendering.charts.plan import ChartLook
+from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
 from verl_tui.rendering.charts.values import reading
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Size
 
-    from verl_tui.rendering.charts.plan import PlannedChart
-    from verl_tui.rendering.log.last_lines import LogTail
+    from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.session.snapshot import View
 
 
@@ -56,21 +55,22 @@ class StartLog(Rows):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tail: LogTail | None = None
+        self._tail: LogWindow | None = None
         self._view: View | None = None
+        self._shown: object = None
+        """The run, and whether it has ended."""
 
     def show(self, view: View | None) -> None:
         """Show the end of the log of the shown run; read nothing any more where there is none."""
         self._view = view
         run = view.run if view is not None else None
-        shown = run, run is not None and run.outcome is not None
-        if self._tail is not None and shown != (self._tail.run, self._tail.ended):
-            self.on_unmount()
-            self._tail = None
-        if self._tail is None and view is not None:
-            from verl_tui.rendering.log.last_lines import LogTail
+        before, self._shown = self._shown, run and (run, run.outcome is not None)
+        if self._shown != before:
+            from verl_tui.rendering.log.last_lines import log_tail
 
-            self._tail = LogTail(view, lambda: self.post_message(self.Read()))
+            self.on_unmount()
+            read = lambda: self.post_message(self.Read())  # noqa: E731
+            self._tail = None if view is None else log_tail(view, read)
         self.redraw()
 
     @on(Read)
@@ -79,7 +79,9 @@ class StartLog(Rows):
         width, height = self.size
         if self._tail is None or self._view is None or not (width and height):
             return
-        rows = self._tail.rows(self._view, width, height)
+        from verl_tui.rendering.log.last_lines import tail_rows
+
+        rows = tail_rows(self._tail, self._view, width, height)
         if rows is not None:
             self.set(rows)
 
@@ -90,7 +92,7 @@ class StartLog(Rows):
     def on_unmount(self) -> None:
         """Stop reading."""
         if self._tail is not None:
-            self._tail.stop()
+            self._tail.reader.stop()
 
 
 class ChartsPanel(Panel):

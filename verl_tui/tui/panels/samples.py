@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual.message_pump import MessagePump
 
@@ -19,12 +19,13 @@ from verl_tui.rendering.samples.words import (
     short_row,
     why_none,
 )
-from verl_tui.runs.samples import Samples
+from verl_tui.runs.samples import Place, Samples
 from verl_tui.runs.views.state import is_of_one_step
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
+from verl_tui.tui.widgets.role_styled import LOOKS_IN
 from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.samples import Place
-    from verl_tui.tui.widgets.role_styled import Looks
 
 
 _ALL = 1 << 30
@@ -47,10 +46,7 @@ _ALL = 1 << 30
 class DocumentRows(Rows):
     """Shows a document; at the ends of a folded one it is unfolded first."""
 
-    LOOKS: ClassVar[Looks] = {
-        "label": "$text-accent",
-        "differs": "bold underline $text-accent",
-    }
+    LOOKS = LOOKS_IN["samples"]
 
     def __init__(
         self, *, id: str | None = None, unfold: Callable[[], bool] = lambda: False

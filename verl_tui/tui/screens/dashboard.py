@@ -17,7 +17,7 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.widgets.chart import READING, MoveCursor
+from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
 from verl_tui.tui.widgets.chart_keys import KEYS, TABLE
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.charts.plan import ChartLook
-    from verl_tui.tui.widgets.chart import Chart
 
 _FILTERED = {"runs": "runs", "charts": "metrics"}
 """Panels that can be filtered, and what of them is."""

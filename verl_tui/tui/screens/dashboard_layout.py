@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.cells import cell_len
-from textual.geometry import NULL_OFFSET, NULL_SPACING, Region
+from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import Layout, WidgetPlacement
 
 from verl_tui.means import next_of
-from verl_tui.rendering.arrange import LOW, NARROW, Need, arrange, cells_for
+from verl_tui.rendering.arrange import LOW, NARROW, Need, Room, arrange, cells_for
 from verl_tui.rendering.status_line import status
 from verl_tui.rendering.verdict_row import verdict_rows
 from verl_tui.tui.keys import actions, modules
@@ -19,16 +19,15 @@ from verl_tui.tui.panels.runs import BESIDE
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
-from verl_tui.tui.widgets.rows import FewRows, Line
+from verl_tui.tui.widgets.rows import Entries, Line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from textual import events
     from textual.app import ComposeResult
-    from textual.geometry import Size
     from textual.widget import Widget
 
-    from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.session.snapshot import View
 
 _FOUND = (
@@ -76,6 +75,25 @@ class Placed(Layout):
         ]
 
 
+class VerdictRow(Entries):
+    """The verdict, which opens why it is so."""
+
+    DEFAULT_CSS = "VerdictRow { padding: 0 1; overflow: hidden hidden; }"
+    FOOTER = "entries.open  Why"
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Mark it as chosen while it has the focus."""
+        self.choose(0 if has_focus else None)
+
+    def action_open(self) -> None:
+        """Say why it is so."""
+        self.call_later(self.app.run_action, "look_at('explain')")
+
+    def on_click(self, _event: events.Click) -> None:
+        """Open it at once."""
+        self.action_open()
+
+
 class DashboardLayout(BufferedScreen[None]):
     """The panels of one run, arranged by the space there is."""
 
@@ -111,7 +129,7 @@ class DashboardLayout(BufferedScreen[None]):
             panel(id=spec.name) for spec, panel in PANELS.items()
         )
         """All panels, in sight or not."""
-        self._verdict = FewRows(id="verdict")
+        self._verdict = VerdictRow(id="verdict")
         self._rooms = Placed()
         self.styles.set_rule("layout", self._rooms)
         self._most: dict[str, int] = {}
@@ -160,7 +178,7 @@ class DashboardLayout(BufferedScreen[None]):
             width = line.size.width or self.size.width
             line.show(*status(view, width, alone=not verdict.display))
         if verdict.display and verdict.size.width:
-            verdict.set(verdict_rows(view, *verdict.size))
+            verdict.set(verdict_rows(view, *verdict.size), (0,))
 
     def _show_panel(self, panel: Panel, view: View) -> None:
         if panel.display:
@@ -266,10 +284,15 @@ class DashboardLayout(BufferedScreen[None]):
         name = (current.id or "") if current is not None else ""
         some = {name, "charts", *(one for one, rows in self._most.items() if rows)}
         order = [one for one in self.ORDER if one in some]
+        order += ["verdict"] * (self._verdict.display and self.zoomed is None)
+        name = "verdict" if self._verdict.has_focus else name
         self.action_show_panel(next_of(order, name, way))
 
     def action_show_panel(self, name: str) -> None:
         """Bring a panel to the front and give it the focus."""
+        if name == "verdict":
+            self.set_focus(self._verdict)
+            return
         panel = next(one for one in self.panels if one.id == name)
         if self.zoomed is None and self._is_in_sight(panel):
             self._focus_in(panel)

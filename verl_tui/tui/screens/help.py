@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual.screen import Screen
 
 from verl_tui.rendering.charts.chart_data import legend
-from verl_tui.rendering.text.piece import cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of
 from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.tui.keys import (
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
 
 
 KeyRow = tuple[str, str, str]

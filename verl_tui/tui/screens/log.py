@@ -7,14 +7,14 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import events, on
 from textual.widgets import Input
 
-from verl_tui.rendering.log.target import log_target
+from verl_tui.rendering.log.target import LogTarget, log_target
 from verl_tui.rendering.text.wrap import wrap
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
-from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
@@ -23,14 +23,11 @@ from verl_tui.tui.widgets.rows import Line, Rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual import events
     from textual.app import ComposeResult
     from typing_extensions import Self
 
     from verl_tui.rendering.log.line_rows import LogRow
-    from verl_tui.rendering.log.target import LogTarget
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.screens import ScreenContext
 
 _INTERVAL = 0.5
 """Seconds between two looks at the file."""

@@ -11,21 +11,13 @@ from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.tiles import Strip, tiled
-from verl_tui.rendering.metrics.groups import (
-    LEAST_HEIGHT,
-    grid_shape,
-    shelves,
-)
-from verl_tui.rendering.metrics.listing import shelf_words
-from verl_tui.tui.widgets.chart import Chart, ChartTiles
+from verl_tui.rendering.metrics.groups import LEAST_HEIGHT, Shelf, grid_shape, shelves
+from verl_tui.rendering.metrics.listing import ListedMetrics, shelf_words
+from verl_tui.tui.widgets.chart import Chart, ChartTiles, Tile
 
 if TYPE_CHECKING:
     from textual import events
     from textual.geometry import Size
-
-    from verl_tui.rendering.metrics.groups import Shelf
-    from verl_tui.rendering.metrics.listing import ListedMetrics
-    from verl_tui.tui.widgets.chart import Tile
 
 
 class GridChart(Chart, can_focus=False, inherit_bindings=False):

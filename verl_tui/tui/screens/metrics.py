@@ -31,11 +31,11 @@ from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
-from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.chart import READING, MoveCursor
+from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
 from verl_tui.tui.widgets.chart_keys import KEYS
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import FewRows, Line, Rows
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.preferences import StateFile, UserState
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.tui.screens import ScreenContext
-    from verl_tui.tui.widgets.chart import Chart
 
 _WITH_HEAD = 10
 """Least height of a screen on which a table has the names of its columns."""

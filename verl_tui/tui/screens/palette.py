@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.await_complete import AwaitComplete
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Provider
 from textual.content import Content
@@ -25,7 +25,6 @@ from verl_tui.tui.widgets.chart import Chart
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from textual.app import App
     from textual.command import Hits
     from textual.dom import DOMNode
     from textual.events import Resize

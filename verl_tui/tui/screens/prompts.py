@@ -17,7 +17,7 @@ from verl_tui.runs.samples import Place
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.samples.prompts import PromptRow, PromptTable
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.screens import ScreenContext
 
 
 class PromptsScreen(RowsScreen[None]):

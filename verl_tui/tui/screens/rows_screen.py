@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual import on
@@ -10,6 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Input
 
+from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.printable import printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from typing_extensions import Self
 
+    from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Matches
@@ -247,3 +249,26 @@ class RowsScreen(BufferedScreen[ScreenResultType], ModalScreen[ScreenResultType]
     def _kept(self) -> None:
         self.bar.close()
         self.redraw()
+
+
+class EpisodesScreen(RowsScreen[None]):
+    """Rows that begin at steps; one that is opened is followed on the dashboard."""
+
+    def __init__(self, view: View, follow: Callable[[Episode], None]) -> None:
+        """Make the screen; `follow` is called with the episode that is opened."""
+        super().__init__(view)
+        self._follow = follow
+        self.episodes: Sequence[Episode] = ()
+        """Those of the rows that can be opened."""
+        self.known: LastResult[Any] = LastResult()
+        """What the rows are made of."""
+
+    @on(Entries.Opened)
+    def _opened(self, message: Entries.Opened) -> None:
+        self.dismiss()
+        self._follow(self.episodes[message.entry])
+
+    @classmethod
+    def opened(cls, context: ScreenContext) -> Self:
+        """Return the screen, from which an episode is followed on the dashboard."""
+        return cls(context.view, context.dashboard.follow_episode)

@@ -11,7 +11,7 @@ from textual.widgets import Input
 from verl_tui.means import next_of
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, words
-from verl_tui.rendering.samples.browse import Marked
+from verl_tui.rendering.samples.browse import Browse, Marked
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.listing import SampleRow, excerpt, sample_table
 from verl_tui.rendering.text.search import filter_label
@@ -19,7 +19,7 @@ from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import MOVES, DocumentRows, SampleMoves, SamplesPanel
-from verl_tui.tui.screens import ScreenSpec
+from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from verl_tui.on_demand.samples import SamplePage
-    from verl_tui.rendering.samples.browse import Browse
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.tui.screens import ScreenContext
 
 
 class SamplesScreen(SampleMoves, BufferedScreen[None]):

@@ -1,4 +1,4 @@
-"""Timing: where a step's time goes, what it yields, when the run is done."""
+"""Timing: where a step's time goes, what it yields, when the run is done, where its hours went."""
 
 from __future__ import annotations
 
@@ -6,31 +6,50 @@ from typing import TYPE_CHECKING
 
 from verl_tui.tui.keys import SPEED, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
-from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
+from verl_tui.tui.screens.rows_screen import SCROLLS, EpisodesScreen, RowsPage
 
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
 
 
-class TimingScreen(RowsScreen[None]):
-    """The time of a step, part by part, the throughput, and when the run ends."""
+class TimingScreen(EpisodesScreen):
+    """The time of a step, part by part, the throughput, when the run ends, and the lines of its
+    hours, each of which leads to where it begins.
+    """
 
     TITLE_WORDS = "timing"
     HELP_SECTION = HelpSection("timing", SPEED, 70)
     BINDINGS = actions("""
         escape,q,t  dismiss  timing.close  Close
     """)
-    FOOTER = SCROLLS + "timing.close  closes"
+    FOOTER = f"""{SCROLLS}
+        entries.open  goes there
+        timing.close  closes
+    """
     WIDEST = 140
 
     def page(self, view: View, width: int) -> RowsPage:
         """Return all figures, which scroll together."""
-        from verl_tui.rendering.timing import timing_rows
+        from verl_tui.ledger import ledger
+        from verl_tui.rendering.timing import hours_rows, timing_rows
 
         solid = not (self.app.no_color or self.app.current_theme.ansi)
-        return RowsPage(timing_rows(view, width, solid=solid))
+        rows = timing_rows(view, width, solid=solid)
+        run, verdict, guide = view.run, view.verdict, view.monitor.guide
+        known = run, run and run.revision, verdict, view.now // 60
+        found = self.known.of(
+            known, lambda: run and ledger(run, verdict, guide, view.now)
+        )
+        more, self.episodes = hours_rows(found, width)
+        first = len(rows) + 2  # below the heading
+        starts = range(first, first + len(self.episodes))
+        return RowsPage([*rows, [], *more], starts)
 
 
 SCREEN = ScreenSpec(
-    TimingScreen, "t", "timing", "Timing: where a step's time goes", "Timing"
+    TimingScreen,
+    "t",
+    "timing",
+    "Timing: where a step's time and the hours go",
+    "Timing",
 )

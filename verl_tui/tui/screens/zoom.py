@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.plan import (
@@ -19,7 +19,7 @@ from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
-from verl_tui.tui.panels.charts import ChartActions
+from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
 from verl_tui.tui.widgets.chart import Chart, MoveCursor
 from verl_tui.tui.widgets.chart_keys import (
     KEYS,
@@ -30,13 +30,10 @@ from verl_tui.tui.widgets.filter_bar import Keys
 from verl_tui.tui.widgets.rows import FewRows, Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from textual.app import ComposeResult
 
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.panels.charts import ChartsPanel
 
 ChartLister = Callable[["View"], "Sequence[PlannedChart]"]
 _READ_FROM = 12

@@ -20,24 +20,21 @@ from textual._context import active_message_pump
 from textual.app import ReturnType
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.events import Key, Paste
+from textual.events import Event, Key, Paste
 from textual.message_pump import MessagePump
 from textual.strip import Strip
 
 from verl_tui import debug_log
-from verl_tui.failures import Failures
+from verl_tui.failures import Failure, Failures
 from verl_tui.text import safe
 from verl_tui.tui.terminal.output import TerminalOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual.events import Event
     from textual.geometry import Region
     from textual.message import Message
     from textual.widget import Widget
-
-    from verl_tui.failures import Failure
 
     _Widget = Widget
 else:

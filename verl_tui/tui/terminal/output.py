@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
-from rich.console import COLOR_SYSTEMS
+from rich.console import COLOR_SYSTEMS, Console, RenderableType
 from rich.segment import Segment
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App, ReturnType
@@ -42,7 +42,6 @@ from verl_tui.rendering.text.ascii_table import in_ascii
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rich.console import Console, RenderableType
     from rich.style import Style
     from textual.color import Color
     from textual.screen import Screen

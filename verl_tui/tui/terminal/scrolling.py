@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar, overload
 
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _Row = TypeVar("_Row")
 _KEPT = 2000

@@ -19,7 +19,7 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
 from verl_tui.tui.keys import actions
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.role_styled import CHART_LOOKS, RoleStyled
+from verl_tui.tui.widgets.role_styled import LOOKS_IN, RoleStyled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,7 +56,7 @@ class Chart(RoleStyled, can_focus=True):
     The keys count only while the widget has the focus.
     """
 
-    LOOKS = CHART_LOOKS
+    LOOKS = LOOKS_IN["charts"]
     BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }

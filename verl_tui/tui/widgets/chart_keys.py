@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.axes import holding, panned, zoomed
+from verl_tui.rendering.charts.axes import ZoomSpan, holding, panned, zoomed
 from verl_tui.rendering.charts.downsample import WEIGHTS
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.tui.keys import actions
@@ -14,7 +14,6 @@ from verl_tui.tui.keys import actions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.runs.run import Run
 

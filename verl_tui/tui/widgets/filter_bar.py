@@ -13,7 +13,7 @@ from verl_tui.rendering.text.search import filter_state
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import columns, key_name
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.role_styled import RoleStyled
+from verl_tui.tui.widgets.role_styled import LOOKS_IN, RoleStyled
 from verl_tui.tui.widgets.rows import Line
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from verl_tui.rendering.text.search import Matches
-    from verl_tui.tui.widgets.role_styled import Looks
 
 
 FOOTER = "FOOTER"
@@ -68,11 +67,7 @@ class Keys(RoleStyled, can_focus=False):
     """
 
     ALLOW_SELECT = False
-    LOOKS: ClassVar[Looks] = {
-        "key": "bold $footer-key-foreground on $footer-key-background",
-        "does": "$footer-description-foreground on $footer-description-background",
-        "off": "$text-disabled",
-    }
+    LOOKS = LOOKS_IN["keys"]
     DEFAULT_CSS = """
     Keys {
         dock: bottom;

@@ -25,12 +25,12 @@ _VARIABLE = pattern(r"\$([a-z0-9-]+)")
 """A colour of the theme."""
 
 
-_LOOKS, _IN_CHARTS, _IN_SIXTEEN = (
-    {role: look for look, roles in looks.items() for role in roles.split()}
-    for looks in toml_table(__file__, "roles.toml").values()
-)
-CHART_LOOKS: Looks = _IN_CHARTS
-ROLES: Looks = {**_LOOKS, **OF_ROLES}
+LOOKS_IN: Mapping[str, Mapping[str, str]] = {
+    place: {role: look for look, roles in looks.items() for role in roles.split()}
+    for place, looks in toml_table(__file__, "roles.toml").items()
+}
+"""How roles look in some widgets, by their names in the table."""
+ROLES: Looks = {**LOOKS_IN["everywhere"], **OF_ROLES}
 """How each role looks on the ground of a widget."""
 
 
@@ -68,7 +68,7 @@ class RoleStyled(ContainedWidget, Widget):
         ansi = self.app.native_ansi_color
         if isinstance(look, Hue):
             return look.on_ground(ansi=ansi, dark=self.app.current_theme.dark)
-        words = _IN_SIXTEEN.get(role, look) if ansi else look
+        words = LOOKS_IN["in_sixteen"].get(role, look) if ansi else look
         # Textual's parser drops the share of a variable such as `auto 60%`
         variables = self.app.theme_variables
         return _VARIABLE.sub(lambda found: variables[found[1]], words)

@@ -15,7 +15,7 @@ from textual.reactive import var
 from textual.strip import Strip
 
 from verl_tui.means import clamp, page_rows
-from verl_tui.rendering.text.piece import cells_of, text_of
+from verl_tui.rendering.text.piece import Pieces, cells_of, text_of
 from verl_tui.rendering.text.printable import cut
 from verl_tui.tui.keys import HelpSection, actions
 from verl_tui.tui.terminal.scrolling import ScrollingRows
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from textual import events
-
-    from verl_tui.rendering.text.piece import Pieces
 
 
 _BLOCKS = frozenset("▁▂▃▄▅▆▇█━╸─")
@@ -199,7 +197,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         starts = self._starts
         at = self.entry
         to = (0 if by > 0 else len(starts) - 1) if at is None else at + by
-        if 0 <= to < len(starts):
+        if 0 <= to < len(starts) and self._is_near(starts[to]):
             self._choose(starts[to])
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
@@ -207,11 +205,15 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     def action_page(self, screens: float) -> None:
         """Choose the entry so many screens away; scroll where there is none."""
         by = page_rows(screens, self.size.height)
-        if self._starts:
+        if self._starts and self._is_near(self._starts[0]):
             row = (self.chosen or 0) + by
             self._choose(clamp(row, self._starts[0], self._stop - 1))
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
+
+    def _is_near(self, row: int) -> bool:
+        """Return whether an entry may be chosen: the first one not before it comes in sight."""
+        return self.chosen is not None or row < self.scroll_offset.y + self.size.height
 
     def action_end(self, way: int) -> None:
         """Choose the first or last entry, and scroll to that end."""

@@ -1,0 +1,367 @@
+"""Answers as tools, asked for by the protocol's own client of the command that users start."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import pytest
+from command_line import complaint, plain_surroundings, run
+from mcp import ClientSession, StdioServerParameters, stdio_client
+
+from verl_tui.answers.fitting import as_json, fitted
+from verl_tui.cli import main
+from verl_tui.commands.tools import ROOM
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+DATA = Path(__file__).parent / "data"
+KEY = "sk-proj-" + "a1B2c3D4" * 6
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two runs that are served, a third one beside them, and links that lead there."""
+    plain_surroundings(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    for name, source in (
+        ("logs/new", "filelogger_v07.jsonl"),
+        ("logs/old", "filelogger_v06.jsonl"),
+        ("beside/third", "tutorial.jsonl"),
+    ):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        shutil.copy(DATA / source, folder)
+    (tmp_path / "logs" / "old" / "out").symlink_to(tmp_path / "beside")
+    return tmp_path / "logs"
+
+
+@asynccontextmanager
+async def served(*words: str) -> AsyncIterator[ClientSession]:
+    """Serve paths to a client."""
+    started = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "verl_tui", "mcp", *words],
+        env={**os.environ},
+    )
+    async with (
+        stdio_client(started) as (reading, writing),
+        ClientSession(reading, writing) as client,
+    ):
+        await client.initialize()
+        yield client
+
+
+async def said(client: ClientSession, tool: str, **arguments: Any) -> tuple[bool, str]:
+    """Return whether a call failed, and what it gave."""
+    result = await client.call_tool(tool, arguments)
+    (content,) = result.content
+    assert content.type == "text"
+    return bool(result.is_error), content.text
+
+
+SAME = {
+    ("state", "run=new"): ["get", "state", "--run", "new"],
+    ("findings", "run=new", "severity=warning"): [
+        *("get", "findings", "--run", "new", "--severity", "warning")
+    ],
+    ("metrics", "run=new", "filter=actor/*"): [
+        *("get", "metrics", "--run", "new", "--filter", "actor/*")
+    ],
+    ("metrics", "run=new", "metric=reward", "last=2"): [
+        *("get", "metrics", "--run", "new", "--metric", "reward", "--last", "2")
+    ],
+    ("log", "run=new", "last=2"): ["get", "log", "--run", "new", "--last", "2"],
+    ("explain", "run=new"): ["explain", "--run", "new"],
+    ("runs",): ["get", "runs"],
+}
+"""Calls of tools -> what gives the same answer."""
+
+
+async def test_tools_answer_as_the_commands_do(logs: Path) -> None:
+    async with served(str(logs)) as client:
+        tools = (await client.list_tools()).tools
+        assert {one.name for one in tools} >= {
+            *("state", "findings", "metrics", "samples", "log", "runs"),
+            *("check", "compare", "explain", "ledger"),
+        }
+        assert all(one.annotations and one.annotations.read_only_hint for one in tools)
+        taken = {name for one in tools for name in one.input_schema["properties"]}
+        assert not taken & {"config", "output", "debug-log", "wait", "state", "notify"}
+        assert len(as_json([one.model_dump() for one in tools])) < 12_000
+        for (tool, *words), command in SAME.items():
+            arguments = dict(word.split("=") for word in words)
+            failed, text = await said(client, tool, **arguments)
+            assert not failed, text
+            answer = json.loads(text)
+            assert answer.pop("exit_code") == 0
+            assert not answer.pop("cut")
+            answer.pop("messages")
+            expected = json.loads(run(*command, "--json", str(logs)).stdout)
+            for fleeting in ("last_record_age_s",):
+                answer.pop(fleeting, None)
+                expected.pop(fleeting, None)
+            assert answer == expected, tool
+        failed, text = await said(client, "check")
+        assert [one["name"] for one in json.loads(text)["runs"]] == ["new", "old"]
+        assert all(
+            "verdict" in one and "next" in one for one in json.loads(text)["runs"]
+        )
+        failed, text = await said(client, "check", path="logs/new", against="logs/old")
+        (one,) = json.loads(text)["runs"]
+        assert one["against"]["figures"]
+        assert "findings" in one
+        failed, text = await said(client, "compare", columns="reward")
+        assert "| reward |" in json.loads(text)["markdown"]
+
+
+REFUSED = [
+    ("state", {"path": "/etc"}, "/etc: outside of what is served: "),
+    ("state", {"path": "beside"}, "beside: outside of what is served: "),
+    ("state", {"path": "logs/../beside"}, "outside of what is served: "),
+    ("state", {"path": "logs/old/out"}, "outside of what is served: "),
+    ("state", {"path": "logs*/../beside"}, "outside of what is served: "),
+    ("state", {"path": "logs/*"}, "logs/*: no such file or directory"),
+    ("state", {"path": ""}, "outside of what is served: "),
+    ("state", {"path": "logs/\0"}, "no such file or directory"),
+    ("state", {"path": "logs/" + "x" * 5000}, "no such file or directory"),
+    ("state", {"path": ["logs"]}, "outside of what is served: "),
+    ("samples", {"run": "new", "last": 10**30}, "new has no samples"),
+    ("compare", {"where": "reward >"}, "where: "),
+    ("check", {"against": "beside/third"}, "outside of what is served: "),
+    ("state", {"run": "third"}, "run third: none of the runs: new, old"),
+    ("state", {}, "2 runs: new, old; name one with run"),
+    ("state", {"run": "--config=/etc/passwd"}, "none of the runs: new, old"),
+    ("state", {"config": "/etc/passwd"}, "state takes no config: it takes path, "),
+    ("check", {"state": "x"}, "check takes no state: it takes path, "),
+    ("metrics", {"run": "new", "metric": "nonsense"}, "nonsense"),
+    ("metrics", {"run": "new", "last": 0}, "last: 0 is not a whole number"),
+    ("metrics", {"run": "new", "last": True}, "last: expected one argument"),
+    ("samples", {"run": "new", "full": "yes"}, "full: ignored explicit argument 'yes'"),
+    ("log", {"run": "new", "grep": "("}, "grep: "),
+    ("ledger", {"run": "new"}, "new: nothing tells how long its steps took"),
+    ("delete", {}, "no tool delete: there are "),
+]
+
+
+async def test_what_cannot_be_answered_is_one_sentence(logs: Path) -> None:
+    async with served("logs") as client:
+        for tool, arguments, sentence in REFUSED:
+            failed, text = await said(client, tool, **arguments)
+            assert failed, (tool, arguments, text)
+            assert sentence in text, (tool, arguments)
+            assert text.count("\n") == 0
+            assert "--" not in text.replace("--config=", "")
+        shutil.rmtree(logs / "new")  # a run that vanishes while it is served
+        for tool in ("state", "check", "log"):
+            failed, text = await said(client, tool, path="logs/new")
+            assert (failed, text) == (True, "logs/new: no such file or directory")
+        failed, text = await said(client, "state")
+        assert not failed, "the other run is there"
+        shutil.rmtree(logs)
+        for tool in ("state", "check", "compare", "runs"):
+            failed, text = await said(client, tool)
+            assert failed
+            assert text.count("\n") == 0
+            assert "logs: no such file or directory" in text
+
+
+async def test_what_is_served_may_come_later(logs: Path) -> None:
+    async with served("later") as client:
+        assert (await said(client, "state")) == (
+            True,
+            "later: no such file or directory",
+        )
+        (logs / "new").rename("later")
+        failed, text = await said(client, "state")
+        assert not failed, text
+        failed, text = await said(client, "state", path="later")
+        assert not failed, text
+
+
+async def test_only_what_a_glob_matches_is_served(logs: Path) -> None:
+    async with served("logs/n*") as client:
+        assert not (await said(client, "state", path="logs/new"))[0]
+        assert "outside" in (await said(client, "state", path="logs/old"))[1]
+        assert "outside" in (await said(client, "state", path="logs"))[1]
+
+
+async def test_answers_are_small_safe_and_masked(logs: Path) -> None:
+    rows = [
+        {
+            "step": step,
+            "input": "p" * 3000,
+            "output": f"\x1b[31mr{step}\u202e" + "r" * 9000,
+            "score": 1,
+        }
+        for step in range(1, 40)
+    ]
+    dumps = logs / "new" / "rollout"
+    dumps.mkdir()
+    for row in rows:
+        (dumps / f"{row['step']}.jsonl").write_text(
+            json.dumps(row) + "\n", encoding="utf-8"
+        )
+    console = logs / "new" / "train.log"
+    lines = [
+        f"step:{n} - critic/score/mean:0.5 - actor/entropy:1.0\n"
+        for n in range(1, 2000)
+    ]
+    console.write_text(
+        "".join(lines) + f"export OPENAI_API_KEY={KEY}\n", encoding="utf-8"
+    )
+    async with served("logs") as client:
+        failed, text = await said(client, "samples", run="new", last=30, full=True)
+        assert not failed, text
+        answer = json.loads(text)
+        assert len(text) <= ROOM + 200
+        assert answer["cut"]["samples"] + len(answer["samples"]) == 30
+        assert "\x1b" not in answer["samples"][0]["response"]
+        assert "\u202e" not in answer["samples"][0]["response"]
+        failed, text = await said(client, "log", run="new", last=1900)
+        answer = json.loads(text)
+        assert len(text) <= ROOM + 200
+        assert answer["cut"]["lines"] + len(answer["lines"]) == 1900
+        assert answer["lines"][-1]["text"].startswith("export OPENAI_API_KEY=")
+        assert KEY not in text
+
+
+# -- cutting ---------------------------------------------------------------------------------------
+
+
+def test_what_fits_stays_as_it_is() -> None:
+    value = {"a": [1, {"b": "text"}], "c": None}
+    assert fitted(value, 100) == {**value, "cut": {}}
+
+
+def test_lists_and_texts_are_cut_and_counted() -> None:
+    value = {"lines": [*range(5000)], "runs": [{"text": "x" * 5000}] * 100}
+    found = fitted(value, 4000)
+    cut = found.pop("cut")
+    assert len(as_json(found)) <= 4000
+    assert found["lines"][-1] == 4999, "of a log the newest lines stay"
+    assert cut["lines"] + len(found["lines"]) == 5000
+    assert cut["runs"] + len(found["runs"]) == 100
+    assert found["runs"][0]["text"].endswith("x…")
+
+
+# -- the process -----------------------------------------------------------------------------------
+
+
+def begun(*words: str) -> subprocess.Popen[bytes]:
+    """Start the command, and wait until it answers."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "verl_tui", "mcp", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    ask(server, HELLO)
+    assert server.stdout is not None
+    assert json.loads(server.stdout.readline())["id"] == 1
+    ask(server, {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    return server
+
+
+def ask(server: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
+    assert server.stdin is not None
+    server.stdin.write(json.dumps(message).encode() + b"\n")
+    server.stdin.flush()
+
+
+def call(tool: str, number: int = 2) -> dict[str, Any]:
+    params = {"name": tool, "arguments": {}}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def test_standard_output_is_the_protocol_alone() -> None:
+    with begun("logs") as server:
+        for number, tool in enumerate(("check", "state", "compare", "runs"), 2):
+            ask(server, call(tool, number))
+        server.stdin.write(b"\xff nonsense\n")
+        answers = [json.loads(server.stdout.readline()) for _ in range(4)]
+        assert sorted(one["id"] for one in answers) == [2, 3, 4, 5]
+        server.stdin.close()
+        assert server.stdout.read() == b""
+        assert server.wait(10) == 0
+        assert server.stderr.read() == b""
+
+
+@pytest.mark.parametrize("tool", [None, "check"])
+@pytest.mark.parametrize("closed", [["stdin"], ["stdout"], ["stdout", "stdin"]])
+def test_a_client_that_goes_away_ends_it(
+    tool: str | None, closed: list[str], logs: Path
+) -> None:
+    # it would take longer than is waited for
+    with (logs / "new" / "large.log").open("wb") as log:
+        for part in range(3000):
+            steps = range(50 * part, 50 * part + 50)
+            log.write(b"".join(b"step:%d - critic/score/mean:0.5\n" % n for n in steps))
+    with begun("logs") as server:
+        if tool is not None:
+            ask(server, call(tool))
+        children = psutil.Process(server.pid).children(recursive=True)
+        for name in closed:
+            getattr(server, name).close()
+        assert server.wait(10) == 0
+        assert not [one for one in children if one.is_running()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it(number: signal.Signals) -> None:
+    with begun("logs") as server:
+        server.send_signal(number)
+        assert server.wait(10) == -number
+        assert server.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["-"], 64, "standard input is the client's"),
+        ([], 64, "name a log"),
+    ],
+)
+def test_what_cannot_be_served_is_said(
+    words: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["mcp", *words]) == code
+    assert sentence in complaint(capsys)
+
+
+def test_without_the_package_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp.server.stdio", None)
+    assert main(["mcp", "logs"]) == 64
+    assert complaint(capsys) == "`mcp` needs mcp: pip install 'verl-tui[mcp]'"
+
+
+def test_no_other_command_imports_the_package() -> None:
+    program = (
+        "import sys; from verl_tui.cli import main; main(sys.argv[1:]); "
+        "print({'mcp', 'pydantic', 'anyio'} & {*sys.modules})"
+    )
+    for words in (["help", "mcp"], ["check", "logs"], ["get", "runs", "logs"]):
+        command = [sys.executable, "-c", program, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.endswith("set()\n")

@@ -1,0 +1,127 @@
+"""Wait until a condition holds for a run: only what is appended is read meanwhile."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
+from verl_tui.comparison.run_columns import unknown
+from verl_tui.comparison.run_filter import awaited
+from verl_tui.guard.following import ABSENT, BETWEEN, is_gone, is_over
+from verl_tui.health.finding import Moment
+from verl_tui.monitor import Monitor
+from verl_tui.reading import refreshes
+from verl_tui.runs.run import Run
+from verl_tui.runs.views.state import State, state
+from verl_tui.times import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from verl_tui.comparison.run_filter import Awaited
+    from verl_tui.config import Config
+
+
+class TooLateError(RunError):
+    """The time is over, and the condition does not hold; the text is one sentence."""
+
+    code = 4
+
+
+class NeverError(RunError):
+    """The condition can no longer hold, or never could; the text is one sentence."""
+
+    code = 5
+
+
+def waited_for(
+    specs: Sequence[str],
+    name: str | None,
+    condition: str,
+    config: Config,
+    *,
+    timeout: float | None,
+    unread: Callable[[], object],
+    say: Callable[[str], object],
+    clock: Callable[[], float],
+) -> Reading:
+    """Return a run as it is when a condition holds.
+
+    Args:
+        specs: Paths.
+        name: The run, None where there is only one.
+        condition: See `awaited`.
+        config: The user's configuration.
+        timeout: Seconds after which to give up, None for never.
+        unread: Says whether nobody waits for the answer any more.
+        say: Takes a sentence on what is not there yet.
+        clock: Seconds since the epoch.
+
+    Raises:
+        RunError: It cannot be read, there is no such run, it can no longer hold, or it is too late.
+    """
+    monitor = Monitor(config)
+    _check_names(condition, monitor)
+    end = inf if timeout is None else monotonic() + timeout
+    words, missing, told = "no run could be read", 0, set[str]()
+
+    def ends() -> bool:
+        awaits = monitor.runs or monitor.waiting or monitor.is_loading
+        if monitor.problems and not awaits:
+            raise NothingError("; ".join(monitor.problems))
+        return bool(unread()) or monotonic() > end
+
+    for _ in refreshes(specs, monitor, between=BETWEEN, clock=clock, stop=ends):
+        now = clock()
+        monitor.judge(now)
+        if name not in monitor.runs:
+            name = meant_run([*monitor.runs], name, monitor.sentences)
+        run, at = monitor.runs[name], Moment(now, monitor.verdicts)
+        found = awaited(condition, run, at)
+        if found.holds:
+            spent = sum(status.bytes_read for status in run.statuses)
+            return Reading(run, 0, False, True, spent, monitor.sentences, {}, None)  # noqa: FBT003
+        missing = missing + 1 if is_gone(run) else 0
+        words = _refuse(run, condition, found, now, gone=missing > ABSENT)
+        for column in {*found.lacking} - told:
+            if unlogged := unknown(column, [run], at):
+                say(f"{run.name}: {unlogged}; it is waited for")
+        told.update(found.lacking)
+    raise TooLateError(f"{words} within {duration(timeout)}")
+
+
+def _check_names(condition: str, monitor: Monitor) -> None:
+    """Refuse a condition that cannot be read, and states and findings that do not exist."""
+    words = {
+        "state": [*(one.value for one in State), "stopped"],
+        "finding": [rule.id for rule in monitor.guide.rules],
+    }
+    try:
+        asked = awaited(condition, Run(""), Moment(0.0, {})).asked
+    except ValueError as error:
+        raise RunError(f"--wait: {error}") from None
+    for column, wanted in asked:
+        known = words.get(column, [wanted])
+        if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):
+            near = " or ".join(get_close_matches(wanted, known, 3, 0.5))
+            meant = f"; did you mean {near}?" if near else ""
+            raise NeverError(f"--wait: no {column} is called {wanted}{meant}")
+
+
+def _refuse(run: Run, condition: str, found: Awaited, now: float, *, gone: bool) -> str:
+    """Refuse to wait where nothing is to come; else return that it does not hold yet."""
+    name, current = run.name, state(run, now)
+    if gone or current is State.NO_TRAINING:
+        why = "its files were deleted or moved away" if gone else "it is no training"
+        raise NothingError(f"{name}: {why}")
+    step = "without a step" if run.step is None else f"at step {run.step}"
+    words = f"{name}, {current.value} {step}, did not meet {condition}"
+    if is_over(run, now):
+        raise NeverError(f"{words}, and has ended")
+    if not found.may:
+        raise NeverError(f"{words}, and never will: its last step is {run.total_steps}")
+    return words

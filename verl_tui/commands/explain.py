@@ -1,0 +1,58 @@
+"""`verl-tui explain`: why a run is as its verdict says."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.commands.options import CONFIG, configuration, paths_of
+from verl_tui.commands.output import print_messages
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+HELP = "why a run broke: what moved first, what shows it, what to change"
+EXAMPLES = ("verl-tui explain logs/run_7", "verl-tui explain logs/run_7 --md")
+OPTIONS = f"""
+--run NAME  which of several runs
+| --md  write Markdown, for an issue: keys, passwords and home directories are hidden
+| --json  write one JSON object on one line
+PATH...  directory, log, quoted glob or address of a run
+{CONFIG}"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the explanation; return the exit code."""
+    from verl_tui.answers.run_reading import NothingError, read_run
+    from verl_tui.explain import explain
+    from verl_tui.health.guide_settings import load_guide
+    from verl_tui.health.judge import Judge
+
+    now = time.time()
+    guide = load_guide(configuration(options).guide)
+    reading = read_run(paths_of(options), options.run, now, alive=True)
+    print_messages(reading.sentences)
+    run = reading.run
+    if not any(source.status.records for source in run.sources.values()):
+        raise NothingError(f"nothing readable so far in {run.name}")
+    found = explain(run, Judge(guide, run).verdict(now), guide, now)
+    print(json.dumps(found) if options.json else _written(found, md=options.md))
+    return 0
+
+
+def _written(found: Mapping[str, Any], *, md: bool) -> str:
+    """Return the explanation as text, or as Markdown."""
+    from verl_tui.comparison.written import escaped
+    from verl_tui.explain import told
+    from verl_tui.secrets import Mask
+
+    name = one_line(found["run"])
+    rows = [(label, one_line(text, 2000)) for label, text in told(found) if text]
+    if not md:
+        return "\n".join([name, *(f"  {label:<10} {text}" for label, text in rows)])
+    mask = Mask(keep_names=True).text
+    lines = (f"- **{label}**: {escaped(mask(text))}" for label, text in rows)
+    return "\n".join([f"## {escaped(mask(name))}", "", *lines])

@@ -1,0 +1,128 @@
+"""Follows runs without a screen and looks at each again and again, for the guard and for whoever
+tells what happens.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, TypeVar
+
+from verl_tui import debug_log
+from verl_tui.given_files import is_there
+from verl_tui.guard.bests import event
+from verl_tui.reading import refreshes
+from verl_tui.runs.views.signs_of_life import unattended
+from verl_tui.runs.views.state import State, patience, state, waited
+from verl_tui.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from verl_tui.guard.bests import EventLine
+    from verl_tui.monitor import Monitor
+    from verl_tui.runs.run import Run
+
+BETWEEN = 0.5
+"""Seconds between two looks; without news they cost next to nothing, and a run may hang without a
+word.
+"""
+ABSENT = 10
+"""Looks in a row without its log after which a run is gone: one that is rotated is away shortly."""
+_SETTLED = 5.0
+"""Seconds without a write from which on an end is one: heuristic."""
+_FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yourself"}
+OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
+
+
+def is_over(run: Run, now: float) -> bool:
+    """Return whether a run has ended: a log without a writer on this host may be a copy that goes
+    on with its next piece, and the last lines of a crash may say what they are about.
+    """
+    may_go_on = unattended(run) and (waited(run, now) or 0.0) <= patience(run)
+    is_written = 0 <= now - (run.modified or 0.0) < _SETTLED
+    return state(run, now) in OVER and not may_go_on and not is_written
+
+
+def is_gone(run: Run) -> bool:
+    """Return whether all logs of a run are missing now."""
+    logs = [one for one in run.statuses if one.records and one.path.startswith("/")]
+    return bool(logs) and all(one.problem and not is_there(one.path) for one in logs)
+
+
+class RunFollower:
+    """Looks at all runs; an error of ours is reported, once, and costs no other run."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        """Begin to watch what the monitor reads."""
+        self.monitor = monitor
+        self._states: dict[str, State] = {}
+        self._over: set[str] = set()
+        """The runs that have ended or were stopped."""
+        self._failures: dict[str, str] = {}
+        """Why a run could not be looked at when that was last tried."""
+
+    @property
+    def done(self) -> bool:
+        """True if every run has ended or was stopped; what is no training is not waited for."""
+        known = self._states.items()
+        none = {name for name, one in known if one is State.NO_TRAINING}
+        return bool(self._over) and self._over | none >= self.monitor.runs.keys()
+
+    def tick(self, now: float) -> Iterator[EventLine]:
+        """Judge, act, and yield what has happened.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        self.monitor.judge(now)
+        for run in list(self.monitor.runs.values()):
+            try:
+                yield from self.look(run, now)
+            except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
+                why = f"cannot be guarded: {type(error).__name__}: {error}"
+                if self._failures.get(run.name) != why:
+                    self._failures[run.name] = why
+                    debug_log.note_error(f"guarding {run.name}", error)
+                    yield event(
+                        "unguarded", now, run, message=one_line(why, 200), **_FAILED
+                    )
+
+    def look(self, run: Run, now: float) -> Iterator[EventLine]:
+        """Act on one run, and yield what has happened to it."""
+        raise NotImplementedError
+
+
+FollowerT = TypeVar("FollowerT", bound=RunFollower)
+
+
+def follow(
+    specs: Sequence[str],
+    follower: FollowerT,
+    *,
+    clock: Callable[[], float],
+    write: Callable[[EventLine], None],
+    stop: Callable[[], object],
+    looked: Callable[[Monitor, float], None] = lambda _monitor, _now: None,
+) -> FollowerT:
+    """Watch until every run has ended, or it is stopped.
+
+    Args:
+        specs: Paths, directories and globs; runs that appear later are watched, too.
+        follower: Looks at the runs.
+        clock: Seconds since the epoch.
+        write: Takes each event.
+        stop: Says whether to end.
+        looked: Is called after each look, with the runs as they were judged and the time.
+    """
+    monitor = follower.monitor
+    with closing(
+        refreshes(specs, monitor, between=BETWEEN, clock=clock, stop=stop)
+    ) as following:
+        for _ in following:
+            now = clock()
+            for one in follower.tick(now):
+                write(one)
+            looked(monitor, now)
+            if follower.done:
+                break
+    return follower

@@ -1,0 +1,119 @@
+"""How long each step of a run took, and what restarts cost: by times in the log, else by its
+clocks, else by its timers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from verl_tui.means import median_along
+from verl_tui.runs.cached import cached_by_revision
+from verl_tui.runs.clock import Clock, moments
+from verl_tui.runs.time.step_clocks import TIMERS, by_timers, clocks
+from verl_tui.runs.time.step_timing import occasional_parts, seconds_of
+
+if TYPE_CHECKING:
+    from verl_tui.runs.run import Run
+    from verl_tui.runs.time.step_timing import Numbers
+
+_DATED = ("step_time", "reward", "policy_loss", "response_length", "entropy")
+"""Indicators whose rows stand for steps, the first to try first."""
+_LONG, _LEAST = 5.0, 120.0
+"""A step hangs that takes so many usual ones more, and so many seconds, as a run counts as stalled:
+heuristic.
+"""
+
+
+class Passes(NamedTuple):
+    """The steps of a run that count in the end, and the seconds before each.
+
+    `key` is the metric whose rows they are, `origin` says what their times are of, and `stated`
+    whether the log states these. A row stands for as many steps as `strides` says, which took
+    `seconds`; of these it hung for `hung`, and validated or saved the model for `aside`, by its
+    `timers`. Before it went `repeated`, in which steps were made that a restart made again
+    (`again`, first and last), and `down`, in which no process trained. `start` is the time before
+    the first step.
+    """
+
+    key: str
+    origin: str
+    stated: bool
+    steps: Any
+    strides: Numbers
+    seconds: Numbers
+    hung: Numbers
+    aside: Numbers
+    repeated: Numbers
+    again: list[list[int]]
+    timers: list[str]
+    down: Numbers
+    start: float
+
+
+@cached_by_revision
+def passes(run: Run) -> Passes | None:
+    """Return how long the steps of a run took, None where nothing tells."""
+    key = next(filter(None, map(run.indicators.get, _DATED)), run.loss_alone) or ""
+    series, known = run.present(key), clocks(run)
+    if series is None:
+        return None
+    steps = np.array(series.steps)
+    times = np.array(moments(series.times, series.steps, known))
+    gaps = np.diff(times, prepend=np.nan)
+    gaps[~(gaps >= 0)] = np.nan
+    strides = np.fmax(1.0, np.diff(steps, prepend=0).astype(np.float64))
+    strides[0] = np.fmin(strides[0], np.fmax(1.0, _median(strides[1:])))
+    timed = by_timers(run, series.steps[-1])
+    before = (steps - strides).astype(np.int64)
+    own = np.array(timed.at_each(steps)) - np.array(timed.at_each(before))
+    usual = _median((own if len(timed) else gaps) / strides)
+    own = np.where(np.isnan(own), usual * strides, own)
+    if not np.isfinite(own).all():
+        return None
+    repeated, again, firsts = _repeated(run, steps, times, own)
+    down = np.zeros(len(steps))
+    down[firsts] = np.fmax(0.0, gaps - own - repeated)[firsts]
+    seconds = np.where(np.isnan(gaps), own, gaps - down - repeated)
+    timers = occasional_parts(run)
+    aside = np.fmin(seconds, seconds_of(run, timers, steps))
+    due = _median((seconds - aside) / strides) * strides
+    more = seconds - aside - due
+    hung = np.where(more > np.fmax(_LEAST, _LONG * due), more, 0.0)
+    clock = known[0] if known else Clock(TIMERS, estimated=True)
+    stated = np.isfinite(series.times).mean() > 0.5 or not clock.estimated
+    begun = filter(None, (one.start for one in run.sources.values()))
+    start = max([0.0, *(took - own[0] * (at >= steps[0]) for at, took in begun)])
+    spent = (seconds, hung, aside, repeated, again, timers, down, float(start))
+    return Passes(key, clock.origin, bool(stated), steps, strides, *spent)
+
+
+def _median(values: Numbers) -> float:
+    known = values[np.isfinite(values)]
+    return float(median_along(known)) if len(known) else float("nan")
+
+
+def _repeated(
+    run: Run, steps: Any, times: Numbers, own: Numbers
+) -> tuple[Numbers, list[list[int]], list[int]]:
+    """Return the seconds before each row in which steps were made that a restart made again, these
+    steps, and the first row of each process.
+    """
+    seconds, again, firsts = np.zeros(len(steps)), [], []
+    gaps, usual = np.nan_to_num(np.diff(times, prepend=np.nan)), _median(own)
+    for mark in run.restarts:
+        # The log may leave out the step that was resumed from.
+        near = np.flatnonzero((steps >= mark.step) & (steps <= mark.step + 1))
+        at = max(near.tolist(), key=gaps.__getitem__, default=0)
+        step, last = int(steps[at]), mark.reached or 0
+        firsts += [at] * bool(at)
+        if not at or last < step:
+            continue
+        again.append([step, last])
+        guess = usual * (last - step + 1)
+        most = gaps[at] - own[at] if gaps[at] else guess
+        ends = filter(None, (mark.ended, *(it.ended for it in run.sources.values())))
+        fitting = [end - times[at - 1] for end in ends if end - times[at - 1] <= most]
+        seconds[at] = max([0.0, *fitting]) or min(most, guess)
+    return seconds, again, firsts
