@@ -286,7 +286,7 @@ def test_one_bad_point_of_many_is_no_collapse(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_single_devices_is_not_called_missing(tmp_path: Path) -> None:
-    rows = [trl(i) | {"gpu_0_memory_used_mib": 70_000.0} for i in range(1, 30)]
+    rows = [trl(i) | {"system/gpu.0.memoryAllocatedBytes": 7e10} for i in range(1, 30)]
     reasons = {
         one["id"]: one["reason"] for one in checked(rows, tmp_path)["not_judged"]
     }

@@ -5,7 +5,6 @@ owners of their processes.
 from __future__ import annotations
 
 import math
-import re
 from collections import deque
 from functools import lru_cache
 from pathlib import Path
@@ -17,16 +16,15 @@ from verl_tui.patterns import NamePattern
 from verl_tui.records import Gpu
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 from verl_tui.runs.settings import gpu_counts
-from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.runs.run import Run
 
 
-_USED, _TOTAL, _SHARE = "memoryUsed", "memoryTotal", "memoryAllocated"
+_USED, _SHARE = "memoryAllocatedBytes", "memoryAllocated"
 _CLUSTER = "cluster/"
 """Prefix of the keys of machines that the run may or may not use."""
 _COLUMNS = 120
@@ -53,26 +51,14 @@ _MOST = 64
 """Most devices that one is compared with."""
 _ALIKE = 0.1
 """Shares of memory that differ by no more of themselves are alike: heuristic."""
-_OF_DEVICE = NamePattern(
-    r"(?:.*[/_.])?(?:gpus?|devices?|cuda)[/_.:]?(\d{1,4})[/_.]"
-    r"(?:gpu[/_.](?!l:))?([^/]+)(?:/l:(.+))?",
-    re.IGNORECASE,
-)
-"""`gpus/0/util`, `system/gpu.0.gpu_util`, `gpu_3_temperature`; `/l:` names the node."""
-_WANDB = NamePattern(r"(?:system|cluster)/gpu\..*")
-"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics); keys under `cluster/`
-are the same for all machines of a cluster, some of which the run may use.
+_OF_DEVICE = NamePattern(r"(system|cluster)/gpu\.(\d{1,4})\.([^/]+)(?:/l:(.+))?")
+"""W&B's figures (docs.wandb.ai/models/ref/python/experiments/system-metrics), which those of
+Prometheus get the names of; `/l:` names the node. Keys under `cluster/` are the same for all
+machines of a cluster, some of which the run may use.
 """
-_OF_WANDB = {
-    name: name
-    for name in ("gpu", _SHARE, "temp", "powerWatts", "enforcedPowerLimitWatts")
-} | {"memoryAllocatedBytes": _USED}
-_FORMS = {
-    field: NamePattern(form.replace("\n", ""), re.IGNORECASE)
-    for field, form in toml_table(__file__, "devices.toml").items()
-}
-_FACTORS = {"bytes": 1, "mb": 2**20, "mib": 2**20, "gb": 2**30, "gib": 2**30}
-"""NVML and PyTorch count in powers of 1024, whatever the unit is called."""
+_FIELDS = (
+    "gpu", _USED, _SHARE, "temp", "powerWatts", "enforcedPowerLimitWatts",
+)  # fmt: skip
 
 
 class Device(NamedTuple):
@@ -171,28 +157,16 @@ class _LoggedFigure(NamedTuple):
     """Name of the device's host where there are several."""
     device: int
     field: str
-    """As in `devices.toml`, or `memoryAllocated`, a share."""
-    factor: int | None = 1
-    """Bytes of its unit; None where the unit of an amount is not stated."""
+    """One of `_FIELDS`."""
 
 
 @lru_cache(10_000)
 def _figure(key: str) -> _LoggedFigure | None:
     """Return the device and the figure that a metric describes, None if it describes no device."""
-    matched = _OF_DEVICE.fullmatch(key)
-    if matched is None:
+    found = _OF_DEVICE.fullmatch(key)
+    if found is None or found[3] not in _FIELDS:
         return None
-    place, name = (key, matched[3] or "", int(matched[1])), matched[2]
-    if name in _OF_WANDB and _WANDB.fullmatch(key):
-        return _LoggedFigure(*place, _OF_WANDB[name])
-    if name.lower() in ("mem", "memory"):
-        return None  # without a unit these are as often a share as an amount
-    for field, form in _FORMS.items():
-        if found := form.fullmatch(name):
-            unit = next(filter(None, found.groups()), "").lower()
-            amount = field in (_USED, _TOTAL)
-            return _LoggedFigure(*place, field, _FACTORS.get(unit) if amount else 1)
-    return None
+    return _LoggedFigure(key, found[4] or "", int(found[2]), found[3])
 
 
 @cached_by_keys
@@ -203,20 +177,16 @@ def _figures(run: Run) -> list[_LoggedFigure]:
 
 def utilization_keys(run: Run) -> list[str]:
     """Return the keys of the devices' utilisation that a run has logged of those it uses, by node
-    and index; not where values may be shares.
+    and index.
     """
-    found: dict[tuple[str, int], str] = {}
-    for key, node, device, field, _ in _figures(run):
-        if field != "gpu" or key.startswith(_CLUSTER):
-            continue
-        if _WANDB.fullmatch(key) or _highest(run.measured(key, _COLUMNS)) > 1:
-            found.setdefault((node, device), key)
+    own = (one for one in _figures(run) if not one.key.startswith(_CLUSTER))
+    found = {(one.node, one.device): one.key for one in own if one.field == "gpu"}
     return [found[place] for place in sorted(found)]
 
 
 def logs_device_memory(run: Run) -> bool:
     """Return whether a run has logged the memory of single devices."""
-    return any(found.field in (_USED, _TOTAL, _SHARE) for found in _figures(run))
+    return any(found.field in (_USED, _SHARE) for found in _figures(run))
 
 
 @cached_by_keys
@@ -229,7 +199,7 @@ def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if not _WANDB.fullmatch(key) or not _idled(run, key):
+    if _figure(key) is None or not _idled(run, key):
         return False
     others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
     shares = [share for one in others if (share := _held(run, one)) is not None]
@@ -265,39 +235,36 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
-    found: dict[tuple[str, int], dict[str, _LoggedFigure]] = {}
-    for figure in _figures(run):
-        figures = found.setdefault((figure.node, figure.device), {})
-        figures.setdefault(figure.field, figure)
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for key, node, device, field in _figures(run):
+        found.setdefault((node, device), {}).setdefault(field, key)
     devices = []
-    used = set()
-    for (node, index), figures in sorted(found.items()):
-        if _USED not in figures:
-            figures.pop(_SHARE, None)
-        if figures.keys() & {"gpu", _USED} or len(figures) > 1:
-            devices.append(_logged(run, str(index), node, figures))
-            used |= {figure.key for figure in figures.values()}
+    used: set[str] = set()
+    for (node, index), keys in sorted(found.items()):
+        if _USED not in keys:
+            keys.pop(_SHARE, None)
+        if keys.keys() & {"gpu", _USED} or len(keys) > 1:
+            devices.append(_logged(run, str(index), node, keys))
+            used.update(keys.values())
     return devices, used
 
 
-def _logged(
-    run: Run, index: str, node: str, figures: Mapping[str, _LoggedFigure]
-) -> Device:
+def _logged(run: Run, index: str, node: str, keys: Mapping[str, str]) -> Device:
     last = {
         field: values[-1]
-        for field, figure in figures.items()
-        if (values := finite(run.measured(figure.key, 1)))
+        for field, key in keys.items()
+        if (values := finite(run.measured(key, 1)))
     }
-    key = figures["gpu"].key if "gpu" in figures else ""
-    history = _percents(key, run.measured(key, _COLUMNS))
-    sizes = _sizes(figures, last)
+    key = keys.get("gpu", "")
+    history = run.measured(key, _COLUMNS)
+    used, share = last.get(_USED), last.get(_SHARE)
     name = run.settings.get("wandb.gpu")
     gpu = Gpu(
         index,
         name if isinstance(name, str) else "",
         next(iter(finite(history[-1:])), None),
-        sizes.get(_USED),
-        sizes.get(_TOTAL),
+        None if used is None else int(used),
+        int(used * 100 / share) if used is not None and share else None,
         last.get("temp"),
         last.get("powerWatts"),
         last.get("enforcedPowerLimitWatts"),
@@ -307,42 +274,6 @@ def _logged(
     span = times[-1] - times[0] if times else None
     worked = not never_worked(run, key)
     return Device(gpu, node, tuple(history), lately, span, worked=worked)
-
-
-def _percents(key: str, values: Sequence[float]) -> Sequence[float]:
-    """Return utilisation in percent; logged as shares of 1 (a heuristic, by all values at once) it
-    is 100 times that.
-    """
-    shares = _highest(values) <= 1 and any(0 < value < 1 for value in values)
-    factor = 100 if shares and not _WANDB.fullmatch(key) else 1
-    return [factor * value for value in values]
-
-
-def _sizes(
-    figures: Mapping[str, _LoggedFigure], last: Mapping[str, float]
-) -> Mapping[str, int]:
-    """Return the amounts of memory in bytes."""
-    whole = last.get(_TOTAL) or last.get(_USED, 0.0)
-    found = {
-        field: _in_bytes(last[field], figures[field].factor, whole)
-        for field in (_USED, _TOTAL)
-        if field in last
-    }
-    if _TOTAL not in found and _USED in found and last.get(_SHARE):
-        found[_TOTAL] = int(found[_USED] * 100 / last[_SHARE])
-    return found
-
-
-def _in_bytes(value: float, factor: int | None, whole: float) -> int:
-    """Return an amount of memory in bytes; where no unit is stated it is guessed from the size of a
-    device's whole memory: bytes, MiB or GiB (a heuristic).
-    """
-    guessed = 1 if whole >= 2**30 else 2**20 if whole >= 1024 else 2**30
-    return int(value * (factor or guessed))
-
-
-def _highest(values: Iterable[float]) -> float:
-    return max(finite(values), default=0.0)
 
 
 def _mean(values: Iterable[float]) -> float | None:

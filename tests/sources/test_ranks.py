@@ -1,4 +1,4 @@
-"""Records of devices and of several ranks; what names something is no metric."""
+"""Records of several ranks; what names something is no metric."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import json
 
 from log_reading import read_run, values
 
-from verl_tui.runs.views.devices import logged_devices
 from verl_tui.sources.fields.numbers import is_name
-
-GIB = 2**30
 
 
 def run_of(tmp_path, *records):
@@ -18,25 +15,9 @@ def run_of(tmp_path, *records):
     return read_run(path)
 
 
-def seen(run):
-    return {
-        one.gpu.index: (one.gpu.utilization, one.gpu.memory_used, one.gpu.temperature)
-        for one in logged_devices(run)[0]
-    }
-
-
 def note(run):
     (state,) = [state for state in run.sources.values() if state.status.records]
     return state.status.note
-
-
-def test_the_devices_of_a_record(tmp_path):
-    records = [
-        {"step": 1, "gpus": {"0": {"util": 93, "memory_used_gb": 70}}},
-        {"step": 1, "gpu_1_utilization": 5, "gpu_1_memory_used_mb": 2048},
-    ]
-    run = run_of(tmp_path, *records)
-    assert seen(run) == {"0": (93.0, 70 * GIB, None), "1": (5.0, 2 * GIB, None)}
 
 
 def test_one_of_several_ranks_is_read_and_the_others_are_said(tmp_path):
