@@ -327,6 +327,18 @@ def test_every_line_opens_its_evidence(tmp_path: Path) -> None:
         assert len(shown) == len(expected)
 
 
+def test_means_are_of_logged_points_the_largest_first(tmp_path: Path) -> None:
+    made, passes = validating()
+    saved = [10.0 * n if n % 50 == 0 else None for n in EVERY]
+    made.columns["timing_s/save_checkpoint"] = saved
+    found = told(read_run(written(made, tmp_path / "run", *passes)))
+    (aside,) = (one for one in found["lines"] if one["id"] == "aside")
+    assert aside["evidence"] == [
+        "timing_s/save_checkpoint: 750 on average",
+        "timing_s/testing: 30 on average",
+    ]
+
+
 # -- where it is told ------------------------------------------------------------------------------
 
 

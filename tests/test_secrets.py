@@ -106,7 +106,7 @@ def test_a_log_with_keys_shows_none(
 # -- texts for others -------------------------------------------------------------------------------
 
 MASK = Mask(
-    {"WANDB_API_KEY": HEX, "SHELL": "/bin/bash", "HOME": "/data/carol"},
+    {"WANDB_API_KEY": HEX, "PWD": "/scratch/logs", "HOME": "/data/carol"},
     user="alice",
     host="node-17.cluster",
 )
@@ -116,6 +116,7 @@ MASK = Mask(
     ("line", "expected"),
     [
         (f"logged in with {HEX}", f"logged in with {HIDDEN}"),
+        ("/scratch/logs/run_7", "/scratch/logs/run_7"),
         ("--hub_token hunter2 --lr 1", f"--hub_token {HIDDEN} --lr 1"),
         ("['--api-key', 'a b', '--lr']", f"['--api-key', {HIDDEN}, '--lr']"),
         ("password=abc user=x", f"password={HIDDEN} user=x"),

@@ -256,7 +256,7 @@ def told(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what `explain` returned in words, each with what it is; a text may be empty or None."""
     yield found["verdict"] or found["state"], found["line"]
     for part in found["chain"]:
-        yield f"step {part['step'] or '–'}", part["what"]
+        yield f"step {'–' if part['step'] is None else part['step']}", part["what"]
     for one in found["samples"]:
         kind = "validation" if one["validation"] else "sample"
         yield kind, f"step {one['step']}: {one['why']}"

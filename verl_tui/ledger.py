@@ -76,6 +76,17 @@ class _Account(NamedTuple):
         series = self.context.known(key)
         return self.at(series.steps, series.values) if series else 0.0 * self.left
 
+    def logged(self, key: str, rows: Any) -> Numbers:
+        """Return a metric's own points at the steps of rows, what is held there without any."""
+        series = self.context.known(key)
+        steps, values = map(
+            np.array, (series.steps, series.values) if series else ((), ())
+        )
+        own: Numbers = values[
+            np.isin(steps, self.made.steps[rows]) & np.isfinite(values)
+        ]
+        return own if len(own) else self.held(key)[rows]
+
 
 # -- causes ----------------------------------------------------------------------------------------
 
@@ -287,8 +298,10 @@ def _line(
     loss = loss if hours else _Loss(loss.seconds)
     rows, spans = np.flatnonzero(loss.seconds), _spans(of.made, id, loss)
     figures = loss.figures if len(rows) else ()
+    points = {key: of.logged(key, rows) for key in figures}
     means = [
-        f"{key}: {number(of.held(key)[rows].mean())} on average" for key in figures
+        f"{key}: {number(points[key].mean())} on average"
+        for key in sorted(points, key=lambda key: -points[key].sum())
     ]
     return {
         "id": id,

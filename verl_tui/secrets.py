@@ -166,6 +166,7 @@ class Mask:
                 value.strip()
                 for name, value in environment.items()
                 if len(value.strip()) >= _SHORTEST_KEY
+                and name != "PWD"  # where the shell is
                 and (name.startswith(_OWN) or _is_hidden(name, value.strip()))
             },
             key=len,

@@ -146,7 +146,7 @@ def test_each_answer_is_of_the_moment_at_which_it_holds(
         ("ENDED --wait state=running", 5, "ended, ended? at step 10, did not meet state=running, and has ended"),
         ("PLANNED --wait step=201", 5, "planned, running at step 10, did not meet step=201, and never will: its last step is 200"),
         ("RUN --wait state=finishd", 5, "--wait: no state is called finishd; did you mean finished?"),
-        ("RUN --wait finding=kl-hihg", 5, "--wait: no finding is called kl-hihg; did you mean kl-high or ref-kl-high"),
+        ("RUN --wait finding=kl-hihg", 5, "--wait: no finding is called kl-hihg; did you mean kl-high or ref-kl-high or ref-kl-rising?"),
         ("RUN --wait reward>", 64, "--wait: unfinished"),
         ("RUN --wait reward>high", 64, "--wait: “high” is no number"),
         ("RUN --timeout 5", 64, "--timeout needs what is waited for: --wait CONDITION"),

@@ -74,7 +74,7 @@ def test_a_block_says_what_check_says(tmp_path: Path) -> None:
     assert page.startswith(f"{MARK}\n# Status\n\nWritten 20")
     assert told(page, "health") == f"critical: {found['why']}"
     assert told(page, "to do") == found["next"]
-    assert "33" in told(page, "step")
+    assert re.match("33, stopped.; ", told(page, "step"))
     assert "policy KL 0.3 nats/token" in told(page, "stability")
     assert re.search(r"\d+ rules judged, .*not applicable", told(page, "rests on"))
     assert "not logged: entropy, response length" in told(page, "rests on")
@@ -171,6 +171,10 @@ def test_where_nothing_can_be_read_the_page_says_so(
     assert "run_7" not in page.read_text()
     assert f"{gone}: no such file or directory" in page.read_text()
     assert "no such file" in capsys.readouterr().err
+    early = tmp_path / "early.log"
+    early.write_text("Training Progress:   0%| | 0/30\n")
+    assert cron(early, "-o", str(page)) == 0
+    assert told(page.read_text(), "step") == "waiting for the first step"
 
 
 def test_the_figures_are_those_of_the_log(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _check_names(condition: str, monitor: Monitor) -> None:
     for column, wanted in asked:
         known = words.get(column, [wanted])
         if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):
-            near = " or ".join(get_close_matches(wanted, known, 3, 0.5))
+            near = " or ".join(get_close_matches(wanted, dict.fromkeys(known), 3, 0.5))
             meant = f"; did you mean {near}?" if near else ""
             raise NeverError(f"--wait: no {column} is called {wanted}{meant}")
 

@@ -322,7 +322,7 @@ def _first(described: Described) -> tuple[Described | None, str]:
     found = [one for one in described["findings"] if one["consequence_of"] is None]
     if len(found) < 2:
         return next(iter(found), None), ""
-    return found[0], f" (and {counted(len(found) - 1, 'more finding')} below)"
+    return found[0], f" (and {counted(len(found) - 1, 'more finding')})"
 
 
 def _unjudged(described: Described) -> str:

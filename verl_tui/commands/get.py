@@ -460,7 +460,8 @@ their end, as far back as the samples lie, and refused if there are none in the 
   remaining_s seconds from the newest record to the last step, or null
   last_record_age_s, last_record_by
               seconds since the newest record, and "record" or "file" for whose time that is
-  verdict     "critical", "warning", "healthy", or null: too early to tell, or read is "end"
+  verdict     "critical", "warning", "no warning", "healthy", or null: nothing was judged, or read
+              is "end"
   finding     id of the worst finding, or null
   findings    number of findings, null if read is "end"
   phase       what the run is at, in words, or null

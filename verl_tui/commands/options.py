@@ -65,8 +65,9 @@ def piped(paths: Sequence[str]) -> bool:
 
 
 def something_at(paths: Sequence[str]) -> bool:
-    """Look once at what the paths lead to, with a message on each problem; return whether there is
-    a run, or one may come. The readers are imported only if a server has to be asked.
+    """Look once at what the paths lead to, with a message on each problem, and on what is waited
+    for while there is no run; return whether there is one, or one may come. The readers are
+    imported only if a server has to be asked.
     """
     from verl_tui.sources.http import addresses
 
@@ -78,7 +79,7 @@ def something_at(paths: Sequence[str]) -> bool:
         from verl_tui.sources.discovery.finder import Finder
 
         found = Finder(paths).scan()
-    print_messages(found.problems)
+    print_messages((*found.problems, *(found.pending if not found.runs else ())))
     return bool(found.runs or found.pending)
 
 

@@ -86,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     """Write the page on how runs are; return the exit code."""
+    from verl_tui.check.data import is_readable, report
     from verl_tui.monitor import load
     from verl_tui.report.status import MARK, status_text
 
@@ -99,7 +100,7 @@ def _status(options: argparse.Namespace) -> int:
     monitor = load(options.paths, configuration(options), now)
     print_messages(monitor.sentences)
     _put(status_text(monitor, now, __version__), target, replace=True)
-    return 0 if any(run.keys for run in monitor.runs.values()) else EXIT_NOTHING
+    return 0 if is_readable(report(monitor, now)) else EXIT_NOTHING
 
 
 def _begins_with(path: Path, mark: str) -> bool:

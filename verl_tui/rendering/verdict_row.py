@@ -5,6 +5,7 @@ what has no room evidence goes first, then advice; what a row begins with stays.
 from __future__ import annotations
 
 from collections import Counter
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -273,7 +274,7 @@ def course(run: Run) -> list[str]:
     words.
     """
     series = run.present(run.indicators.get("reward"))
-    if series is None:
+    if series is None or not isfinite(series.values[-1]):
         return []
     values = series.values
     way = _WAYS.get(way_of(series), "")

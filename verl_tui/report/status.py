@@ -16,7 +16,7 @@ from verl_tui.rendering.verdict_row import course
 from verl_tui.report.record import worst_first
 from verl_tui.report.sentences import line
 from verl_tui.runs.time.forecast import next_occasions, pace
-from verl_tui.runs.views.state import State, evaluated, patience
+from verl_tui.runs.views.state import State, evaluated, patience, state_words
 from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def _block(one: Described, monitor: Monitor) -> Iterator[tuple[str, str | None]]
         yield "step", "no training found in it" if none else evaluated(run)
         return
     at, condition = progress(one, run)
-    reached = f"{at}, {one['state']}{condition}".removeprefix(" at step ")
+    reached = f"{at}, {state_words(run, State(one['state']))}{condition}".removeprefix(
+        " at step "
+    )
     last = f"; last record {_moment(run.last_record)}" if run.last_record else ""
     by = " by its file's time" if last and run.dated_by_file else ""
     yield "step", f"{reached.removeprefix(', ')}{last}{by}"
