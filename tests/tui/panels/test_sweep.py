@@ -97,6 +97,12 @@ async def test_columns_filter_hidden_runs_and_groups(tmp_path: Path) -> None:
         await press(pilot, "f", "ctrl+u", "enter")
         assert "throughput" not in text(again), "nobody has logged any"
         assert "KL" in row(again, "╭─ runs"), "the usual columns are back"
+    # a dashboard that is high enough has room for the rows of groups, too
+    again = loaded(logs, state_file=StateFile(state))
+    async with again.run_test(size=(140, 45)) as pilot:
+        await settle(pilot)
+        shown = text(again)
+        assert all(f"sweep-{one}" in shown for one in ("a-4", "b-5"))
 
 
 async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_other(
