@@ -97,12 +97,6 @@ async def test_columns_filter_hidden_runs_and_groups(tmp_path: Path) -> None:
         await press(pilot, "f", "ctrl+u", "enter")
         assert "throughput" not in text(again), "nobody has logged any"
         assert "KL" in row(again, "╭─ runs"), "the usual columns are back"
-    # a dashboard that is high enough has room for the rows of groups, too
-    again = loaded(logs, state_file=StateFile(state))
-    async with again.run_test(size=(140, 45)) as pilot:
-        await settle(pilot)
-        shown = text(again)
-        assert all(f"sweep-{one}" in shown for one in ("a-4", "b-5"))
 
 
 async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_other(
@@ -124,3 +118,12 @@ async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_othe
         await press(pilot, "f2")
         assert runs(app) == ["a-0", "a-2", "a-4"]
         assert "hidden" not in text(app)
+
+
+async def test_groups_have_room_beside_all_runs(tmp_path: Path) -> None:
+    app = loaded(write(tmp_path), state_file=StateFile(tmp_path / "state.json"))
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "f2", "b", Typed("name"), "enter")
+        shown = text(app)
+        assert "a · 3 runs, means" in shown
+        assert all(f"sweep-{one}" in shown for one in ("a-4", "b-1", "b-5"))
