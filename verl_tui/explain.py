@@ -94,7 +94,7 @@ def explain(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, A
         }
     elif known["verdict"] and known["why"]:
         count = len({rule.id for rule in guide.rules} - guide.silenced)
-        found["line"] = f"nothing found; of {counted(count, 'rule')}, {known['why']}"
+        found["line"] = f"of {counted(count, 'rule')}, {known['why']}"
     explained: dict[str, Any] = plain(found)
     return explained
 
@@ -254,7 +254,7 @@ def _short(text: str) -> str:
 
 def told(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what `explain` returned in words, each with what it is; a text may be empty or None."""
-    yield found["verdict"] or found["state"], found["line"]
+    yield found["verdict"] or "no verdict", found["line"]
     for part in found["chain"]:
         yield f"step {'–' if part['step'] is None else part['step']}", part["what"]
     for one in found["samples"]:

@@ -26,7 +26,7 @@ from test_made_states import MADE
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.explain import explain
+from verl_tui.explain import explain, told
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.monitor import load
 from verl_tui.runs.run import Run
@@ -149,7 +149,7 @@ def test_nothing_behind_what_is_looked_at_changes_the_order() -> None:
         ("held_out/destroyed-at-once", "policy collapse since step 2, with only 1 point before it "
          "to say what moved first; since the first point: reward 0.292 → 0, entropy 3.43 → 0.468"),
         ("tuned/rate-zero", f"nothing learns: learning rate 0 since step 1, {FIRST}"),
-        ("tuned/small-batch", "nothing found; of 69 rules, "),
+        ("tuned/small-batch", "of 69 rules, "),
     ],
 )  # fmt: skip
 def test_the_order_in_trainings_whose_fault_is_known(
@@ -161,7 +161,7 @@ def test_the_order_in_trainings_whose_fault_is_known(
 
 
 CUT = f"responses cut off since step 1, {FIRST}"
-NONE = "nothing found; of 69 rules, "
+NONE = "of 69 rules, "
 RUNS = {
     "lf93_ppo": NONE,
     "lf_dpo": NONE,
@@ -220,6 +220,14 @@ def test_what_is_no_training_has_nothing_to_explain(tmp_path: Path) -> None:
     log = tmp_path / "eval_results.jsonl"
     log.write_text("".join(f"{json.dumps({**record, 'id': i})}\n" for i in range(20)))
     assert of_path(log)["line"] == "no training, nothing to explain"
+
+
+@pytest.mark.parametrize(("step", "label"), [(0, "step 0"), (None, "step –")])
+def test_words_of_a_step_and_of_no_verdict(step: int | None, label: str) -> None:
+    found = explained(planted(collapse(95, 100, 108), VERL))
+    chain = [{"step": step, "what": "it began"}]
+    first, then, *_ = told({**found, "verdict": None, "chain": chain})
+    assert (first[0], then[0]) == ("no verdict", label)
 
 
 # -- settings --------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
@@ -121,6 +121,14 @@ class RunRows(NamedTuple):
     """The rows of the runs."""
 
 
+def rows_of(groups: Mapping[str, Sequence[Run]]) -> int:
+    """Return how many rows runs have, those of their groups among them."""
+    return sum(
+        len(members) + (1 + (len(members) > 1)) * bool(words)
+        for words, members in groups.items()
+    )
+
+
 def lay_out(
     view: View, runs: Sequence[Run], width: int, height: int, *, titled: bool
 ) -> RunRows:
@@ -141,10 +149,7 @@ def lay_out(
     if not runs:
         return RunRows([], rows, [])
     groups = view.listing.gathered(runs, view.moment)
-    heads = sum(
-        (1 + (len(members) > 1)) * bool(words) for words, members in groups.items()
-    )
-    width -= len(rows) + len(runs) + heads > height
+    width -= len(rows) + rows_of(groups) > height
     # the end of a heading would lie under the corner of the frame
     width -= GAP * titled
     table = FittedTable(_columns(view, runs, width, titled=titled), width)

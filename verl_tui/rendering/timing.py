@@ -84,18 +84,22 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
 
 def hours_rows(
     found: Mapping[str, Any] | None, width: int
-) -> tuple[list[Pieces], list[Episode]]:
-    """Return rows on where a run's hours went, a line each below a heading, and where each line
-    begins.
+) -> tuple[list[Pieces], list[int], list[Episode]]:
+    """Return rows on where a run's hours went: below a heading those of each line, and in which
+    row and at which step each line begins.
     """
     if found is None:
-        return [], []
-    lines = listed(found)
+        return [], [], []
+    lines, starts = listed(found), []
     figures = [
-        SpeedFigure(one["label"], one["share"], "share", f"{hours} h · {note}")
-        for one, (_, hours, _, note) in lines
+        SpeedFigure(one["label"], one["share"], "share", f"{hours} h")
+        for one, (_, hours, _, _) in lines
     ]
-    rows = [*_speeds(f"where the {found['unit']} went", figures, width)]
+    heading, *begins = _speeds(f"where the {found['unit']} went", figures, width)
+    rows: list[Pieces] = [heading]
+    for row, (_, (*_, note)) in zip(begins, lines, strict=True):
+        starts.append(len(rows))
+        rows += [row, *_indented(note, width)]
     for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
     begun = [
@@ -105,7 +109,11 @@ def hours_rows(
         for one, _ in lines
         for key in (one["figures"] or [None])[:1]
     ]
-    return [cut(row, width, ELLIPSIS) for row in rows], begun
+    return [cut(row, width, ELLIPSIS) for row in rows], starts, begun
+
+
+def _indented(note: str, width: int) -> list[Pieces]:
+    return [[("  ", ""), *line] for line in paragraph(note, "dim", width - 2)]
 
 
 def _short_time(seconds: float) -> str:

@@ -242,7 +242,7 @@ class VerlApp(MonitorApp):
         view, chosen = self.view_at(self._shown_at), self._dashboard.chosen_finding
         stops = problems(view)
         if not stops:
-            toast(self, "no warning in any run")
+            toast(self, "no warning in any run" + " as far as read" * view.loading)
             return
         here = (view.run, chosen and (chosen.id, chosen.key))
         at = [(run, (one.id, one.key)) for run, one in stops]

@@ -164,7 +164,7 @@ async def test_says_why_there_are_no_samples() -> None:
         run = Run("grpo")
         app.panel.show(view_of(run, loading=True))
         await pilot.pause()
-        assert "still reading" in app.text
+        assert "No samples read yet" in app.text
         app.panel.show(view_of(run))
         await pilot.pause()
         assert "trainer.rollout_data_dir" in app.text

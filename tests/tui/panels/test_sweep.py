@@ -118,3 +118,12 @@ async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_othe
         await press(pilot, "f2")
         assert runs(app) == ["a-0", "a-2", "a-4"]
         assert "hidden" not in text(app)
+
+
+async def test_groups_have_room_beside_all_runs(tmp_path: Path) -> None:
+    app = loaded(write(tmp_path), state_file=StateFile(tmp_path / "state.json"))
+    async with app.run_test(size=(140, 45)) as pilot:
+        await press(pilot, "f2", "b", Typed("name"), "enter")
+        shown = text(app)
+        assert "a · 3 runs, means" in shown
+        assert all(f"sweep-{one}" in shown for one in ("a-4", "b-1", "b-5"))

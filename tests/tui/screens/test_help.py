@@ -44,7 +44,9 @@ async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None
         assert any("lines" in row and "esc" in row for row in found), (
             "how much, how to leave"
         )
-        await press(pilot, *["backspace"] * 8, Typed("zzzz"))
+        await press(pilot, *["backspace"] * 8, Typed("entries.open"))
+        assert any("Open, or go there" in row for row in lines(app))
+        await press(pilot, "ctrl+u", Typed("zzzz"))
         assert "nothing matches" in text(app)
         await press(pilot, "escape")
         assert "All metrics" in text(app)

@@ -179,3 +179,13 @@ async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse: Monitor) -
         )
         assert app.cursor is not None
         assert abs(app.cursor - begun) <= 20
+
+
+async def test_what_a_line_of_the_hours_takes_for_granted_is_not_cut(
+    collapse: Monitor,
+) -> None:
+    app = showing(collapse)
+    async with app.run_test(size=(60, 40)) as pilot:
+        await press(pilot, "t", "G")
+        shown = " ".join(text(app).replace("│", " ").split())
+        assert "heuristic: nothing is learnt while these findings last" in shown

@@ -69,20 +69,23 @@ class DevicePlace(NamedTuple):
 
 def gpu_row(view: View, width: int) -> Pieces:
     """Return what there is to say of devices in a row, nothing where there are none; with a level
-    for each of several.
+    for each of several, or of fewer where what stands out needs the room.
     """
     devices = _first(device_places(view, 0))
     if not devices:
         return []
-    parts, levels = device_summary(devices), _levels(devices, width)
-    room = width - cells_of(levels)
+    parts, remarks = device_summary(devices), "  ".join(["", *callouts(devices)])
+    room = width - cell_len(remarks)
+    levels = _levels(devices, room)
+    if not levels:
+        room, levels = width, _levels(devices, width)
+    room -= cells_of(levels)
     if cell_len(_SEPARATOR.join(parts)) > room:
         parts = [part.replace("busy ", "").replace("memory", "mem") for part in parts]
     while parts[1:] and cell_len(_SEPARATOR.join(parts)) > room:
         del parts[-1]
     words = "".join(_SEPARATOR + part for part in parts[1:])
     row = [(parts[0], "value"), *levels, (words, "value")]
-    remarks = "  ".join(["", *callouts(devices)])
     return cut([*row, (fit(remarks, width - cells_of(row)), "warn")], width)
 
 

@@ -184,7 +184,7 @@ def why_none(view: View, width: int, *, short: bool = False) -> list[Pieces]:
     if run is None:
         none = "No run yet."
     elif view.loading:
-        none += ", still reading."
+        none = "No samples read yet."
     elif short:
         how = f" ({view.keys['panel.samples']}: how to have them written)"
         none += f"{how * (len(none + how) < width)}."

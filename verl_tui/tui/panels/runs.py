@@ -13,6 +13,7 @@ from verl_tui.rendering.run_list import (
     caption,
     lay_out,
     on_edge,
+    rows_of,
     run_strip,
     signs,
 )
@@ -93,9 +94,12 @@ class RunsPanel(TextPanel):
         self.redraw()
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return a row a run; none for one, for which the status line is enough."""
+        """Return a row a run, and those of their groups; none for one run, for which the status
+        line is enough.
+        """
         runs = view.monitor.runs.values()
-        return len(view.listing.unhidden(runs)) if len(runs) > 1 else 0
+        groups = view.listing.gathered(view.listing.unhidden(runs), view.moment)
+        return rows_of(groups) if len(runs) > 1 else 0
 
     def show(self, view: View) -> None:
         """List the runs and mark the shown one."""

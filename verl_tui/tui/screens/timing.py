@@ -40,10 +40,8 @@ class TimingScreen(EpisodesScreen):
         found = self.known.of(
             known, lambda: run and ledger(run, verdict, guide, view.now)
         )
-        more, self.episodes = hours_rows(found, width)
-        first = len(rows) + 2  # below the heading
-        starts = range(first, first + len(self.episodes))
-        return RowsPage([*rows, [], *more], starts)
+        more, starts, self.episodes = hours_rows(found, width)
+        return RowsPage([*rows, [], *more], [len(rows) + 1 + one for one in starts])
 
 
 SCREEN = ScreenSpec(

@@ -59,11 +59,6 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         overflow-y: auto;
     }
     """
-    HELP_SECTION = HelpSection(
-        "lists, with the focus",
-        rank=1000,
-        notes=("space, too, is a page down where it has no other meaning",),
-    )
     BINDINGS = actions("""
         j,down    move(1)   list.down       down
         k,up      move(-1)  list.up         up
@@ -232,8 +227,13 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 class Entries(Rows):
     """A list whose entries can be opened."""
 
+    HELP_SECTION = HelpSection(
+        "lists, with the focus",
+        rank=1000,
+        notes=("space, too, is a page down where it has no other meaning",),
+    )
     BINDINGS = actions("""
-        enter  open  entries.open  Open
+        enter  open  entries.open  Open, or go there
     """)
 
     @dataclass
