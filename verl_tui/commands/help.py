@@ -241,7 +241,8 @@ def show(text: str, config: Config) -> None:
     if fits or not pager or not sys.stdout.isatty():
         print(text, end="")
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl+c is the pager's, which goes on
+    # ctrl+c is the pager's, which goes on
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     data = text.encode(sys.stdout.encoding or "utf-8", "replace")
     # The user's own $PAGER, through no shell.
     subprocess.run(  # noqa: S603
@@ -250,6 +251,7 @@ def show(text: str, config: Config) -> None:
         env={"LESS": "-FR", **os.environ},
         check=False,
     )
+    signal.signal(signal.SIGINT, before)
 
 
 def _pager() -> list[str]:
