@@ -172,7 +172,8 @@ def test_where_nothing_can_be_read_the_page_says_so(
     assert f"{gone}: no such file or directory" in page.read_text()
     assert "no such file" in capsys.readouterr().err
     early = tmp_path / "early.log"
-    early.write_text("Training Progress:   0%| | 0/30\n")
+    error = "Traceback (most recent call last):\n(main_task pid=7) ValueError: x\n"
+    early.write_text(f"Training Progress:   0%| | 0/30\n(main_task pid=7) {error}")
     assert cron(early, "-o", str(page)) == 0
     assert told(page.read_text(), "step") == "waiting for the first step"
 
