@@ -155,6 +155,7 @@ def test_a_group_has_a_mean_and_a_best(
         ("reward > 1 lr < 2", None, "not understood from “< 2” on"),
         ("0.1 < reward < 1", None, "not understood from “< 1” on"),
         ("reward > high", None, "“high” is no number"),
+        ("reward > nan", None, "“nan” is no number"),
         ("rewrd > 1", None, "no run has rewrd, alike: reward"),
         ("best kl > 1", None, "no run has best kl, alike: max kl or min kl"),
         ("(" * 140 + "lr > 1" + ")" * 139, None, "not understood"),

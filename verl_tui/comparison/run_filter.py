@@ -153,7 +153,8 @@ class _Reader(NamedTuple):
             sign = _REACHED.get(sign, sign)
         if not self.waits and (said := unknown(column, self.runs, self.at)):
             raise ValueError(said)
-        if sign not in ("==", "!=") and number(wanted) is None:
+        limit = number(wanted)
+        if sign not in ("==", "!=") and (limit is None or isnan(limit)):
             raise ValueError(f"“{wanted}” is no number")
         return self._meets(column, sign.replace("!=", "<>"), wanted)
 
