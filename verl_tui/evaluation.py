@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from verl_tui.distributions import MOST_VALUES, QUANTILES, of_values
+from verl_tui.distributions import MOST_VALUES, QUANTILES, Bins, Distribution, of_values
 from verl_tui.means import mean
 from verl_tui.patterns import NamePattern
 from verl_tui.repetition import entropy, repetition, tokens
@@ -20,7 +20,6 @@ from verl_tui.repetition import entropy, repetition, tokens
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.distributions import Bins, Distribution
 
 PREFIX = "samples/"
 """Of figures from training samples; those from validation begin with `val_samples/`."""

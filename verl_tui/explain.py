@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.check.data import run_data
 from verl_tui.health.consequences import NEWS
-from verl_tui.health.finding import Severity, number
+from verl_tui.health.finding import Finding, Severity, Verdict, number
 from verl_tui.health.limits import CAUSES
 from verl_tui.health.moves import AROUND, BLUR, FEWEST, PAST, is_of_training, moves
 from verl_tui.health.next_step import ENDS
@@ -30,7 +30,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.health.finding import Finding, Verdict
     from verl_tui.health.guide import Guide
     from verl_tui.health.moves import Move, Moves
     from verl_tui.runs.run import Run

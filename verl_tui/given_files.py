@@ -11,11 +11,10 @@ import select
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TextIO
 
 PATIENCE = 10.0
 """Seconds to wait for a process at the other end of a pipe."""

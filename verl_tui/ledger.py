@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from verl_tui.health.diagnoses.dead_groups import BATCH, shares_of
-from verl_tui.health.finding import Severity, filled, number
+from verl_tui.health.finding import Episode, Finding, Severity, Verdict, filled, number
 from verl_tui.health.limits import positive_setting
-from verl_tui.health.rule_context import minutes, rule_context
+from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
 from verl_tui.runs.settings import gpu_counts
-from verl_tui.runs.time.passes import passes
+from verl_tui.runs.time.passes import Passes, passes
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
@@ -27,11 +27,8 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.finding import Episode, Finding, Verdict
     from verl_tui.health.guide import Guide
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.passes import Passes
     from verl_tui.runs.time.step_timing import Numbers
 
 _TABLES: Any = toml_table(__file__, "ledger.toml")

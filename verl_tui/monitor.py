@@ -16,7 +16,7 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.samples import SAMPLE_BYTES
 from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.sources.discovery.passed_over import sentences
+from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
     from verl_tui.health.judge import Judge
-    from verl_tui.sources.discovery.passed_over import PassedOver
     from verl_tui.sources.http.addresses import Unreached
 
 _QUIET = 600.0

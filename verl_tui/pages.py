@@ -8,7 +8,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, TableElement
 from rich.padding import Padding
 from rich.table import Table
@@ -20,7 +20,6 @@ from verl_tui.patterns import pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rich.console import ConsoleOptions, RenderResult
 
 _IMAGE = pattern(r"!\[[^\[\]]*\]\([^()]*\)\n*")
 _LINK = pattern(r"\[([^\[\]]+)\]\((?!https?:)[^()]*\)")

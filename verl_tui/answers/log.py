@@ -6,7 +6,7 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.answers.run_reading import NothingError, RunError
+from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.on_demand.log_blocks import (
     BLOCK,
     LogFile,
@@ -23,7 +23,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.run_reading import Reading
     from verl_tui.on_demand.log_blocks import LogLine
     from verl_tui.rendering.text.search import Search
     from verl_tui.runs.run import Run

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError, RunError
+from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe, known_metrics
 from verl_tui.plain_data import value_fields
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 

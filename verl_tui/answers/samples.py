@@ -6,7 +6,7 @@ import heapq
 import math
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError
+from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import plain
 from verl_tui.records import Sample
@@ -17,7 +17,6 @@ from verl_tui.words import number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.samples import Place, Samples
 
 LONG = 2 * 2**20

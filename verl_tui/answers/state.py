@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError
+from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.check.data import run_data
 from verl_tui.health.finding import Severity, Verdict
 from verl_tui.health.judge import Judge
@@ -17,7 +17,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.answers.run_reading import Reading
     from verl_tui.health.guide import Guide
 
 LONG = 64 * 2**20

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
 from verl_tui.comparison.run_columns import unknown
-from verl_tui.comparison.run_filter import awaited
+from verl_tui.comparison.run_filter import Awaited, awaited
 from verl_tui.guard.following import ABSENT, BETWEEN, is_gone, is_over
 from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
@@ -21,7 +21,6 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.comparison.run_filter import Awaited
     from verl_tui.config import Config
 
 

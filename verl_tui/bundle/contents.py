@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.archive import BundledFile
-from verl_tui.bundle.logs import read_end, without_samples
+from verl_tui.bundle.logs import LogEnd, read_end, without_samples
 from verl_tui.check.data import report
 from verl_tui.check.note import note_text
 from verl_tui.exporters.csv import write_csv
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from psutil import Process
 
-    from verl_tui.bundle.logs import LogEnd
     from verl_tui.monitor import Monitor
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run

@@ -4,7 +4,7 @@ next; and as an exit code for cron.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.health.finding import (
     KINDS_OF_REASONS,
@@ -16,12 +16,7 @@ from verl_tui.health.next_step import next_step
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.plain_data import plain, value_fields
 from verl_tui.runs.run_id import run_id
-from verl_tui.runs.views.checkpoints import (
-    BestBy,
-    best,
-    called_best,
-    targets_of,
-)
+from verl_tui.runs.views.checkpoints import Best, BestBy, best, called_best, targets_of
 from verl_tui.runs.views.identity import as_data, identity
 from verl_tui.runs.views.provenance import losses
 from verl_tui.runs.views.signs_of_life import phase
@@ -39,7 +34,6 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import TypeAlias
 
     from verl_tui.comparison.bands import Against
     from verl_tui.health.finding import Coverage, Episode
@@ -47,7 +41,6 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.checkpoints import Best
 
     Described: TypeAlias = Mapping[str, Any]
 

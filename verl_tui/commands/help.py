@@ -15,20 +15,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.arguments import CommandError, CommandParser
 from verl_tui.commands.options import CONFIG, configuration
 from verl_tui.commands.output import EXIT_OUTPUT, colour, print_message, writing
 from verl_tui.config import Config, ConfigError, documented_defaults
 from verl_tui.given_files import NO_LINK, is_link, replacing
-from verl_tui.indicators import INDICATORS, spellings
+from verl_tui.indicators import INDICATORS, Indicator, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from verl_tui.commands.arguments import CommandParser
-    from verl_tui.indicators import Indicator
 
 HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
 EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")

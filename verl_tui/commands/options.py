@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
-from verl_tui.config import ConfigError, config_path, load_config
+from verl_tui.config import Config, ConfigError, config_path, load_config
 from verl_tui.trainers import broken
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 

@@ -8,7 +8,7 @@ import os
 import select
 import sys
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from verl_tui import debug_log
 from verl_tui.commands.arguments import CommandError
@@ -18,7 +18,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
-    from typing import TextIO
 
 EXIT_NOTHING = 3
 """Nothing readable, or no terminal to draw on."""

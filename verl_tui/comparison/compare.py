@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.comparison.correlations import Association, associate
 from verl_tui.comparison.differences import Difference, differences
-from verl_tui.comparison.outcomes import FIGURES, incomparable, measure
+from verl_tui.comparison.outcomes import FIGURES, MeasuredRun, incomparable, measure
 from verl_tui.comparison.settings import (
     DifferingSetting,
     RunGroup,
@@ -25,7 +25,6 @@ from verl_tui.runs.views.state import state
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.comparison.outcomes import MeasuredRun
     from verl_tui.comparison.run_columns import ColumnValue
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run

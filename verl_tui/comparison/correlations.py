@@ -7,7 +7,7 @@ from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.outcomes import FIGURES, incomparable
-from verl_tui.comparison.settings import ABSENT, difference, is_own
+from verl_tui.comparison.settings import ABSENT, RunGroup, difference, is_own
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import short
 from verl_tui.words import counted
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from verl_tui.comparison.settings import RunGroup
 
 _OUTCOMES = [kind for kind in FIGURES if kind.indicator and kind.of != "best"]
 _LEAST = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.outcomes import FIGURES, direction, incomparable
-from verl_tui.comparison.statistics import combined, of_one_run, of_seeds
+from verl_tui.comparison.statistics import Spread, combined, of_one_run, of_seeds
 from verl_tui.means import mean
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
     from verl_tui.comparison.settings import RunGroup
-    from verl_tui.comparison.statistics import Spread
 
 SEEDS, WITHIN_RUN = "seeds", "within run"
 """What an interval is based on: runs that differ only by their seed, so that it holds for further

@@ -12,7 +12,7 @@ from verl_tui.health.reward_scale import bounded
 from verl_tui.indicators import factor, resolve
 from verl_tui.means import clamp, finite, mean
 from verl_tui.metrics import describe, modern
-from verl_tui.runs.time.step_clocks import seconds_per_step
+from verl_tui.runs.time.step_clocks import Stop, seconds_per_step
 from verl_tui.runs.views.checkpoints import is_better_low
 from verl_tui.runs.views.identity import identity
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
-    from verl_tui.runs.time.step_clocks import Stop
 
 _LOSS = "loss"
 """In place of an indicator: the loss of a training without a reward."""

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from verl_tui.health.finding import SEVERITIES, weighty
+from verl_tui.health.finding import SEVERITIES, Moment, Verdict, weighty
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.means import finite, mean
 from verl_tui.metrics import describe
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         Sequence,
     )
 
-    from verl_tui.health.finding import Moment, Verdict
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 

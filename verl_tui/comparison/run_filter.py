@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.run_columns import meant, unknown, value_of
+from verl_tui.comparison.run_columns import ColumnValue, meant, unknown, value_of
 from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number
 from verl_tui.text import one_line
@@ -23,7 +23,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.comparison.run_columns import ColumnValue
     from verl_tui.health.finding import Moment
     from verl_tui.runs.run import Run
 

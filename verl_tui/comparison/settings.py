@@ -11,7 +11,7 @@ from itertools import chain
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.comparison.outcomes import Figure
+from verl_tui.comparison.outcomes import Figure, MeasuredRun
 from verl_tui.comparison.statistics import deviation
 from verl_tui.means import mean
 from verl_tui.patterns import NamePattern, pattern
@@ -21,7 +21,6 @@ from verl_tui.runs.views.identity import identity, is_known
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-    from verl_tui.comparison.outcomes import MeasuredRun
     from verl_tui.runs.run import Run
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.differences import SEEDS, WITHIN_RUN
+from verl_tui.comparison.differences import SEEDS, WITHIN_RUN, Difference
 from verl_tui.comparison.outcomes import KINDS, direction, incomparable
 from verl_tui.comparison.run_columns import text_of
 from verl_tui.comparison.settings import ABSENT, is_own, is_seed
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.correlations import Association, Correlation
-    from verl_tui.comparison.differences import Difference
     from verl_tui.comparison.outcomes import Figure, FigureKind
     from verl_tui.comparison.settings import DifferingSetting, RunGroup
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.outcomes import KINDS
+from verl_tui.comparison.outcomes import KINDS, Figure
 from verl_tui.comparison.settings import ABSENT
-from verl_tui.comparison.tables import caption, headlines, tables
+from verl_tui.comparison.tables import TextTable, caption, headlines, tables
 from verl_tui.patterns import pattern
 from verl_tui.plain_data import plain
 from verl_tui.runs.run_id import run_id
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.outcomes import Figure
-    from verl_tui.comparison.tables import TextTable
 
 
 # -- for people ------------------------------------------------------------------------------------

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from verl_tui.text import one_line
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _MOST = 50
 """Most lines of one part, which may have thousands."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,6 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run

@@ -19,7 +19,7 @@ from verl_tui import debug_log
 from verl_tui import prometheus_names as names
 from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.prometheus_names import names_of
+from verl_tui.prometheus_names import Name, names_of
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.devices import logged_devices
 from verl_tui.runs.views.state import State, state
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
-    from verl_tui.prometheus_names import Name
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 

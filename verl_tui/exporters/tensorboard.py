@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.distributions import of_values
+from verl_tui.distributions import Bins, of_values
 from verl_tui.exporters import event_files
 from verl_tui.exporters.event_files import EventFile, floats
 from verl_tui.exporters.file_names import unique_names
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from verl_tui.distributions import Bins
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place

@@ -12,13 +12,12 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.runs.run_id import run_id
-from verl_tui.runs.views.checkpoints import best
+from verl_tui.runs.views.checkpoints import Best, BestBy, best
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.checkpoints import Best, BestBy
 
 EventLine = dict[str, Any]
 """One line of output: `event` is its kind, `time` its time, `run` and `run_id` whose it is."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.guard.bests import Bests, event
+from verl_tui.guard.bests import Bests, EventLine, event
 from verl_tui.guard.following import ABSENT, RunFollower, is_gone, is_over
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
 from verl_tui.runs.views.checkpoints import BestBy, best
 from verl_tui.runs.views.state import State, state
@@ -21,8 +21,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.guard.bests import EventLine
-    from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
     from verl_tui.runs.combined import RestartMark
     from verl_tui.runs.run import Run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.given_files import is_there
-from verl_tui.guard.bests import event
+from verl_tui.guard.bests import EventLine, event
 from verl_tui.reading import refreshes
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, patience, state, waited
@@ -18,7 +18,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from verl_tui.guard.bests import EventLine
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 

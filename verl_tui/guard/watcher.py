@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING
 
 from verl_tui.guard.bests import BestKeeper, begun, done, event, start, variables
 from verl_tui.guard.following import OVER, RunFollower, is_over
-from verl_tui.health.finding import Severity
-from verl_tui.runs.views.state import state
+from verl_tui.health.finding import Finding, Severity
+from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from verl_tui.guard.bests import EventLine, Process, Start
-    from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.checkpoints import BestBy
-    from verl_tui.runs.views.state import State
 
 BREAKERS = ("circuit-breaker-kl", "circuit-breaker-reward")
 """Findings that trip by default."""

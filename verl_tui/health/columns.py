@@ -14,12 +14,12 @@ import numpy as np
 
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.condition import Column, Found, open_breach
-from verl_tui.health.conditions.windows import means
+from verl_tui.health.conditions.windows import Flags, Numbers, Places, means
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
-from verl_tui.health.finding import LACKS, filled, number
-from verl_tui.health.limits import LIMITS, all_cut, response_limit, stated_limit
+from verl_tui.health.finding import LACKS, Finding, filled, number
+from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
-from verl_tui.health.rule_context import present_names
+from verl_tui.health.rule_context import RuleContext, present_names
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
@@ -27,12 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.conditions.condition import Breach, Judged
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.health.exemptions import Exemption
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
-    from verl_tui.health.limits import Limit
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
     Keep = Callable[[Any, Any, Callable[[], Any]], Any]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from verl_tui.health.finding import number
+from verl_tui.health.finding import Finding, number
 from verl_tui.health.root_cause import fails_service
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
@@ -20,7 +20,6 @@ from verl_tui.words import rounded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run

@@ -19,7 +19,7 @@ from verl_tui.health.limits import (
     stated_target,
     v1_trainer,
 )
-from verl_tui.health.rule_context import present_names
+from verl_tui.health.rule_context import RuleContext, present_names
 from verl_tui.indicators import is_home_made, is_tutorials, validation_keys
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
@@ -29,7 +29,6 @@ from verl_tui.runs.views.devices import HELD, WORKED, memory_key, never_worked
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
     Exemption: TypeAlias = Callable[[RuleContext, str], str | None]

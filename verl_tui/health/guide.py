@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from verl_tui.health.finding import Finding
+from verl_tui.health.finding import Finding, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from verl_tui.health.finding import Severity
 
 DIALECTS = ("tutorial", "verl", "other")
 

@@ -27,7 +27,7 @@ from verl_tui.health.finding import (
     failure,
 )
 from verl_tui.health.rule import RuleOnRun
-from verl_tui.health.rule_context import rule_context
+from verl_tui.health.rule_context import RuleContext, rule_context
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Episode
     from verl_tui.health.guide import Guide
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
 _RuleResult: TypeAlias = "Sequence[Finding] | NotJudged"

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import number
-from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT
+from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT, Guide
 from verl_tui.patterns import pattern
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.settings import number as as_number
@@ -16,7 +16,6 @@ from verl_tui.runs.settings import number as as_number
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.guide import Guide
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
-from verl_tui.runs.views.checkpoints import usable
+from verl_tui.runs.views.checkpoints import Best, usable
 from verl_tui.runs.views.state import State, unread_form
 from verl_tui.words import lowered, number
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.checkpoints import Best
 
 ENDS = ("crash", "ended-early")
 """Findings about a moment, not about what lasts since then."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.rule_context import minutes
 from verl_tui.patterns import pattern
-from verl_tui.records import EventKind
+from verl_tui.records import Event, EventKind, Phase
 from verl_tui.runs.settings import gpu_count, number
 from verl_tui.runs.views.signs_of_life import last_troubles
 from verl_tui.text import one_line
@@ -25,7 +25,6 @@ from verl_tui.words import number as in_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.records import Event, Phase
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import Trouble
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.health.finding import Severity, Verdict
+from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.notify.message import NAME, Message, of_finding, shown
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
@@ -15,7 +15,6 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notify_settings import Choice, NotifySettings
     from verl_tui.runs.run import Run

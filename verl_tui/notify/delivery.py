@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import tomli
 
@@ -26,7 +26,6 @@ from verl_tui.sources.http.addresses import NoAnswerError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from urllib.parse import SplitResult
 
     from verl_tui.notify.message import Message
 

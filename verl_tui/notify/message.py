@@ -7,14 +7,13 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Finding, Severity
 from verl_tui.secrets import hide
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.health.finding import Finding
 
 VERSION = 1
 """Version of the fields: grows when a field is removed or changes its meaning."""

@@ -16,20 +16,17 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui import debug_log
 from verl_tui.given_files import NO_LINK, UsageError, is_link, replacing
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import Finding, Severity
 from verl_tui.notify.changes import Changes
-from verl_tui.notify.delivery import NotSentError, deliver
-from verl_tui.notify.message import of_guard, summary_message
+from verl_tui.notify.delivery import Destination, NotSentError, deliver
+from verl_tui.notify.message import Message, of_guard, summary_message
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.health.finding import Finding
     from verl_tui.monitor import Monitor
-    from verl_tui.notify.delivery import Destination
-    from verl_tui.notify.message import Message
     from verl_tui.notify.notify_settings import NotifySettings
 
 PATIENCE = 15.0

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.config import TRUTH, Setting, is_number, read_settings
-from verl_tui.health.finding import SEVERITIES, Severity
+from verl_tui.health.finding import SEVERITIES, Finding, Severity
 from verl_tui.notify.message import GUARD_EVENTS
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from verl_tui.health.finding import Finding
 
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""

@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.on_demand.worker import FileJob, Worker
-from verl_tui.records import Sample, SampleFacts
-from verl_tui.runs.samples import Place
+from verl_tui.on_demand.worker import FileJob, Job, Worker
+from verl_tui.records import Dump, Sample, SampleFacts, Unreadable
+from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import all_text, group_of
 from verl_tui.sources.folders.dumps import DumpFile
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.on_demand.worker import Job
-    from verl_tui.records import Dump, Unreadable
-    from verl_tui.runs.samples import Samples
 
 _PAGES = 4
 """Most pages kept: the one shown and those shown before."""

@@ -19,7 +19,7 @@ from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.report import sentences
 from verl_tui.report.as_data import as_data
-from verl_tui.report.drawing import drawing_of
+from verl_tui.report.drawing import ChartDrawing, drawing_of
 from verl_tui.report.reported_samples import masked
 from verl_tui.report.stylesheet import PAGE_STYLE, policy
 from verl_tui.report.svg import svg
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.comparison.tables import TextTable
-    from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report
     from verl_tui.report.run_charts import ReportChart
 

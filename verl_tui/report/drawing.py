@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.axes import fill_window
+from verl_tui.rendering.charts.axes import Scale, fill_window
 from verl_tui.rendering.charts.downsample import ChartCache
-from verl_tui.rendering.charts.picture import picture_of
-from verl_tui.report.run_charts import OTHER_RUN
+from verl_tui.rendering.charts.picture import Picture, picture_of
+from verl_tui.report.run_charts import OTHER_RUN, ReportChart
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.chart_data import ChartData
-    from verl_tui.rendering.charts.picture import Picture
-    from verl_tui.report.run_charts import ReportChart
 
 COLUMNS = 320
 """Columns that points are reduced to."""

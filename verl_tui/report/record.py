@@ -17,9 +17,9 @@ from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.ledger import ledger
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.notes import NoteBook
-from verl_tui.report.reported_samples import excerpts_of, masked
+from verl_tui.report.reported_samples import ReportedSamples, excerpts_of, masked
 from verl_tui.report.run_charts import COLOURED, ChartMaker, drawn_runs
-from verl_tui.runs.views.checkpoints import best
+from verl_tui.runs.views.checkpoints import Best, best
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from verl_tui.monitor import Monitor
-    from verl_tui.report.reported_samples import ReportedSamples
     from verl_tui.report.run_charts import DrawnRuns, ReportChart
     from verl_tui.runs.run import Run
-    from verl_tui.runs.views.checkpoints import Best
 
 _BESTS = ("reward", "validation")
 _NOTED = pattern(r"^(?:- |read )")

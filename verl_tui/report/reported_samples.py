@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from functools import cache, partial
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui.failures import note_failure
 from verl_tui.on_demand.samples import StepSamples
-from verl_tui.records import Sample
+from verl_tui.records import Sample, Unreadable
 from verl_tui.secrets import Mask
 from verl_tui.sources.files.paths import why
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypeGuard
 
-    from verl_tui.records import Unreadable
     from verl_tui.runs.run import Run
 
 LONGEST = 1200

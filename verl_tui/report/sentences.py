@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.comparison.tables import TextTable, tables
 from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.run_order import LETTERS
-from verl_tui.report.reported_samples import masked
+from verl_tui.report.reported_samples import ReportedSample, ReportedSamples, masked
 from verl_tui.text import one_line
 from verl_tui.words import number
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
-    from verl_tui.report.reported_samples import ReportedSample, ReportedSamples
     from verl_tui.report.run_charts import ReportChart
     from verl_tui.runs.views.checkpoints import Best
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.hues import FAMILIES
 from verl_tui.rendering.text.numbers import distinct_texts
-from verl_tui.report.run_charts import OTHER_RUN
+from verl_tui.report.run_charts import OTHER_RUN, ReportChart
 from verl_tui.report.sentences import line
 from verl_tui.report.stylesheet import CHART_STYLE
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.picture import DrawnLine, DrawnShade
     from verl_tui.report.drawing import ChartDrawing
-    from verl_tui.report.run_charts import ReportChart
 
     Point = tuple[int, float]
     """Dot column and height, 0 .. 1."""

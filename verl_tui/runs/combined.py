@@ -13,14 +13,12 @@ from itertools import pairwise
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.records import EventKind
-from verl_tui.runs.source_state import surest
+from verl_tui.records import Event, EventKind
+from verl_tui.runs.source_state import SourceState, surest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from verl_tui.records import Event
-    from verl_tui.runs.source_state import SourceState
 
 _SLACK = 60.0
 """Seconds by which files of one run may differ in their last change without meaning anything."""

@@ -6,7 +6,7 @@ from math import isclose
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.distributions import one_each, spreads
+from verl_tui.distributions import DistributionKeys, one_each, spreads
 from verl_tui.indicators import dialect, loss_alone, resolve
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.cached import cached_by_keys
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from array import array
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.distributions import DistributionKeys
     from verl_tui.records import MetricRows
 
 

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from verl_tui.given_files import UsageError
 from verl_tui.patterns import pattern
-from verl_tui.records import digest
+from verl_tui.records import SourceStatus, digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
 

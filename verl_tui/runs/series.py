@@ -9,14 +9,13 @@ from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.runs.table import ROW_BITS, STATED, superseded
+from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from verl_tui.runs.table import Table
 
 _REVISIONS = count()
 

@@ -15,14 +15,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import CONSOLE, LAUNCH
+from verl_tui.records import CONSOLE, LAUNCH, Settings
 from verl_tui.secrets import hide_setting
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from verl_tui.records import Settings
 
 
 _OPEN = pattern(r"\$\{")

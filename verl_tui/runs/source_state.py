@@ -27,14 +27,13 @@ from verl_tui.records import (
     Unreadable,
 )
 from verl_tui.runs.clock import Clock
-from verl_tui.runs.table import KeyGrouping
+from verl_tui.runs.table import KeyGrouping, Table
 from verl_tui.times import COMPUTERS, trusted_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from verl_tui.records import Pulse
-    from verl_tui.runs.table import Table
 
 
 # -- trouble ---------------------------------------------------------------------------------------

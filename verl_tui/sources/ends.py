@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch, MetricRows, Preview, Progress, Settings
+from verl_tui.records import Batch, MetricRows, Preview, Progress, Record, Settings
 from verl_tui.sources.files.paths import file_size
 from verl_tui.sources.files.tail import Chunk, Tail, opened
 from verl_tui.sources.formats import HEAD
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.files.any_source import Source
 

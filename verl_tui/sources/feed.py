@@ -10,9 +10,9 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.records import Reread
+from verl_tui.records import Batch, Preview, Reread
 from verl_tui.sources.discovery.finder import Discovery, Finder
-from verl_tui.sources.discovery.found import FileOwners
+from verl_tui.sources.discovery.found import FileOwners, FoundFile, FoundRun
 from verl_tui.sources.ends import previews
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.records import Batch, Preview
-    from verl_tui.sources.discovery.found import FoundFile, FoundRun
     from verl_tui.sources.files.any_source import Source
 
 FeedNews: TypeAlias = "Batch | Discovery | Preview | Reread"

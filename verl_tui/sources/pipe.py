@@ -10,20 +10,18 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Unreadable
+from verl_tui.records import Record, Unreadable
 from verl_tui.sources.files.beginnings import why_unread
 from verl_tui.sources.files.tail import CHUNK, Chunk, Follower
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.sources.formats.format import Reader
+from verl_tui.sources.formats.format import Format, Reader
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import Record
-    from verl_tui.sources.formats.format import Format
 
 name = "standard input"
 rank = 3

@@ -19,13 +19,12 @@ from verl_tui.sources.fields.row_batcher import KeptMetrics, joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import CHUNK, Follower, Tail
+from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.sources.files.tail import Chunk
     from verl_tui.sources.formats.format import Format
 
 _APPENDED = {".log", ".jsonl", ".out", ".err", ".txt", ""}

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch
+from verl_tui.records import Batch, Record, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery.runs_in_files import is_trackio
 from verl_tui.sources.files.paths import file_and_part, is_folder
@@ -27,7 +27,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.files.any_source import Source
     from verl_tui.sources.host.writers import Writers

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui import prometheus_names as names
 from verl_tui.exporters.guide.promql import RL_INSIGHT
-from verl_tui.indicators import INDICATORS, dialect, factor, spellings
+from verl_tui.indicators import INDICATORS, Indicator, dialect, factor, spellings
 from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
-    from verl_tui.indicators import Indicator
 
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _THEIRS = 'experiment_name=~"$run"'

@@ -12,14 +12,13 @@ import re
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names as names
-from verl_tui.health.guide import DIALECTS
+from verl_tui.health.guide import DIALECTS, Rule
 from verl_tui.indicators import dialect, spellings
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.guide import Rule
 
 STEPS = "verl:steps"
 """Series of the recording rule for the step that each run has reached."""

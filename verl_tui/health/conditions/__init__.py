@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Judged
+from verl_tui.health.conditions.condition import Column, Judged, Shown
 from verl_tui.health.conditions.falls import cliff, slide, vanish, zero
 from verl_tui.health.conditions.rises import jump, scaled, shift, surge
 from verl_tui.health.conditions.stays import (
@@ -21,7 +21,6 @@ from verl_tui.health.conditions.stays import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health.conditions.condition import Column, Shown
     from verl_tui.health.guide import Rule
 
     Restarts = tuple[int, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.finding import WORDS, filled
+from verl_tui.health.finding import WORDS, Finding, Severity, filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from verl_tui.health.conditions.windows import Places
-    from verl_tui.health.finding import Finding, Severity
 
 KEPT_BREACHES = 100
 """Breaches remembered of one metric: a history is read by people."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Shown, Spell
+from verl_tui.health.conditions.condition import Column, Shown, Spell
 from verl_tui.health.conditions.windows import (
     first,
     means,
@@ -21,7 +21,6 @@ from verl_tui.health.conditions.windows import (
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Numbers, Places
     from verl_tui.health.guide import Rule
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Shown, Spell, segments
+from verl_tui.health.conditions.condition import Column, Shown, Spell, segments
 from verl_tui.health.conditions.windows import first, means, rolling, trends
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.condition import Column
     from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.health.blocks import InBlocks, Signs
+from verl_tui.health.blocks import Blocks, InBlocks, Signs
 from verl_tui.health.conditions.windows import lately, medians, pasts, rolling
 from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, number
@@ -23,7 +23,6 @@ from verl_tui.patterns import NamePattern
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.windows import Flags, Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext

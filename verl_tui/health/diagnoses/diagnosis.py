@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from verl_tui.health.finding import WORDS, filled, number
+from verl_tui.health.finding import WORDS, Finding, filled, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.blocks import InBlocks
     from verl_tui.health.conditions.condition import Found
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 

@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.diagnoses.diagnosis import diagnosis, told
 from verl_tui.health.diagnoses.resources import memory_growth
-from verl_tui.health.finding import Severity, number
-from verl_tui.health.root_cause import line_shown, root_cause
-from verl_tui.records import EventKind
+from verl_tui.health.finding import Finding, Severity, number
+from verl_tui.health.root_cause import RootCause, line_shown, root_cause
+from verl_tui.records import Event, EventKind, Phase, Writer
 from verl_tui.runs.views.signs_of_life import worker_errors, writer
 from verl_tui.runs.views.state import State, interrupted
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
-    from verl_tui.health.root_cause import RootCause
     from verl_tui.health.rule_context import RuleContext
-    from verl_tui.records import Event, Phase, Writer
     from verl_tui.runs.run import Run
 
 _ENDS = (EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.blocks import InBlocks, Signs
-from verl_tui.health.conditions.windows import means, trend
+from verl_tui.health.blocks import Blocks, InBlocks, Signs
+from verl_tui.health.conditions.windows import Numbers, means, trend
 from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, filled
 from verl_tui.health.limits import KL_COEF, kl_coefficient
@@ -22,8 +22,6 @@ from verl_tui.means import median_along
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.health.blocks import Blocks
-    from verl_tui.health.conditions.windows import Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 

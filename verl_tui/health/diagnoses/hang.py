@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.health.diagnoses.diagnosis import diagnosis, told
 from verl_tui.health.finding import WORDS, Finding, Severity
-from verl_tui.health.root_cause import root_cause, waiting
-from verl_tui.health.rule_context import minutes
+from verl_tui.health.root_cause import RootCause, root_cause, waiting
+from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views import signs_of_life
 from verl_tui.runs.views.state import (
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.health.guide import Rule
-    from verl_tui.health.root_cause import RootCause
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
 _FRESH_LOG = 120.0

@@ -10,11 +10,11 @@ import numpy as np
 
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import Kind
-from verl_tui.health.conditions.condition import Found
+from verl_tui.health.conditions.condition import Breach, Found
 from verl_tui.health.conditions.falls import cliff, vanish
 from verl_tui.health.conditions.windows import rolling
 from verl_tui.health.diagnoses.diagnosis import diagnosis, told
-from verl_tui.health.finding import LACKS, number
+from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import INDICATORS, is_home_made
 from verl_tui.means import finite, median_along
@@ -22,8 +22,6 @@ from verl_tui.means import finite, median_along
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.conditions.condition import Breach
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series

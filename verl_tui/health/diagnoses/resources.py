@@ -15,25 +15,22 @@ import numpy as np
 
 from verl_tui.health.conditions.windows import trend
 from verl_tui.health.diagnoses.diagnosis import diagnosis, told
-from verl_tui.health.finding import LACKS, WORDS, Severity, filled, number
+from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.root_cause import line_shown
-from verl_tui.health.rule_context import minutes
+from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.runs.time.step_timing import breakdown, durations
+from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.records import Event
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import Trouble
-    from verl_tui.runs.time.step_timing import Breakdown, StepPart
 
 _KILLED = pattern(
     r"killed due to memory pressure|running low on memory|was [\d.]+GB / [\d.]+GB \("

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.blocks import InBlocks, Signs
+from verl_tui.health.blocks import Blocks, InBlocks, Signs
 from verl_tui.health.conditions.windows import lately, means, rolling, rows
 from verl_tui.health.diagnoses.diagnosis import diagnosis, went
 from verl_tui.health.finding import LACKS, number
@@ -24,7 +24,6 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from verl_tui.health.blocks import Blocks
     from verl_tui.health.conditions.windows import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext

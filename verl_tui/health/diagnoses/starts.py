@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, Found
 from verl_tui.health.diagnoses.diagnosis import diagnosis, told
-from verl_tui.health.finding import LACKS, number
+from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.means import finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run

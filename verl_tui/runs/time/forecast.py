@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.indicators import validation_keys
 from verl_tui.means import median_along
@@ -22,7 +22,6 @@ from verl_tui.runs.time.step_timing import SpeedFigure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any, TypeAlias
 
     from verl_tui.runs.run import Run
 

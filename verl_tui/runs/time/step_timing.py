@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from functools import cache
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.means import finite, mean
 from verl_tui.metrics import describe, modern
@@ -22,7 +22,6 @@ from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
 
     import numpy as np
     from numpy.typing import NDArray

@@ -10,14 +10,13 @@ from verl_tui.metrics import describe
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.series import Point
+from verl_tui.runs.series import Point, Series
 from verl_tui.runs.views.signs_of_life import writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
 
 
 _VALUE = pattern(r"(?:^|[_=-])(-?\d+\.\d+)(?:\.(?:pt|pth|ckpt|bin|safetensors))?$")

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import finite, mean
 from verl_tui.patterns import NamePattern
-from verl_tui.records import Gpu
+from verl_tui.records import Gpu, GpuProcess, GpuReading
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 from verl_tui.runs.settings import gpu_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.runs.run import Run
 
 

@@ -10,14 +10,13 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.runs.settings import NAMES, is_open, number
+from verl_tui.runs.settings import NAMES, RunSettings, is_open, number
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence, Set
 
     from verl_tui.runs.run import Run
-    from verl_tui.runs.settings import RunSettings
 
 
 class Fact(NamedTuple):

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.source_state import AGREE
+from verl_tui.runs.source_state import AGREE, Life, SourceState, Trouble
 from verl_tui.text import one_line
 from verl_tui.times import age
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Writer
     from verl_tui.runs.run import Run
-    from verl_tui.runs.source_state import Life, SourceState, Trouble
 
 
 _FRESH_GPUS = 30.0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
 from verl_tui.patterns import pattern
-from verl_tui.records import SAMPLES, EventKind
+from verl_tui.records import SAMPLES, EventKind, SourceStatus
 from verl_tui.runs.combined import starts
 from verl_tui.runs.time.forecast import expected_step, pace, remaining_steps
 from verl_tui.runs.views.signs_of_life import (
@@ -21,7 +21,6 @@ from verl_tui.runs.views.signs_of_life import (
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
 _ENDED_AFTER = 3600.0

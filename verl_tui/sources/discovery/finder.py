@@ -22,12 +22,7 @@ from verl_tui.sources.discovery.directory_walk import (
     list_entries,
     settings_file,
 )
-from verl_tui.sources.discovery.found import (
-    Folder,
-    FoundFile,
-    FoundRun,
-    stem,
-)
+from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.discovery.probing import (
@@ -49,7 +44,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.sources.discovery.found import FoundRun
     from verl_tui.sources.http.addresses import Unreached
 
 

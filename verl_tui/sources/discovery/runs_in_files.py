@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import naming
-from verl_tui.sources.discovery.found import FoundRun
+from verl_tui.sources.discovery.found import FoundFile, FoundRun
 from verl_tui.sources.files.beginnings import head
 from verl_tui.sources.files.paths import status_at, unescaped
 from verl_tui.sources.formats import metrics_csv, trackio
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from verl_tui.sources.discovery.found import FoundFile
 
 RunParts = dict[str, str]
 """The last parts of the paths of the runs in a file, with the run's name, empty where it is named

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.distributions import of_bins
+from verl_tui.distributions import Distribution, of_bins
 from verl_tui.records import Histogram
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.text import safe
@@ -15,7 +15,6 @@ from verl_tui.text import safe
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from verl_tui.distributions import Distribution
 
 _TYPES = ("histogram", "trackio.histogram")
 _LONGEST_NAME = 250

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -19,9 +19,6 @@ from verl_tui.sources.fields.jsonl import integer, number
 from verl_tui.sources.fields.spellings import names
 from verl_tui.text import safe
 from verl_tui.trainers import trainers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GAP = "trainer − engine log-prob"
 """Name of what is shown of the tokens' log-probabilities."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.files.paths import is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from typing import BinaryIO
 
 _PRINT = 256
 """Bytes compared at the head and before the offset: enough to tell a rewritten file from a grown

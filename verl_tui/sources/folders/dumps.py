@@ -12,7 +12,7 @@ import math
 import os
 from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
 from verl_tui.records import (
@@ -40,7 +40,6 @@ from verl_tui.sources.formats.lines import LONGEST_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import BinaryIO
 
     from verl_tui.trainers import SampleFiles
 

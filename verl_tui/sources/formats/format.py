@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from verl_tui.records import Restart
+from verl_tui.records import Record, Restart
 from verl_tui.sources.fields.jsonl import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
-
-    from verl_tui.records import Record
 
 
 class Reader:

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Restart, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 LONGEST_LINE = 32 * 2**20
 """Bytes after which a line without an end is given up: no format writes such, a broken file

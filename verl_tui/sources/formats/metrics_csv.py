@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import unreadable, written_number
-from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.steps import (
     is_sure_name,
     stated_step,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 name = "metrics CSV"
 rank = 3

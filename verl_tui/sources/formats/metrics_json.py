@@ -16,14 +16,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Progress, Restart, Settings, Unreadable
+from verl_tui.records import Progress, Record, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
     first_value,
     integer,
     values_in,
     values_of,
 )
-from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.files.paths import HOMES, is_file
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
     from verl_tui.sources.formats.lines import JsonDecoder
 
 

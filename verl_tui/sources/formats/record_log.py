@@ -10,15 +10,13 @@ import zlib
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Restart, Unreadable
-from verl_tui.sources.fields.row_batcher import RowBatcher
+from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 BLOCK = 32 * 1024
 _CHUNK = Struct("<IHB")

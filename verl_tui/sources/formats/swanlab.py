@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import unpack
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Settings
-from verl_tui.sources.fields.protobuf import message, seconds
+from verl_tui.records import Event, EventKind, Record, Settings
+from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.record_log import RecordLog
 from verl_tui.text import one_line, safe
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.protobuf import MessageFields
 
 name = "SwanLab run"
 rank = 4

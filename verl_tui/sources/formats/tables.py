@@ -29,10 +29,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import SAMPLES, Restart, Unreadable
+from verl_tui.records import SAMPLES, Record, Restart, Sample, Unreadable
 from verl_tui.sources.fields.jsonl import first_object, integer, loads
 from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.row_batcher import joined_notes
+from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import (
     is_validation,
     plain_field,
@@ -50,9 +50,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
-
-    from verl_tui.records import Record, Sample
-    from verl_tui.sources.fields.row_batcher import MetricRow
 
 
 LARGEST = 256 * 2**20

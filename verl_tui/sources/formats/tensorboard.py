@@ -18,9 +18,9 @@ from array import array
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.distributions import of_bins, of_limits
+from verl_tui.distributions import Distribution, of_bins, of_limits
 from verl_tui.patterns import pattern
-from verl_tui.records import Histogram, MetricRows, Sample, Settings, Unreadable
+from verl_tui.records import Histogram, MetricRows, Record, Sample, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import loads, written_number
 from verl_tui.sources.fields.protobuf import MessageFields, message, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-    from verl_tui.distributions import Distribution
-    from verl_tui.records import Record
 
     Columns = Sequence[NDArray[Any]]
     """Of numbers: tags, places among the records, steps, times, values."""

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress
+from verl_tui.records import Event, EventKind, Progress, Record
 from verl_tui.sources.fields.jsonl import first_object, flatten, number
 from verl_tui.sources.fields.numbers import is_name, numbers_in, unquoted
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
 
 name = "tutorial JSONL"
 rank = 5

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Settings, Unreadable
-from verl_tui.sources.fields.histograms import take_histograms
+from verl_tui.records import Event, EventKind, Record, Settings, Unreadable
+from verl_tui.sources.fields.histograms import FieldHistograms, take_histograms
 from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
 from verl_tui.sources.fields.numbers import numbers_in
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
-    from verl_tui.sources.fields.histograms import FieldHistograms
 
 name = "W&B run"
 rank = 4

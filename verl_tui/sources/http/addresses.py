@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from verl_tui.patterns import pattern
-from verl_tui.records import MetricRows
+from verl_tui.records import MetricRows, Record, SourceStatus
 from verl_tui.sources.fields.row_batcher import KeptMetrics, RowBatcher, joined_notes
 from verl_tui.sources.files.any_source import Source
 from verl_tui.sources.formats.prometheus_text import reader as pages
@@ -22,7 +22,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
     from verl_tui.sources.formats.prometheus_text.reader import PageSample
 

@@ -26,14 +26,13 @@ from verl_tui.sources.formats.prometheus_text.names import (
     run_name,
 )
 from verl_tui.sources.formats.prometheus_text.reader import instance_of
-from verl_tui.sources.http.addresses import AddressRun, NoAnswerError
+from verl_tui.sources.http.addresses import AddressRun, AskedAddress, NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from verl_tui.sources.formats.prometheus_text.names import Labels
-    from verl_tui.sources.http.addresses import AskedAddress
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""

@@ -18,14 +18,13 @@ from verl_tui.sources.formats.prometheus_text.reader import (
     read_page,
 )
 from verl_tui.sources.http import addresses
-from verl_tui.sources.http.addresses import AskedAddress, PageRun
+from verl_tui.sources.http.addresses import AddressRun, AskedAddress, PageRun
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.sources.http.addresses import AddressRun
 
 _INTERVAL = 5.0
 """Seconds between two pages: a training's steps take longer mostly, and a page costs its process

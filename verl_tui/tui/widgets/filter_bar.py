@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from textual.containers import Horizontal
 from textual.widgets import Input
 
-from verl_tui.rendering.text.search import filter_state
+from verl_tui.rendering.text.search import Matches, filter_state
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import columns, key_name
 from verl_tui.tui.terminal.net import ContainedWidget
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from textual.screen import Screen
     from textual.strip import Strip
     from textual.widget import Widget
-
-    from verl_tui.rendering.text.search import Matches
 
 
 FOOTER = "FOOTER"

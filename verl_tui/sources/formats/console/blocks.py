@@ -19,14 +19,13 @@ from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.text import strip_ansi
-from verl_tui.trainers import trainers
+from verl_tui.trainers import Form, trainers
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Mapping
 
     from verl_tui.records import Sample
-    from verl_tui.trainers import Form
 
 FORMS = tuple(form for one in trainers() for form in one.forms)
 WORDS = tuple(form.word.decode() for form in FORMS)

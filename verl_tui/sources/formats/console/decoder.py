@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.records import Event, EventKind, Progress, Pulse, Record
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console import noise
@@ -22,7 +22,7 @@ from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.events import stated
-from verl_tui.sources.formats.console.kept import KeptLines
+from verl_tui.sources.formats.console.kept import KeptLines, PrintedLine
 from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
 from verl_tui.sources.formats.console.samples import PrintedTables, SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
@@ -35,8 +35,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from verl_tui.records import Record
-    from verl_tui.sources.formats.console.kept import PrintedLine
 
 _CLEARED = 10
 """Fewest spaces that clear a bar."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress, Restart
+from verl_tui.records import Event, EventKind, Progress, Record, Restart
 from verl_tui.sources.fields.jsonl import flatten, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
@@ -30,7 +30,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.records import Record
 
 _ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
 """What may stand before a dict: nothing, a bar, or what was printed right before it."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import CONSOLE, LAUNCH, Settings, Unreadable
+from verl_tui.records import CONSOLE, LAUNCH, Record, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import (
     flatten_settings,
     is_training,
@@ -28,7 +28,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.records import Record
 
 WORDS = words_of("settings")
 _MAY_BEGIN = any_of(WORDS)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
-from verl_tui.records import Unreadable
+from verl_tui.records import Record, Unreadable
 from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files.paths import status_at
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import Labels
 
 name = "Prometheus metrics"

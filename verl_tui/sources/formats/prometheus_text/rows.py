@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from verl_tui import prometheus_names as names
 from verl_tui.means import clamp
 from verl_tui.metrics import describe
-from verl_tui.records import Event, EventKind, Progress, Restart
+from verl_tui.records import Event, EventKind, Progress, Record, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.names import (
     TABLE,
@@ -27,7 +27,6 @@ from verl_tui.sources.formats.prometheus_text.names import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.records import Record
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
 
 _SAVING = "timing_s/save_checkpoint"
