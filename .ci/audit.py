@@ -31,6 +31,7 @@ ALLOWED = frozenset(
             "CNRI-Python",
             "ISC",
             "MIT",
+            "MIT-0",
         ),
         *("CC0-1.0", "MPL-2.0", "PSF-2.0", "Python-2.0", "Unlicense", "Zlib"),
     }
