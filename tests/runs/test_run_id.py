@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from log_writing import event_log
 from wandb_writing import history, written
 
 from verl_tui.cli import main
@@ -86,6 +87,17 @@ def test_an_id_stays_whatever_happens(
     (before,) = ids(run).values()
     happens(run)
     assert before in ids(run.parent.parent).values()
+
+
+def test_the_state_in_a_checkpoint_changes_no_id(tmp_path: Path) -> None:
+    events = tmp_path / "out" / "runs" / "a" / "events.out.tfevents.1700000000.host.1.0"
+    events.parent.mkdir(parents=True)
+    events.write_bytes(event_log([1, 2, 3]))
+    known = [*ids(tmp_path / "out").values()]
+    rows = [{"step": step, "loss": 1.0} for step in (1, 2)]
+    state = json.dumps({"log_history": rows, "global_step": 2, "max_steps": 9})
+    write(tmp_path / "out" / "checkpoint-2" / "trainer_state.json", state)
+    assert [*ids(tmp_path / "out").values()] == known
 
 
 def test_a_console_keeps_its_id_from_its_first_line_on(tmp_path: Path) -> None:

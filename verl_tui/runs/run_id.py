@@ -45,9 +45,12 @@ def _wandb_starts(sources: Iterable[SourceStatus]) -> Iterator[tuple[str, str]]:
             yield found["start"] or "~", found["id"] or found["log"]
 
 
-def _age(source: SourceStatus) -> tuple[bool, bool, int, str]:
-    """Return what sorts sources by when they mostly appear: a console, then what a trainer logs."""
-    return not source.origin, source.format != "console", -source.rank, source.path
+def _age(source: SourceStatus) -> tuple[bool, int, int, str]:
+    """Return what sorts sources by when they mostly appear: a console, then what a trainer logs,
+    last the state that it leaves in checkpoints.
+    """
+    turn = {"console": 0, "trainer state": 2}.get(source.format, 1)
+    return not source.origin, turn, -source.rank, source.path
 
 
 _NAMED = 8
