@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from verl_tui.health.diagnoses.dead_groups import BATCH, shares_of
-from verl_tui.health.finding import Episode, Severity, Verdict, filled, number
+from verl_tui.health.finding import Episode, Finding, Severity, Verdict, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
 from verl_tui.runs.settings import gpu_counts
 from verl_tui.runs.time.passes import Passes, passes
+from verl_tui.runs.time.step_timing import occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
@@ -93,16 +94,17 @@ def _timed(of: _Account) -> dict[str, _Loss]:
     words = [f"step {made.steps[at]} took {minutes(made.seconds[at])}" for at in worst]
     hangs = [one for one in of.verdict.findings if one.id == "hang"][:1]
     words += [one_line(one.message, 300) for one in hangs]
-    hang = "hang" if hangs else None
-    idle = _behind(of.context, hangs=bool(hangs))
+    hung, behind = _Loss(made.hung, [made.key], words), _behind(of.context, hangs)
+    if hangs:
+        hung = hung._replace(finding="hang", more=behind)
     is_told = made.stated or made.down.any()
     return {
         "start-up": _Loss(more=made.start, unknown=_why("no_start", made.start)),
         "down": _Loss(made.down, (), marks, unknown=_why("no_times", is_told)),
         "repeated": _Loss(made.repeated, (), marks, measured=made.stated),
-        "hang": _Loss(made.hung, [made.key], words, hang, more=idle if hangs else 0.0),
-        "aside": _Loss(made.aside, made.timers),
-        "end": _Loss(more=0.0 if hangs else idle),
+        "hang": hung,
+        "aside": _Loss(made.aside, occasional_parts(of.context.run)),
+        "end": _Loss(more=behind - hung.more),
     }
 
 
@@ -110,15 +112,14 @@ def _why(reason: str, known: object) -> str:
     return "" if known else _WORDS[reason]
 
 
-def _behind(context: RuleContext, *, hangs: bool) -> float:
+def _behind(context: RuleContext, hangs: Sequence[Finding]) -> float:
     """Return the seconds behind the last step that the run held its devices, as far as is known."""
+    run, now = context.run, context.now
     if context.state is State.RUNNING and not hangs:
         return 0.0
-    states = context.run.sources.values()
-    lives = [one.life for one in states if one.step is not None]
-    is_quiet = context.state is State.STALLED
-    quiet = (silence(context.run, context.now) or 0.0) * is_quiet
-    return max([quiet, *(life.until_newest(life.since) for life in lives)])
+    lives = [one.life for one in run.sources.values() if one.step is not None]
+    quiet = silence(run, now) if context.state is State.STALLED else None
+    return max([quiet or 0.0, *(life.until_newest(life.since) for life in lives)])
 
 
 def _breaks(of: _Account) -> list[Episode]:
@@ -170,7 +171,7 @@ def _waiting(of: _Account) -> _Loss:
             found.append(names[name])
     devices = used_keys(run)
     idle = sum(of.held(key) < WORKED for key in devices) / max(1, len(devices))
-    seconds, found = np.maximum(waits, idle * of.left), [*found, *devices]
+    found, seconds = [*found, *devices], np.maximum(waits, idle * of.left)
     why = _why("no_waits", found)
     return _Loss(seconds, found, measured=not devices, unknown=why)
 
@@ -193,7 +194,7 @@ def _masked(of: _Account) -> _Loss:
     found = [context.first_key(_NAMES["rejected"]), key if masks is True else None]
     keys, dead = [*filter(None, found)], of.losses["dead-groups"].seconds
     shares = [of.held(one) * factor("truncated_share", one) for one in keys]
-    taken = np.max([0.0 * of.left, *shares], axis=0) * (of.left + dead) - dead
+    taken = np.max([0.0 * dead, *shares], axis=0) * (of.left + dead) - dead
     why = _WORDS["no_masks"].format(key=key) if key and not keys else ""
     return _Loss(taken, keys, [f"left out by {name}"] if name else (), unknown=why)
 
@@ -325,15 +326,15 @@ def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
         known,
         key=lambda one: (one.severity is not Severity.CRITICAL, one.raised_step or 0),
     )
-    made, after = of.made, of.made.steps > (first.raised_step or 0)
+    made, after, losses = of.made, of.made.steps > (first.raised_step or 0), of.losses
     saved = (made.seconds + made.down + made.repeated)[after].sum()
-    saved += of.losses["hang"].more + of.losses["end"].more
+    saved += losses["hang"].more + losses["end"].more
     return {
         "finding": first.id,
         "severity": first.severity.word,
         "step": first.raised_step,
         "hours": float(saved) * scale,
-        "taught_hours": float(of.losses["taught"].seconds[after].sum()) * scale,
+        "taught_hours": float(losses["taught"].seconds[after].sum()) * scale,
     }
 
 

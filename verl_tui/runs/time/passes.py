@@ -31,10 +31,9 @@ class Passes(NamedTuple):
 
     `key` is the metric whose rows they are, `origin` says what their times are of, and `stated`
     whether the log states these. A row stands for as many steps as `strides` says, which took
-    `seconds`; of these it hung for `hung`, and validated or saved the model for `aside`, by its
-    `timers`. Before it went `repeated`, in which steps were made that a restart made again
-    (`again`, first and last), and `down`, in which no process trained. `start` is the time before
-    the first step.
+    `seconds`; of these it hung for `hung`, and validated or saved the model for `aside`. Before it
+    went `repeated`, in which steps were made that a restart made again (`again`, first and last),
+    and `down`, in which no process trained. `start` is the time before the first step.
     """
 
     key: str
@@ -47,7 +46,6 @@ class Passes(NamedTuple):
     aside: Numbers
     repeated: Numbers
     again: list[list[int]]
-    timers: list[str]
     down: Numbers
     start: float
 
@@ -66,11 +64,10 @@ def passes(run: Run) -> Passes | None:
     times = np.array(moments(series.times, series.steps, dated))
     gaps = np.diff(times, prepend=np.nan)
     gaps[~(gaps >= 0)] = np.nan
-    strides = np.fmax(1.0, np.diff(steps, prepend=0).astype(np.float64))
+    strides = np.fmax(1.0, np.diff(steps, prepend=0))
     strides[0] = np.fmin(strides[0], np.fmax(1.0, _median(strides[1:])))
     timed = by_timers(run, series.steps[-1])
-    before = (steps - strides).astype(np.int64)
-    own = np.array(timed.at_each(steps)) - np.array(timed.at_each(before))
+    own = np.array(timed.at_each(steps)) - timed.at_each(steps - strides)
     usual = _median((own if len(timed) else gaps) / strides)
     own = np.where(np.isnan(own), usual * strides, own)
     if not np.isfinite(own).all():
@@ -78,15 +75,14 @@ def passes(run: Run) -> Passes | None:
     repeated, again, is_first = _repeated(run, steps, times, own)
     down = np.fmax(0.0, gaps - own - repeated) * is_first
     seconds = np.where(np.isnan(gaps), own, gaps - down - repeated)
-    timers = occasional_parts(run)
-    aside = np.fmin(seconds, seconds_of(run, timers, steps))
+    aside = np.fmin(seconds, seconds_of(run, occasional_parts(run), steps))
     due = _median((seconds - aside) / strides) * strides
     more = seconds - aside - due
     hung = np.where(more > np.fmax(_LEAST, _LONG * due), more, 0.0)
     stated = np.isfinite(series.times).mean() > 0.5 or not clock.estimated
     begun = filter(None, (one.start for one in run.sources.values()))
     start = max([0.0, *(took - own[0] * (at >= steps[0]) for at, took in begun)])
-    spent = (seconds, hung, aside, repeated, again, timers, down, float(start))
+    spent = (seconds, hung, aside, repeated, again, down, float(start))
     return Passes(key, clock.origin, bool(stated), steps, strides, *spent)
 
 
