@@ -191,7 +191,7 @@ def _masked(of: _Account) -> _Loss:
     """Return what responses take that the loss leaves out, beyond the groups without spread."""
     context, key = of.context, of.context.indicators.get("truncated_share")
     name, masks = context.run.config.find(_NAMES["masks"]) or ("", False)
-    found = [context.first_key(_NAMES["rejected"]), key if masks is True else None]
+    found = context.first_key(_NAMES["rejected"]), key if masks is True else None
     keys, dead = [*filter(None, found)], of.losses["dead-groups"].seconds
     shares = [of.held(one) * factor("truncated_share", one) for one in keys]
     taken = np.max([0.0 * dead, *shares], axis=0) * (of.left + dead) - dead
@@ -303,8 +303,8 @@ def _spans(made: Passes, id: str, loss: _Loss) -> list[list[int]]:
 
 
 def _means(of: _Account, loss: _Loss) -> list[str]:
-    """Return the mean of each figure at the rows taken of, the largest sum first: of its points
-    there, without any of what is held.
+    """Return the mean of each figure at the rows taken of, the largest sum first: that of its
+    points there, or without any that of the values held.
     """
     rows, found = loss.seconds > 0, []
     for key in loss.figures if rows.any() else ():
@@ -320,13 +320,11 @@ def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
     first break; None where there was neither. A crash stops by itself.
     """
     known = [*_breaks(of), *(one for one in of.verdict.history if one.id == "hang")]
+    known.sort(key=lambda one: (one.severity < Severity.CRITICAL, one.raised_step or 0))
     if not known:
         return None
-    first = min(
-        known,
-        key=lambda one: (one.severity is not Severity.CRITICAL, one.raised_step or 0),
-    )
-    made, after, losses = of.made, of.made.steps > (first.raised_step or 0), of.losses
+    first, made, losses = known[0], of.made, of.losses
+    after = made.steps > (first.raised_step or 0)
     saved = (made.seconds + made.down + made.repeated)[after].sum()
     saved += losses["hang"].more + losses["end"].more
     return {
