@@ -18,6 +18,7 @@ from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
 from verl_tui.runs.settings import gpu_counts
 from verl_tui.runs.time.passes import Passes, passes
+from verl_tui.runs.time.step_timing import occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
@@ -27,6 +28,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from verl_tui.health.conditions.condition import Column
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Numbers
@@ -41,84 +43,83 @@ _LEAST_SHARE = 0.0005
 
 class _Loss(NamedTuple):
     """What a cause takes of each row, and beside the rows; the metrics that it rests on, what shows
-    it (their means, if nothing else), the finding that it is of, and whether it is measured, so
-    that nothing is taken for granted.
+    it (their means, if nothing else), the finding that it is of, whether it is measured, so that
+    nothing is taken for granted, and why it is not known.
     """
 
-    seconds: Any
+    seconds: Any = 0.0
     figures: Sequence[str] = ()
     evidence: Sequence[str] = ()
     finding: str | None = None
     measured: bool = False
     more: float = 0.0
+    unknown: str = ""
 
 
 class _Account(NamedTuple):
-    """A run with the time of each row that no cause has taken yet, and what dead groups took."""
+    """A run with what each cause has taken so far, and the time of each row that none has."""
 
     context: RuleContext
     verdict: Verdict
     made: Passes
     left: Numbers
-    dead: Any = 0.0
+    losses: dict[str, _Loss]
 
-    def at(self, steps: Any, values: Any) -> Numbers:
-        """Return values of some steps at each row, as they were last where a row has none."""
-        at = np.searchsorted(np.array(steps), self.made.steps, side="right") - 1
-        found: Numbers = np.nan_to_num(np.array(values)[np.maximum(0, at)], posinf=0.0)
+    def held(self, figure: str | Column) -> Numbers:
+        """Return a metric at each row, as it was last where a row has none; 0 without it."""
+        known = self.context.known(figure) if isinstance(figure, str) else figure
+        if not known:
+            return 0.0 * self.left
+        at = np.searchsorted(np.array(known.steps), self.made.steps, side="right") - 1
+        values = np.array(known.values)[np.maximum(0, at)]
+        found: Numbers = np.nan_to_num(values, posinf=0.0)
         return found
 
-    def held(self, key: str) -> Numbers:
-        """Return a metric at each row, 0 without one."""
+    def logged(self, key: str) -> Numbers:
+        """Return a metric at each row, nan where it has no number."""
         series = self.context.known(key)
-        return self.at(series.steps, series.values) if series else 0.0 * self.left
-
-    def logged(self, key: str, rows: Any) -> Numbers:
-        """Return a metric's own points at the steps of rows, what is held there without any."""
-        series = self.context.known(key)
-        steps, values = map(
-            np.array, (series.steps, series.values) if series else ((), ())
-        )
-        own: Numbers = values[
-            np.isin(steps, self.made.steps[rows]) & np.isfinite(values)
-        ]
-        return own if len(own) else self.held(key)[rows]
+        points = series.since(0) if series else {}
+        found = [points.get(step, np.nan) for step in self.made.steps.tolist()]
+        return np.where(np.isfinite(found), found, np.nan)
 
 
 # -- causes ----------------------------------------------------------------------------------------
 
 
-def _down(of: _Account) -> _Loss | str:
-    told = of.made.stated or of.made.down.any()
-    return _Loss(of.made.down, (), _restarts(of)) if told else _WORDS["no_times"]
-
-
-def _restarts(of: _Account) -> list[str]:
-    marks = of.context.run.restarts[:_MOST_NAMED]
-    return [f"restart at step {one.step}: {one.reason}" for one in marks]
-
-
-def _hung(of: _Account) -> _Loss:
-    made, worst = of.made, np.flatnonzero(of.made.hung)[:_MOST_NAMED].tolist()
+def _timed(of: _Account) -> dict[str, _Loss]:
+    """Return what is lost by the times of the steps alone."""
+    made, restarts = of.made, of.context.run.restarts[:_MOST_NAMED]
+    marks = [f"restart at step {one.step}: {one.reason}" for one in restarts]
+    worst = np.flatnonzero(made.hung)[:_MOST_NAMED].tolist()
     words = [f"step {made.steps[at]} took {minutes(made.seconds[at])}" for at in worst]
-    found = _Loss(made.hung, [made.key], words)
-    for one in _hang(of):
-        words.append(one_line(one.message, 300))
-        found = found._replace(finding="hang", more=_behind(of))
-    return found
+    hangs = [one for one in of.verdict.findings if one.id == "hang"][:1]
+    words += [one_line(one.message, 300) for one in hangs]
+    hung, behind = _Loss(made.hung, [made.key], words), _behind(of.context, hangs)
+    if hangs:
+        hung = hung._replace(finding="hang", more=behind)
+    is_told = made.stated or made.down.any()
+    return {
+        "start-up": _Loss(more=made.start, unknown=_why("no_start", made.start)),
+        "down": _Loss(made.down, (), marks, unknown=_why("no_times", is_told)),
+        "repeated": _Loss(made.repeated, (), marks, measured=made.stated),
+        "hang": hung,
+        "aside": _Loss(made.aside, occasional_parts(of.context.run)),
+        "end": _Loss(more=behind - hung.more),
+    }
 
 
-def _behind(of: _Account) -> float:
+def _why(reason: str, known: object) -> str:
+    return "" if known else _WORDS[reason]
+
+
+def _behind(context: RuleContext, hangs: Sequence[Finding]) -> float:
     """Return the seconds behind the last step that the run held its devices, as far as is known."""
-    run, context = of.context.run, of.context
+    run, now = context.run, context.now
+    if context.state is State.RUNNING and not hangs:
+        return 0.0
     lives = [one.life for one in run.sources.values() if one.step is not None]
-    quiet = (silence(run, context.now) or 0.0) * (context.state is State.STALLED)
-    behind = max([quiet, *(life.until_newest(life.since) for life in lives)])
-    return behind * (bool(_hang(of)) or context.state is not State.RUNNING)
-
-
-def _hang(of: _Account) -> list[Finding]:
-    return [one for one in of.verdict.findings if one.id == "hang"][:1]
+    quiet = silence(run, now) if context.state is State.STALLED else None
+    return max([quiet or 0.0, *(life.until_newest(life.since) for life in lives)])
 
 
 def _breaks(of: _Account) -> list[Episode]:
@@ -142,19 +143,21 @@ def _breaks_updates(context: RuleContext, one: Episode) -> bool:
 
 
 def _broken(of: _Account) -> _Loss:
-    steps, is_broken, breaks = of.made.steps, 0.0 * of.left, _breaks(of)
+    steps, breaks, is_broken = of.made.steps, _breaks(of), 0.0 * of.left
     for one in breaks:
         end = one.cleared_step or steps[-1]
         is_broken[(steps >= one.since_step) & (steps <= end)] = 1.0
-    told = [(f"{one.id} since step {one.since_step}", one.message) for one in breaks]
-    words = [f"{begun}: {one_line(message, 300)}" for begun, message in told]
+    words = [
+        f"{one.id} since step {one.since_step}: {one_line(one.message, 300)}"
+        for one in breaks[:_MOST_NAMED]
+    ]
     keys = [one.key for one in breaks if one.key]
     first = breaks[0].id if breaks else None
     measured = all(one.severity is Severity.CRITICAL for one in breaks)
-    return _Loss(of.left * is_broken, keys, words[:_MOST_NAMED], first, measured)
+    return _Loss(of.left * is_broken, keys, words, first, measured)
 
 
-def _waiting(of: _Account) -> _Loss | str:
+def _waiting(of: _Account) -> _Loss:
     """Return the waits that a trainer logs, or the time in which GPUs are idle if that is longer:
     it lies in these.
     """
@@ -167,65 +170,50 @@ def _waiting(of: _Account) -> _Loss | str:
             waits += taken * rows * pools[pool] / sum(pools)
             found.append(names[name])
     devices = used_keys(run)
-    idle = sum(((of.held(key) < WORKED) * of.left for key in devices), 0.0 * of.left)
-    seconds = np.maximum(waits, idle / max(1, len(devices)))
-    found += devices
-    loss = _Loss(seconds, found, measured=not devices)
-    return loss if found else _WORDS["no_waits"]
+    idle = sum(of.held(key) < WORKED for key in devices) / max(1, len(devices))
+    found, seconds = [*found, *devices], np.maximum(waits, idle * of.left)
+    why = _why("no_waits", found)
+    return _Loss(seconds, found, measured=not devices, unknown=why)
 
 
-def _dead(of: _Account) -> _Loss | str:
+def _dead(of: _Account) -> _Loss:
     found = shares_of(of.context)
     if isinstance(found, str):
-        return found
+        return _Loss(unknown=found)
     share, points, _ = found
-    shares = of.at(points.steps, points.values) if len(points) else 0.0 * of.left
-    taken, whole = shares * of.left, of.left.sum() or 1.0
+    taken, whole = of.held(points) * of.left, of.left.sum() or 1.0
     words = f"{share.key}{share.words}: {taken.sum() / whole:.0%} on average"
     measured = len(points) >= len(of.left) and not share.words
     return _Loss(taken, [share.key], [words], measured=measured)
 
 
-def _masked(of: _Account) -> _Loss | str:
+def _masked(of: _Account) -> _Loss:
     """Return what responses take that the loss leaves out, beyond the groups without spread."""
     context, key = of.context, of.context.indicators.get("truncated_share")
     name, masks = context.run.config.find(_NAMES["masks"]) or ("", False)
-    rejected = context.first_key(_NAMES["rejected"])
-    found = [*filter(None, (rejected, key if masks is True else None))]
-    if not found:
-        return _WORDS["no_masks"].format(key=key) if key else _Loss(0.0)
-    shares = [of.held(one) * factor("truncated_share", one) for one in found]
-    taken = np.max(shares, axis=0) * (of.left + of.dead) - of.dead
-    return _Loss(taken, found, [f"left out by {name}"] if name else ())
+    found = context.first_key(_NAMES["rejected"]), key if masks is True else None
+    keys, dead = [*filter(None, found)], of.losses["dead-groups"].seconds
+    shares = [of.held(one) * factor("truncated_share", one) for one in keys]
+    taken = np.max([0.0 * dead, *shares], axis=0) * (of.left + dead) - dead
+    why = _WORDS["no_masks"].format(key=key) if key and not keys else ""
+    return _Loss(taken, keys, [f"left out by {name}"] if name else (), unknown=why)
 
 
-def _stale(of: _Account) -> _Loss | str:
-    context, key = of.context, of.context.names.get(_NAMES["evicted"], "")
-    if dropped := context.first_key(_NAMES["dropped"]):
-        return f"{dropped} does not tell of which steps"
-    _, batch = positive_setting(context.run, BATCH) or ("", np.inf)
-    series = context.known(key)
-    gone = series.since(0) if series is not None else {}
-    counts = np.array([gone.get(step, 0.0) for step in of.made.steps.tolist()])
+def _stale(of: _Account) -> _Loss:
+    if dropped := of.context.first_key(_NAMES["dropped"]):
+        return _Loss(unknown=f"{dropped} does not tell of which steps")
+    key = of.context.names.get(_NAMES["evicted"], "")
+    _, batch = positive_setting(of.context.run, BATCH) or ("", np.inf)
+    counts = of.logged(key)
     return _Loss(counts / (counts + batch) * of.left, [key])
 
 
-_CAUSES: Mapping[str, Callable[[_Account], _Loss | str]] = {
-    "start-up": lambda of: (
-        _Loss(0.0, more=of.made.start) if of.made.start else _WORDS["no_start"]
-    ),
-    "down": _down,
-    "repeated": lambda of: _Loss(
-        of.made.repeated, (), _restarts(of), measured=of.made.stated
-    ),
-    "hang": _hung,
+_CAUSES: Mapping[str, Callable[[_Account], _Loss]] = {
     "break": _broken,
-    "aside": lambda of: _Loss(of.made.aside, of.made.timers),
     "waiting": _waiting,
     "dead-groups": _dead,
     "masked": _masked,
     "stale": _stale,
-    "end": lambda of: _Loss(0.0, more=0.0 if _hang(of) else _behind(of)),
     "taught": lambda of: _Loss(of.left, [of.made.key]),
 }
 
@@ -248,19 +236,19 @@ def ledger(
     made = None if run.preview else passes(run)
     if made is None:
         return None
+    of = _Account(rule_context(run, guide, now), verdict, made, made.seconds, {})
+    _share_out(of)
     count, by = device_count(run)
-    of = _Account(rule_context(run, guide, now), verdict, made, made.seconds)
-    of, losses, unknown = _shared_out(of)
-    whole = float(sum(one.seconds.sum() + one.more for one in losses.values()))
     scale = (count or 1) / 3600
-    hours = whole * scale
-    lines = [_line(of, id, one, hours, scale) for id, one in losses.items()]
+    whole = float(sum(one.seconds.sum() + one.more for one in of.losses.values()))
+    lines = [_line(of, id, whole * scale, scale) for id in of.losses]
+    unknown = {id: one.unknown for id, one in of.losses.items() if one.unknown}
     return {
         "unit": "GPU hours" if count else "hours of the run",
         "devices": count,
         "devices_by": by,
         "wall_hours": whole / 3600,
-        "hours": hours,
+        "hours": whole * scale,
         "taught_hours": lines[-1]["hours"],
         "at_most": not unknown.keys().isdisjoint(_NAMES["of_taught"]),
         "times": made.origin,
@@ -271,35 +259,24 @@ def ledger(
     }
 
 
-def _shared_out(of: _Account) -> tuple[_Account, dict[str, _Loss], dict[str, str]]:
-    """Return what causes have left, what each has taken, and why some are not known."""
-    none, losses, unknown = 0.0 * of.left, {}, {}
-    for id, cause in _CAUSES.items():
-        found = cause(of)
-        if isinstance(found, str):
-            unknown[id], found = found, _Loss(none)
-        between = id in ("down", "repeated")
-        wanted = np.nan_to_num(found.seconds + none)
-        taken = np.clip(wanted, 0.0, np.inf if between else of.left)
-        losses[id] = found._replace(seconds=taken)
-        of = of._replace(dead=taken if id == "dead-groups" else of.dead)
-        of = of._replace(left=of.left - taken * (not between and id != "taught"))
-    return of, losses, unknown
+def _share_out(of: _Account) -> None:
+    """Give each cause, in their order, what it takes of what those before it have left."""
+    timed = _timed(of)
+    for id in _LINES:
+        loss, is_between = timed.get(id) or _CAUSES[id](of), id in _NAMES["between"]
+        wanted = np.nan_to_num(loss.seconds + 0.0 * of.left)
+        taken = np.clip(wanted, 0.0, np.inf if is_between else of.left)
+        of.losses[id] = loss._replace(seconds=taken)
+        of = of._replace(left=of.left - taken * (not is_between))
 
 
-def _line(
-    of: _Account, id: str, loss: _Loss, whole: float, scale: float
-) -> dict[str, Any]:
+def _line(of: _Account, id: str, whole: float, scale: float) -> dict[str, Any]:
     """Return a line ready for JSON."""
+    loss = of.losses[id]
     hours = float(loss.seconds.sum() + loss.more) * scale
-    loss = loss if hours else _Loss(loss.seconds)
-    rows, spans = np.flatnonzero(loss.seconds), _spans(of.made, id, loss)
-    figures = loss.figures if len(rows) else ()
-    points = {key: of.logged(key, rows) for key in figures}
-    means = [
-        f"{key}: {number(points[key].mean())} on average"
-        for key in sorted(points, key=lambda key: -points[key].sum())
-    ]
+    if not hours:
+        loss = _Loss(loss.seconds)
+    spans = _spans(of.made, id, loss)
     return {
         "id": id,
         "label": _LINES[id]["label"],
@@ -311,7 +288,7 @@ def _line(
         "steps": spans[:_MOST_SPANS],
         "spans_left_out": max(0, len(spans) - _MOST_SPANS),
         "figures": list(loss.figures),
-        "evidence": [*loss.evidence] or means,
+        "evidence": [*loss.evidence] or _means(of, loss),
     }
 
 
@@ -319,30 +296,43 @@ def _spans(made: Passes, id: str, loss: _Loss) -> list[list[int]]:
     """Return the first and last step of each stretch of rows that a line has taken of."""
     if id == "repeated":
         return made.again
-    rows = np.flatnonzero(loss.seconds)
-    parts = np.split(made.steps[rows], np.flatnonzero(np.diff(rows) > 1) + 1)
-    edge = [[int(made.steps[-(id != "start-up")])] * 2] * (loss.more > 0)
-    return [[int(one[0]), int(one[-1])] for one in parts if len(one)] or edge
+    edges = np.flatnonzero(np.diff(loss.seconds > 0, prepend=False, append=False))
+    spans: list[list[int]] = made.steps[edges.reshape(-1, 2) - [0, 1]].tolist()
+    edge = int(made.steps[0 if id == "start-up" else -1])
+    return spans or [[edge, edge]] * (loss.more > 0)
+
+
+def _means(of: _Account, loss: _Loss) -> list[str]:
+    """Return the mean of each figure at the rows taken of, the largest sum first: that of its
+    points there, or without any that of the values held.
+    """
+    rows, found = loss.seconds > 0, []
+    for key in loss.figures if rows.any() else ():
+        own = of.logged(key)[rows]
+        own = own[np.isfinite(own)]
+        found.append((key, own if len(own) else of.held(key)[rows]))
+    found.sort(key=lambda one: -one[1].sum())
+    return [f"{key}: {number(own.mean())} on average" for key, own in found]
 
 
 def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
     """Return what a stop at the first critical finding would have saved, or without one at the
     first break; None where there was neither. A crash stops by itself.
     """
-    hangs = [one for one in of.verdict.history if one.id == "hang"]
-    known = [*_breaks(of), *hangs]
-    critical = [one for one in known if one.severity is Severity.CRITICAL]
+    known = [*_breaks(of), *(one for one in of.verdict.history if one.id == "hang")]
+    known.sort(key=lambda one: (one.severity < Severity.CRITICAL, one.raised_step or 0))
     if not known:
         return None
-    first = min(critical or known, key=lambda one: one.raised_step or 0)
-    made, after = of.made, of.made.steps > (first.raised_step or 0)
+    first, made, losses = known[0], of.made, of.losses
+    after = made.steps > (first.raised_step or 0)
     saved = (made.seconds + made.down + made.repeated)[after].sum()
+    saved += losses["hang"].more + losses["end"].more
     return {
         "finding": first.id,
         "severity": first.severity.word,
         "step": first.raised_step,
-        "hours": float(saved + _behind(of)) * scale,
-        "taught_hours": float(of.left[after].sum()) * scale,
+        "hours": float(saved) * scale,
+        "taught_hours": float(losses["taught"].seconds[after].sum()) * scale,
     }
 
 
@@ -354,10 +344,10 @@ def listed(found: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequence[s
     first, then what was lost.
     """
     *lost, taught = found["lines"]
-    shown = [taught, *(one for one in lost if one["share"] >= _LEAST_SHARE)]
     return [
         (one, (one["label"], number(one["hours"]), f"{one['share']:.1%}", _note(one)))
-        for one in shown
+        for one in (taught, *lost)
+        if one is taught or one["share"] >= _LEAST_SHARE
     ]
 
 
@@ -375,10 +365,9 @@ def in_words(found: Mapping[str, Any]) -> list[str]:
     and what is not counted, a sentence each.
     """
     count, stop = found["devices"], found["stop"]
+    gpus = f"{counted(count or 0, 'GPU')} by {found['devices_by']}"
     facts = {
-        "gpus": f"{counted(count, 'GPU')} by {found['devices_by']}"
-        if count
-        else _WORDS["no_count"],
+        "gpus": gpus if count else _WORDS["no_count"],
         "estimated": "" if found["times_stated"] else "estimated by ",
         "most": "at most " if found["at_most"] else "",
         "share": found["lines"][-1]["share"],

@@ -90,30 +90,25 @@ def hours_rows(
     """
     if found is None:
         return [], [], []
-    lines, starts = listed(found), []
+    lines = listed(found)
     figures = [
-        SpeedFigure(one["label"], one["share"], "share", f"{hours} h")
-        for one, (_, hours, _, _) in lines
+        SpeedFigure(label, one["share"], "share", f"{hours} h")
+        for one, (label, hours, *_) in lines
     ]
     heading, *begins = _speeds(f"where the {found['unit']} went", figures, width)
-    rows: list[Pieces] = [heading]
+    rows, starts = [heading], []
     for row, (_, (*_, note)) in zip(begins, lines, strict=True):
         starts.append(len(rows))
-        rows += [row, *_indented(note, width)]
+        indented = paragraph(note, "dim", width - 2)
+        rows += [row, *([("  ", ""), *line] for line in indented)]
     for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
     begun = [
-        Episode(one["finding"] or "", Severity.INFO, one["step"], None)._replace(
-            key=key
-        )
+        Episode(one["finding"] or "", Severity.INFO, one["step"], None, key=key)
         for one, _ in lines
-        for key in (one["figures"] or [None])[:1]
+        for key, *_ in [(*one["figures"], None)]
     ]
     return [cut(row, width, ELLIPSIS) for row in rows], starts, begun
-
-
-def _indented(note: str, width: int) -> list[Pieces]:
-    return [[("  ", ""), *line] for line in paragraph(note, "dim", width - 2)]
 
 
 def _short_time(seconds: float) -> str:
