@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import pairwise
 from math import isfinite
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.health.guide import Guide
-    from verl_tui.health.moves import Move, Moves
+    from verl_tui.health.moves import Moves
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
 
@@ -44,6 +45,8 @@ _FOLLOWED = 4
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
 _ROOM = "twice the room, if the text is sound: a guess"
+_IN_PERCENT = {"share": (100, " %"), "percent": (1, " %")}
+"""Units shown in percent -> what their values are multiplied by, and what stands behind them."""
 _CHANGE = pattern(
     r"(?<![\w./-])(?P<key>[\w./-]{1,80}) (?P<value>[\w.+-]{1,40}) → (?P<proposed>[\w.+-]{0,40}\w)"
 )
@@ -128,8 +131,7 @@ def _course(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, A
     if around is None:
         chain = [Part(found.since_step, found.headline, finding=found.id)]
         return {"line": "noted: " * is_info + found.message, "chain": chain}
-    chain = [*_parts(around, found, after)]
-    chain.sort(key=lambda one: (one.by, one.finding != found.id))
+    chain = _chain(around, found, after)
     return {
         "line": (_line if around.known >= FEWEST else _early)(chain, around, found),
         "chain": chain,
@@ -139,54 +141,46 @@ def _course(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, A
     }
 
 
-def _parts(around: Moves, found: Finding, after: Sequence[Finding]) -> Iterator[Part]:
-    """Yield moves and findings; a finding whose metric has moved stands at that move."""
+def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part]:
+    """Return moves and findings in order; a finding whose metric has moved stands at that move."""
     of = {one.key: one.id for one in (*after[::-1], found)}
-    for move in around.moves:
-        by, id = move.step - around.step, of.get(move.key)
-        yield Part(move.step, _went(move), by, move.key, id, moved=True)
-    moved: set[str | None] = {move.key for move in around.moves}
+    parts = {}
+    for key, step, *values in around.moves:
+        about = describe(key)
+        times, sign = _IN_PERCENT.get(about.unit, (1, ""))
+        went = [number(times * one) if isfinite(one) else str(one) for one in values]
+        what = f"{one_line(about.label, 80)} {' → '.join(went)}{sign}"
+        parts[key] = Part(step, what, step - around.step, key, of.get(key), moved=True)
     for one in (replace(found, since_step=around.step), *after):
-        step = one.since_step
-        if step is not None and one.key not in moved:
-            yield Part(step, one.headline, step - around.step, one.key, one.id)
-            moved.add(one.key or one.id)
-
-
-def _went(move: Move) -> str:
-    """Return how a metric went."""
-    about = describe(move.key)
-    times = 100 if about.unit == "share" else 1
-    begun, now = (
-        number(times * one) if isfinite(one) else str(one) for one in move[2:]
-    )
-    percent = " %" * (about.unit in ("share", "percent"))
-    return f"{one_line(about.label, 80)} {begun} → {now}{percent}"
+        if one.since_step is not None:
+            by = one.since_step - around.step
+            part = Part(one.since_step, one.headline, by, one.key, one.id)
+            parts.setdefault(one.key or one.id, part)
+    return sorted(parts.values(), key=lambda one: (one.by, one.finding != found.id))
 
 
 def _line(chain: Sequence[Part], around: Moves, found: Finding) -> str:
     """Return the course in a line: what moved first, by how many steps, what followed."""
     course = [one for one in chain if _is_sure(one, around)]
     at = next(i for i, one in enumerate(course) if one.finding == found.id)
-    words, last = [], course[0].by
-    for one in course[: at + 1 + _FOLLOWED]:
-        gap = one.by - last
-        last += gap
+    words = []
+    for before, one in pairwise((course[0], *course[: at + 1 + _FOLLOWED])):
+        gap = one.by - before.by
         later = f"{counted(gap, 'step')} later" if gap else "at the same step"
-        words.append(f"{later} {one.what} (step {around.step + last})")
+        words.append(f"{later} {one.what} (step {one.step})")
     words[0] = words[0].replace("at the same step ", "first " * bool(at), 1)
     words[at] += f": {found.headline}" * course[at].moved
-    points = min(AROUND, around.known)
-    none = f"; nothing else left its usual range in the {points} points before"
-    signs = [one for one in chain if -AROUND <= one.by < 0]
-    return "; ".join(words) + none * (not signs)
+    if not any(-AROUND <= one.by < 0 for one in chain):
+        points = min(AROUND, around.known)
+        words.append(f"nothing else left its usual range in the {points} points before")
+    return "; ".join(words)
 
 
 def _is_sure(one: Part, around: Moves) -> bool:
     """Return whether a part has its place in the order. Windows blur where findings begin: only
     where no metric moved they tell what came before, unless it has been so since the first point.
     """
-    early = one.step is not None and one.step > around.first and one.by < -BLUR
+    early = around.first < around.step + one.by and one.by < -BLUR
     return one.moved or one.by >= 0 or (early and not around.moves)
 
 
@@ -205,8 +199,8 @@ def _early(chain: Sequence[Part], around: Moves, found: Finding) -> str:
 
 def _setting(run: Run, guide: Guide, found: Finding) -> dict[str, Any] | None:
     """Return the setting that is furthest from what is usual, of those that may be to blame."""
-    kinds = {rule.causes: None for rule in guide.rules if rule.id == found.id}
-    known = [one for kind in kinds for one in CAUSES[kind](run) if one.proposed]
+    rules = (rule for rule in guide.rules if rule.id == found.id)
+    known = (one for rule in rules for one in CAUSES[rule.causes](run) if one.proposed)
     worst = max(known, key=attrgetter("times"), default=None)
     if worst is None:
         return None
