@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recording import Frame, recording
 
@@ -36,6 +36,8 @@ from verl_tui.tui.replay_app import ReplayApp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from textual.pilot import Pilot
 
 HERE = Path(__file__).parent
 NOW = 1_767_312_000.0
@@ -175,11 +177,18 @@ async def _frames(app: ReplayApp, playback: Playback) -> list[Frame]:
             for key in scene.keys:
                 await settled(pilot, app.browser)
                 await pilot.press(key)
-            await settled(pilot, app.browser)
-            frames.append(
-                Frame(screen_svg(app, f"verl-tui replay logs/{RUN}"), scene.seconds)
-            )
+            frames.append(Frame(await _still(app, pilot), scene.seconds))
     return frames
+
+
+async def _still(app: ReplayApp, pilot: Pilot[Any]) -> str:
+    """Return the screen as it stays: on a busy machine one that has settled may be drawn again."""
+    before, svg = None, ""
+    while before != svg:
+        before = svg
+        await settled(pilot, app.browser)
+        svg = screen_svg(app, f"verl-tui replay logs/{RUN}")
+    return svg
 
 
 async def _frame(app: VerlApp, picture: Picture) -> str:
