@@ -61,7 +61,7 @@ class Headline(NamedTuple):
     others: int = 0
     """Further findings."""
     doing: str = ""
-    """What the run was doing, which follows the cause where there is room."""
+    """What the run was doing, or which process it was: it follows the cause where there is room."""
 
     @property
     def head(self) -> str:
@@ -188,9 +188,10 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
     worst, advice = found[0], next_step_in_short(run, found[0])
     over = worst.id in ENDS
     cause, doing = worst.headline, ""
-    if over and " while " in cause:
-        cause, _, doing = cause.rpartition(" while ")
-        doing = f" while {doing}"
+    if over:
+        mark = " while " if " while " in cause else ": "
+        cause, *rest = cause.rsplit(mark, 1)
+        doing = "".join(f"{mark}{one}" for one in rest)
     numbers = "" if over else worst.message.partition(": ")[2]
     clauses = (numbers, numbers.partition("; ")[0])
     proofs = [f": {one}" for one in dict.fromkeys(clauses) if one]

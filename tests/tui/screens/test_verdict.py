@@ -149,6 +149,11 @@ CASES = (
             "○ no verdict",
         ),
     ),
+    (
+        seen(replace(COLLAPSE, id="crash", cause="killed: python train.py is gone")),
+        "critical",
+        ("✖ killed: python train.py is gone at 60 → stop the run", "✖ killed at 60 → "),
+    ),
     (seen(run=make_run(steps=0)), "dim", ("◌ waits for the first step",) * 4),
     (seen(run=crashed()), "dim", ("○ no step was logged → read the end of its log",)),
     (make_view(), "dim", ("◌ no run yet",) * 4),
