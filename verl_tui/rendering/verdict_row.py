@@ -184,14 +184,17 @@ def problems(view: View) -> list[tuple[Run, Finding]]:
     return [(run, found) for run, findings in known for found in findings]
 
 
+def _how_it_ended(cause: str) -> tuple[str, str]:
+    """Return the cause of an end, and what is left out of it where there is no room."""
+    mark = " while " if " while " in cause else ": "
+    head, _, rest = cause.rpartition(mark)
+    return (head, f"{mark}{rest}") if head else (cause, "")
+
+
 def _found(run: Run, found: Sequence[Finding]) -> Headline:
     worst, advice = found[0], next_step_in_short(run, found[0])
     over = worst.id in ENDS
-    cause, doing = worst.headline, ""
-    if over:
-        mark = " while " if " while " in cause else ": "
-        cause, *rest = cause.rsplit(mark, 1)
-        doing = "".join(f"{mark}{one}" for one in rest)
+    cause, doing = _how_it_ended(worst.headline) if over else (worst.headline, "")
     numbers = "" if over else worst.message.partition(": ")[2]
     clauses = (numbers, numbers.partition("; ")[0])
     proofs = [f": {one}" for one in dict.fromkeys(clauses) if one]
