@@ -26,9 +26,10 @@ from recording import Frame, recording
 
 from verl_tui.config import Config
 from verl_tui.demo.simulation import Simulation
-from verl_tui.monitor import Monitor, load
+from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.replay import Playback, Recording
+from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.base_app import PLAIN
 from verl_tui.tui.export import screen_svg, settled
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
 
 HERE = Path(__file__).parent
 NOW = 1_767_312_000.0
@@ -136,25 +139,23 @@ def write_logs(directory: Path) -> None:
 def draw(directory: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG of each picture."""
     specs = [f"{directory}/run_*"]
+    monitor = read_held_open(directory, specs)
     for devices, pictures in groupby(PICTURES, key=lambda picture: picture.devices):
-        monitor = watched(directory, specs, devices)
+        monitor.gpu_history = DeviceHistory()
+        for ago in range(READINGS, -1, -1):
+            monitor.apply(GpuReading(NOW - ago, gpus(devices, ago)), NOW - ago)
         for picture in pictures:
             app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
             yield picture.name, asyncio.run(_frame(app, picture))
 
 
-def watched(directory: Path, specs: list[str], devices: int) -> Monitor:
-    """Read the logs while they are held open, as whoever trains holds them, on a machine with some
-    GPUs.
-    """
+def read_held_open(directory: Path, specs: list[str]) -> Monitor:
+    """Read the logs while they are held open, as whoever trains holds them."""
     with ExitStack() as held:
         for path in directory.rglob("*"):
             if path.is_file():
                 held.enter_context(path.open("ab"))
-        monitor = load(specs, Config(), NOW)
-    for ago in range(READINGS, -1, -1):
-        monitor.apply(GpuReading(NOW - ago, gpus(devices, ago)), NOW - ago)
-    return monitor
+        return load(specs, Config(), NOW)
 
 
 def play(directory: Path) -> str:
