@@ -3,6 +3,7 @@ its replay.
 
     python screenshots/make.py            draws them
     python screenshots/make.py --check    tells whether they are stale, by their text (exit code 1)
+    ... --stills                          leaves the recording out, which takes a third of the time
 
 The clock, the seed and the time zone are fixed, so that the same program draws the same pictures.
 """
@@ -111,7 +112,7 @@ def main() -> int:
     stale = []
     with tempfile.TemporaryDirectory() as directory:
         write_logs(Path(directory))
-        for name, svg in (*draw(Path(directory)), ("demo", play(Path(directory)))):
+        for name, svg in drawn(Path(directory)):
             path = HERE / f"{name}.svg"
             if "--check" not in sys.argv:
                 path.write_text(svg, encoding="utf-8")
@@ -122,6 +123,13 @@ def main() -> int:
     if stale:
         print(f"stale, draw them with python screenshots/make.py: {', '.join(stale)}")
     return 1 if stale else 0
+
+
+def drawn(directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the SVG of each picture that is asked for."""
+    yield from draw(directory)
+    if "--stills" not in sys.argv:
+        yield "demo", play(directory)
 
 
 def write_logs(directory: Path) -> None:
