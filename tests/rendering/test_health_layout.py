@@ -11,6 +11,7 @@ from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.rendering.health_rows import FindingList, HealthLayout, reason_words
+from verl_tui.rendering.text.piece import text_of
 
 COLLAPSE = Finding(
     "collapse", Severity.CRITICAL, "The reward fell.", 90, 80, ("0.4",), "Stop."
@@ -32,7 +33,7 @@ def laid_out(shown: FindingList, width: int = 60, height: int = 30) -> HealthLay
 
 
 def words(layout: HealthLayout) -> list[str]:
-    return ["".join(text for text, _ in row) for row in layout.rows]
+    return [*map(text_of, layout.rows)]
 
 
 LONG = "the run crashed while validating: the connection was broken after it had been idle for long"
@@ -78,15 +79,12 @@ def test_no_row_is_empty_while_something_is_cut(
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        (
-            "needs 141 points, has 123; the task is not solved",
-            "123 of 141 points so far",
-        ),
+        ("needs 141 points, has 123; the task is not solved", "123 of 141 points so far"),
         ("judged from 1 on; needs 31 points, has 20", "20 of 31 points so far"),
         ("the log has no b or c; the log has no b", "the log has no b or c"),
         ("the log has no b; judged by x", "the log has no b; judged by x"),
         ("failed: KeyError()", "failed: KeyError()"),
     ],
-)
+)  # fmt: skip
 def test_reasons_are_said_once(reason: str, said: str) -> None:
     assert reason_words(reason) == said

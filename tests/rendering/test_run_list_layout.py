@@ -11,13 +11,14 @@ from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.rendering.run_list import RunRows, lay_out
+from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
 def words(rows: RunRows) -> list[str]:
-    return ["".join(text for text, _ in row()) for row in rows.rows]
+    return [text_of(row()) for row in rows.rows]
 
 
 def test_the_reading_of_logs_stands_above_the_runs() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from verl_tui.records import Batch, MetricRows, SourceStatus, Unreadable
 from verl_tui.rendering.session.snapshot import View, not_reached, passed_over
 from verl_tui.rendering.source_rows import source_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import PassedOver
 from verl_tui.sources.http.addresses import Unreached
@@ -91,13 +92,9 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
 
 def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
     unreached = (
-        Unreached(
-            "http://head:9090/",
-            "refuses the connection: nothing is listening there",
-            NOW - 130,
-        ),
+        Unreached("http://head:9090/", "refuses the connection: nothing is listening there", NOW - 130),
         Unreached("http://node1:8000/metrics", "no answer so far", None),
-    )
+    )  # fmt: skip
     view = view_of(grpo(), unreached=unreached)
     assert texts(view, 120)[:4] == [
         "not reached: 2",
@@ -112,9 +109,7 @@ def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
 
 
 def texts(view: View, width: int) -> list[str]:
-    return [
-        "".join(text for text, _ in row).rstrip() for row in source_rows(view, width)
-    ]
+    return [text_of(row).rstrip() for row in source_rows(view, width)]
 
 
 def test_table() -> None:

@@ -20,15 +20,10 @@ def titles(report: Report) -> list[tuple[str, str]]:
 def test_each_family_has_its_charts_in_order() -> None:
     report = report_of(
         {
-            "a": {
-                KL: [0.01] * 60,
-                LENGTH: rising(60, 1),
-                REWARD: rising(),
-                "actor/lr": [1e-6] * 60,
-            },
+            "a": {KL: [0.01] * 60, LENGTH: rising(60, 1), REWARD: rising(), "actor/lr": [1e-6] * 60},
             "b": {REWARD: rising(), KL: [0.02] * 60},
         }
-    )
+    )  # fmt: skip
     assert titles(report) == [
         ("reward", "reward"), ("KL", "policy KL"), ("length", "response length"),
     ]  # fmt: skip
@@ -40,19 +35,6 @@ def test_runs_without_a_common_metric_have_their_own_charts() -> None:
     report = report_of({"a": {"foo/x": rising()}, "b": {"bar/y": rising()}})
     assert titles(report) == [("metrics", "foo/x"), ("metrics", "bar/y")]
     assert [len(chart.curves) for chart in report.charts] == [1, 1]
-
-
-def test_of_many_runs_the_baseline_and_the_best_have_colours() -> None:
-    runs = {f"run{at}": {REWARD: [at / 100] * 12} for at in range(70)}
-    report = report_of(runs)
-    assert [run.name for run in report.drawn.coloured] == [
-        *("run0", "run65", "run66", "run67", "run68", "run69")
-    ]
-    assert len(report.drawn.all) + report.drawn.left_out == 70
-    said = " ".join(report.left_out)
-    assert "Of 70 runs 6 have a colour" in said
-    assert "curves of 10 runs are not drawn" in said
-    assert "samples and hours of 64 runs are not shown" in said
 
 
 def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps() -> None:

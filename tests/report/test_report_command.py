@@ -22,13 +22,10 @@ def write(folder: Path, by: float = 0.01) -> Path:
     lines = (
         {
             "step": s,
-            "data": {
-                "critic/score/mean": by * s,
-                "actor/ppo_kl": 0.8 if s > 25 else 0.01,
-            },
+            "data": {"critic/score/mean": by * s, "actor/ppo_kl": 0.8 if s > 25 else 0.01},
         }
         for s in range(1, 41)
-    )
+    )  # fmt: skip
     (folder / "train.jsonl").write_text(
         "".join(json.dumps(one) + "\n" for one in lines)
     )
@@ -71,13 +68,9 @@ def test_the_ending_says_the_form(
         (["-o", "{folder}/none/r.md"], 73, "there is no directory"),
         (["-o", "{folder}/there.md"], 73, "there.md exists: --force replaces it"),
         (["-o", "{folder}/link.md"], 73, "link.md exists"),
-        (
-            ["-o", "{folder}/r.md", "--baseline", "nobody"],
-            64,
-            "nobody is none of the runs",
-        ),
+        (["-o", "{folder}/r.md", "--baseline", "nobody"], 64, "nobody is none of the runs"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(
     run: Path,
     words: list[str],

@@ -132,13 +132,9 @@ SAID = "run: hang: no step, for 9 min␇�"
         (Config(desktop="osc777"), "", f"\x1b]777;notify;verl-tui;{SAID}\a"),
         (Config(desktop="osc9"), "/tmp/x", f"\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
         (Config(bell=True, desktop="osc9"), "", f"\a\x1b]9;{SAID}\a"),
-        (
-            Config(bell=True, desktop="osc9"),
-            "/tmp/x",
-            f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\",
-        ),
+        (Config(bell=True, desktop="osc9"), "/tmp/x", f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
     ],
-)
+)  # fmt: skip
 def test_notices(config: Config, tmux: str, said: str) -> None:
     assert notices([CRITICAL], config, {"TMUX": tmux}) == said
     assert notices([WARNING], config, {}) == "", (

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import loaded, press, settle, text, until, write_run
+from watching import loaded, press, text, until, write_run
 
 from verl_tui.config import Config
 from verl_tui.tui.screens.palette import ALSO, ActionSearch
@@ -86,5 +86,4 @@ async def test_ctrl_c_names_the_key_that_quits(
     app = loaded(write_run(tmp_path, "run", 3), config=Config(keys=keys))
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await press(pilot, "ctrl+c")
-        await settle(pilot)
         assert said in text(app)

@@ -95,7 +95,7 @@ PARTS = 3 if EVERY_SIZE else 1
 """Tests that the screens are shared among, so that several processes can visit them; each reads the
 logs anew, which takes as long as some ten visits.
 """
-IN_ASCII = ("short", "huge")
+IN_ASCII = AMOUNTS if EVERY_SIZE else ("huge",)
 """Amounts of which some screens are seen in ASCII and without colours, too."""
 
 

@@ -9,7 +9,18 @@ from threading import enumerate as threads
 from typing import TYPE_CHECKING
 
 from inside_textual import notices
-from watching import check_layout, lines, press, records, settle, text, until, write_run
+from watching import (
+    check_layout,
+    check_shown,
+    lines,
+    press,
+    records,
+    settle,
+    shows,
+    text,
+    until,
+    write_run,
+)
 
 from verl_tui.config import Config
 from verl_tui.tui.app import VerlApp
@@ -69,8 +80,7 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
             pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app)
         )
         await press(pilot, "right_square_bracket", "i")
-        assert "down" in text(app)
-        assert "2,000" in text(app)
+        check_shown(app, "down", "2,000")
 
 
 async def test_r_reads_everything_again(tmp_path: Path) -> None:
@@ -79,18 +89,14 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
     app, others = live(log.parent), reading()
     async with app.run_test(size=(120, 40)) as pilot:
         # A line that is half written does not keep the screen loading.
-        await until(
-            pilot, lambda: "step 30" in text(app) and "rules could judge" in text(app)
-        )
+        await shows(pilot, "step 30", "rules could judge")
         # neither the log nor the GPUs
         await until(pilot, lambda: "reading" not in text(app))
         # Everything is read again, and what is written then is read.
         before = app.monitor
         await press(pilot, "r")
         assert app.monitor is not before
-        await until(
-            pilot, lambda: "step 30" in text(app) and "rules could judge" in text(app)
-        )
+        await shows(pilot, "step 30", "rules could judge")
         with log.open("a") as file:
             file.write('ard_mean": 2.5}\n')
         await until(pilot, lambda: "step 31" in text(app))

@@ -41,27 +41,10 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "prompts": ("O",),
 }
 NAMES = (
-    *(
-        "critic/score/mean",
-        "critic/score/max",
-        "critic/score/min",
-        "actor/ppo_kl",
-        "actor/kl_loss",
-        "actor/pg_loss",
-    ),
-    *(
-        "actor/entropy",
-        "actor/grad_norm",
-        "actor/pg_clipfrac",
-        "response_length/mean",
-        "perf/throughput",
-    ),
-    *(
-        "timing_s/step",
-        *(f"timing_s/part_{n}" for n in range(20)),
-        *(f"other/metric_{n}" for n in range(60)),
-    ),
-)
+    *("critic/score/mean", "critic/score/max", "critic/score/min", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss"),
+    *("actor/entropy", "actor/grad_norm", "actor/pg_clipfrac", "response_length/mean", "perf/throughput"),
+    *("timing_s/step", *(f"timing_s/part_{n}" for n in range(20)), *(f"other/metric_{n}" for n in range(60))),
+)  # fmt: skip
 STEPS = 300
 
 

@@ -93,7 +93,6 @@ async def test_without_colours_what_is_chosen_is_reversed(
     async with emulated(app, (120, 40)) as pilot:
         await press(pilot, "f4")
         await press(pilot, "j")
-        await settle(pilot)
         assert app.theme == themes.PLAIN
         screen = pyte.Screen(120, 40)
         pyte.Stream(screen).feed("".join(emulator(app).written))
@@ -137,7 +136,6 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)
-        await settle(pilot)
         # Those of every panel.
         offered = titles(app)
         for kind in (type(app), Dashboard):
@@ -165,7 +163,6 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
             await settle(pilot)
         # What a panel does is done though another has the focus.
         await press(pilot, "f3")
-        await settle(pilot)
         before = text(app)
         command = next(
             c
@@ -220,7 +217,6 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
         await press(pilot, "ctrl+p")
         assert isinstance(app.screen, CommandPalette)
         await pilot.resize_terminal(100, 1)
-        await settle(pilot)
         await press(pilot, "pagedown")
         await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
         # It may come into a few columns.
@@ -229,6 +225,5 @@ async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) 
             await press(pilot, "ctrl+p", "a")
             assert isinstance(app.screen, CommandPalette), width
             await pilot.resize_terminal(width, 24)
-            await settle(pilot)
             await press(pilot, "escape")
             assert app.screen is dashboard(app), width

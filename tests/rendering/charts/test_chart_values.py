@@ -197,18 +197,3 @@ def _read(path: Path, found: Sequence[CsvColumn]) -> Monitor:
         csv.writer(file).writerows(csv_rows(found))
     assert b"\r\n" in path.read_bytes(), "RFC 4180"
     return load([str(path)], Config(), NOW)
-
-
-def test_names_with_commas_and_quotes_are_quoted(
-    monitor: Monitor, tmp_path: Path
-) -> None:
-    column = in_sight(chart(view_of(monitor), KL), None, view_of(monitor), ChartLook())[
-        1
-    ]
-    again = _read(tmp_path / "odd.csv", [replace_key(column, 'a,"b" c/d')])
-    (run,) = again.runs.values()
-    assert list(run.keys) == ['a,"b" c/d']
-
-
-def replace_key(column: CsvColumn, key: str) -> CsvColumn:
-    return column._replace(key=key)

@@ -20,6 +20,7 @@ from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.ascii_table import in_ascii
+from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,9 +82,7 @@ def chart(scores: dict[int, Sequence[float]], last: int, **more: Any) -> ChartDa
 
 def strip(data: ChartData, width: int = 60, height: int = 24) -> list[str]:
     """Return the strip of a chart: from its title on."""
-    rows = [
-        "".join(t for t, _ in row) for row in ChartRenderer().rows(data, width, height)
-    ]
+    rows = [*map(text_of, ChartRenderer().rows(data, width, height))]
     assert len(rows) == height
     at = next(
         (at for at, row in enumerate(rows) if row.strip().startswith("scores")), None
@@ -181,9 +180,7 @@ def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
     said = {}
     for plan in list_charts(view, ChartFilter()):
         (data,) = lined_up([chart_data(plan, view, ChartLook())])
-        rows = [
-            "".join(t for t, _ in row) for row in ChartRenderer().rows(data, 70, 24)
-        ]
+        rows = [*map(text_of, ChartRenderer().rows(data, 70, 24))]
         title = next((row for row in rows if " a step" in row), "")
         said[plan.indicator or plan.key] = title.partition("  ░")[0].strip()
     assert said["reward"] == "scores of samples, 16 a step"

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from charted_runs import KEYS, add_step, rich_run, view_of
+from charted_runs import add_step, rich_run, view_of
 from run_views import ACTIONS, NOW, make_run
 
 from verl_tui.health.finding import Finding, Severity, Verdict
@@ -28,18 +28,6 @@ def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
 
 
 # -- which charts ----------------------------------------------------------------------------------
-
-
-def test_what_tells_of_learning_comes_first_and_nothing_is_left_out() -> None:
-    shown = keys(rich_run())
-    assert shown[:4] == [
-        "critic/score/mean",
-        "actor/ppo_kl",
-        "actor/pg_loss",
-        "actor/entropy",
-    ]
-    assert set(shown) == {"critic/score/mean", *KEYS}
-    assert len(shown) == len(set(shown))
 
 
 def test_wanted_charts_that_nobody_knows_are_reported() -> None:

@@ -16,6 +16,7 @@ from verl_tui.rendering.gpus.places import (
     matrix,
 )
 from verl_tui.rendering.text.ascii_table import in_ascii
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.devices import Device
 
 GIB = 1 << 30
@@ -32,10 +33,7 @@ def device(
 
 
 def texts(devices: list[Device], width: int, height: int) -> list[str]:
-    return [
-        "".join(text for text, _ in row).rstrip()
-        for row in matrix(devices, width, height)
-    ]
+    return [text_of(row).rstrip() for row in matrix(devices, width, height)]
 
 
 NODES = [
@@ -101,31 +99,21 @@ def test_summary() -> None:
         ([device(0), device(1, 59.0)], []),
         ([device(0, 59.0), device(1, 20.0)], []),
         ([device(0), device(1, 0.0, memory_used=GIB)], []),
-        (
-            [device(0), *(device(i, 0.0) for i in range(1, 8))],
-            ["lately idle: GPU 1, 2, 3, 4 +3 more"],
-        ),
+        ([device(0), *(device(i, 0.0) for i in range(1, 8))], ["lately idle: GPU 1, 2, 3, 4 +3 more"]),
         (
             [device(0), device(1, 0.0)._replace(worked=False), device(2, 0.0)],
             ["lately idle: GPU 2", "never at work, maybe not this run's: GPU 1"],
         ),
         ([device(0, throttle=(POWER_CAP,))], []),
-        (
-            [device(0, throttle=("power brake", POWER_CAP), node="a")],
-            ["throttled: GPU a:0 power brake"],
-        ),
+        ([device(0, throttle=("power brake", POWER_CAP), node="a")], ["throttled: GPU a:0 power brake"]),
         ([device(0, temperature=88.0)], ["hot: GPU 0 88°C"]),
         ([device(0, memory_used=80 * GIB)], ["memory full: GPU 0"]),
         (
-            [
-                device(0),
-                device(1, 9.9, fault="needs a reset"),
-                device(2, 9.9, fault="is gone"),
-            ],
+            [device(0), device(1, 9.9, fault="needs a reset"), device(2, 9.9, fault="is gone")],
             ["needs a reset: GPU 1", "is gone: GPU 2"],
         ),
     ],
-)
+)  # fmt: skip
 def test_what_stands_out(devices: list[Device], words: list[str]) -> None:
     assert list(callouts(devices)) == words
 

@@ -9,6 +9,7 @@ from run_views import NOW, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.log.last_lines import log_tail, tail_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def resized(run: Run, *sizes: tuple[int, int]) -> list[list[str]]:
             while (rows := tail_rows(tail, view, width, height)) is None:
                 assert read.wait(5)
                 read.clear()
-            shown.append(["".join(text for text, _ in row).strip() for row in rows])
+            shown.append([text_of(row).strip() for row in rows])
     finally:
         tail.reader.stop()
     return shown

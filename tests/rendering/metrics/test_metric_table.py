@@ -14,6 +14,7 @@ from verl_tui.rendering.metrics.listing import (
     MetricOrder,
     metric_table,
 )
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.series import Series
 
 NAN = math.nan
@@ -65,7 +66,7 @@ def test_the_other_way_round_what_is_no_number_stays_last() -> None:
 
 
 def text(*pieces: tuple[str, str]) -> str:
-    return "".join(words for words, _ in pieces)
+    return text_of(pieces)
 
 
 def test_a_row_says_it_all() -> None:

@@ -58,20 +58,6 @@ def reader() -> Iterator[Reader]:
     reader.browser.stop()
 
 
-def test_moves(reader: Reader) -> None:
-    browse = reader.browse
-    assert reader.at() == (3, 0)
-    assert reader.at(browse.to_sample(1)) == (3, 1)
-    assert reader.at(browse.to_step(1)) == (2, 1)
-    assert reader.at(browse.to_extreme(-1)) == (2, 2)
-    assert reader.at(browse.to_row(3)) == (2, 3)
-    assert reader.at(browse.to_sample(1)) == (1, 0)
-    assert reader.at(browse.to_sample(-1)) == (2, 3)
-    assert not browse.to_row(4)
-    assert reader.at(browse.to_step(-1)) == (3, 3)
-    assert not browse.to_step(-1)
-
-
 def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
     browse = reader.browse
     browse.compare()

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.document import PARTS, Document
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.search import Search
 
 
@@ -17,9 +18,7 @@ def sample(**more: Any) -> Sample:
 
 def shown(document: Document) -> list[str]:
     document.grow(1 << 30)
-    return [
-        "".join(text for text, _ in document.row(at)) for at in range(len(document))
-    ]
+    return [text_of(document.row(at)) for at in range(len(document))]
 
 
 def test_folded() -> None:

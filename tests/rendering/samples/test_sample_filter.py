@@ -161,17 +161,13 @@ FACTS = [
     ("by", "up", "down"),
     [
         ("file", [0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]),
-        (
-            "score",
-            [5, 0, 4, 2, 1, 3],
-            [2, 0, 4, 5, 1, 3],
-        ),  # those without a score last, ties as in the file
+        ("score", [5, 0, 4, 2, 1, 3], [2, 0, 4, 5, 1, 3]),  # those without a score last, ties as in the file
         ("length", [0, 3, 1, 4, 2, 5], [2, 5, 1, 4, 0, 3]),
         ("group", [0, 2, 4, 1, 3, 5], [1, 3, 5, 0, 2, 4]),
         ("acc", [1, 2, 3, 4, 5, 0], [5, 4, 3, 2, 1, 0]),
         ("nothing", [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]),
     ],
-)
+)  # fmt: skip
 def test_orders(by: str, up: list[int], down: list[int]) -> None:
     assert SampleOrder(by).sort(FACTS) == up
     assert SampleOrder(by, down=True).sort(FACTS) == down

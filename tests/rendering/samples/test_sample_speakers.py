@@ -10,6 +10,7 @@ import pytest
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.speakers import parse, parse_both, turn_words
+from verl_tui.rendering.text.piece import text_of
 
 
 def said(text: str, speaker: str = "assistant") -> list[tuple[str, str, str]]:
@@ -23,8 +24,7 @@ def said(text: str, speaker: str = "assistant") -> list[tuple[str, str, str]]:
 
 ASKED = [("system", "text", "Be kind."), ("user", "text", "2+2?")]
 TEMPLATES = {
-    "ChatML": "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n"
-    "<|im_start|>assistant\n",
+    "ChatML": "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n2+2?<|im_end|>\n" "<|im_start|>assistant\n",
     "Phi-4": "<|im_start|>system<|im_sep|>Be kind.<|im_end|><|im_start|>user<|im_sep|>2+2?<|im_end|>"
     "<|im_start|>assistant<|im_sep|>",
     "Llama 3": "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe kind.<|eot_id|>"
@@ -33,13 +33,12 @@ TEMPLATES = {
     "Llama 2": "<s>[INST] <<SYS>>\nBe kind.\n<</SYS>>\n\n2+2? [/INST]",
     "Mistral": "<s>[SYSTEM_PROMPT]Be kind.[/SYSTEM_PROMPT][INST]2+2?[/INST]",
     "Zephyr": "<|system|>\nBe kind.</s>\n<|user|>\n2+2?</s>\n<|assistant|>\n",
-    "gpt-oss": "<|start|>system<|message|>Be kind.<|end|><|start|>user<|message|>2+2?<|end|>"
-    "<|start|>assistant",
+    "gpt-oss": "<|start|>system<|message|>Be kind.<|end|><|start|>user<|message|>2+2?<|end|>" "<|start|>assistant",
     "verl, special tokens skipped": "system\nBe kind.\nuser\n2+2?\nassistant\n",
     "verl, of Llama 3": "system\n\nBe kind.user\n\n2+2?assistant\n\n",
     "words": "system: Be kind.\n\nuser: 2+2?\n\nassistant: ",
     "R1": "System: Be kind.\nUser: 2+2?\nAssistant: <think>",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
@@ -75,9 +74,7 @@ CHATML = (
 def test_the_panel_names_each_speaker_once(prompt: str) -> None:
     document = Document(Sample(1, prompt, "4"), 80, 30, unfolds="u")
     document.grow(99)
-    rows = [
-        "".join(text for text, _ in document.row(at)) for at in range(len(document))
-    ]
+    rows = [text_of(document.row(at)) for at in range(len(document))]
     assert sum(row.count("user") for row in rows) == 2
     assert sum(row.count("assistant") for row in rows) == 1, (
         "the last one says nothing yet"

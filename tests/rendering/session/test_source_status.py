@@ -72,20 +72,12 @@ def test_without_a_step_what_each_source_has_brought() -> None:
 @pytest.mark.parametrize(
     ("step", "phase", "words"),
     [
-        (
-            None,
-            Phase("loading the model", "init_model()"),
-            "before the first step while loading",
-        ),
+        (None, Phase("loading the model", "init_model()"), "before the first step while loading"),
         (None, None, "before the first step\n"),
-        (
-            6,
-            Phase("saving a checkpoint", "_save_checkpoint()"),
-            "at step 6 while saving a",
-        ),
+        (6, Phase("saving a checkpoint", "_save_checkpoint()"), "at step 6 while saving a"),
         (6, None, "at step 6; the log has no metrics\n"),
     ],
-)
+)  # fmt: skip
 def test_a_crash_without_metrics_says_what_the_run_was_doing(
     step: int | None, phase: Phase | None, words: str
 ) -> None:

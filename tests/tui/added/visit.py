@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from inside_textual import quick_pilots
-from watching import in_sight, loaded, press, settle, text, write_run
+from watching import in_sight, loaded, press, text, write_run
 
 from verl_tui.tui.keys import usual_keys
 from verl_tui.tui.screens.dashboard import Dashboard
@@ -24,7 +24,6 @@ async def palette(app, words):
 async def helped(app, pilot):
     """Return the help as it is opened here, and close it."""
     await press(pilot, "question_mark")
-    await settle(pilot)
     rows = app.screen.query_one("#list", Rows).plain
     await press(pilot, "escape")
     return rows

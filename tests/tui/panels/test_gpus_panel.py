@@ -30,20 +30,6 @@ GPUS = tuple(
     for i in range(4)
 )
 READING = GpuReading(NOW, GPUS)
-LOGGED = {
-    "system/gpu_util": [80.0 + i % 7 for i in range(200)],
-    "perf/max_memory_allocated_gb": [40.0] * 200,
-    "perf/mfu/actor": [0.31] * 200,
-    "actor/lr": [1e-6] * 200,
-}
-
-
-async def shown(view: View, size: tuple[int, int]) -> str:
-    app = Host(GpusPanel())
-    async with app.run_test(size=size) as pilot:
-        app.panel.show(view)
-        await pilot.pause()
-        return app.text
 
 
 async def test_an_old_reading_is_called_old() -> None:

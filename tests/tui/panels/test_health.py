@@ -116,24 +116,6 @@ async def test_mouse() -> None:
         assert "Raise it." not in app.text
 
 
-async def test_the_app_can_choose_in_a_circle() -> None:
-    app = Host(HealthPanel())
-    async with app.run_test(size=(60, 24)) as pilot:
-        panel = app.panel
-        assert isinstance(panel, HealthPanel)
-        assert panel.found.choose_next(1) is None
-        panel.show(sick())
-        assert [panel.found.choose_next(1) for _ in range(4)] == [
-            COLLAPSE,
-            KL_HIGH,
-            LONG,
-            COLLAPSE,
-        ]
-        assert panel.found.choose_next(-1) == LONG
-        await pilot.pause()
-        assert app.said == []
-
-
 CLIFF = Finding(
     "reward-cliff",
     Severity.WARNING,

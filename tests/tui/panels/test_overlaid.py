@@ -13,6 +13,7 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.run_order import Selection
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.runs import RunsPanel
 
@@ -77,7 +78,7 @@ def test_letters_stand_on_the_lines_and_in_the_legend() -> None:
     view = view_of(*runs, selected=" ".join(run.name for run in runs))
     found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
     drawn = ChartRenderer().rows(chart_data(found, view, ChartLook()), 100, 20)
-    title, *plot = ["".join(text for text, _ in row) for row in drawn]
+    title, *plot = [*map(text_of, drawn)]
     assert "A 0  B 1  C 2  D 3  E 4  F 5" in title
     for letter, role in zip("ABCDEF", (f"run-{n}" for n in range(1, 7)), strict=True):
         stamped = [row for row in plot if letter in row]

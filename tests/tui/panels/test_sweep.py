@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from watching import NOW, Typed, loaded, press, settle, text
+from watching import NOW, Typed, loaded, press, text
 
 from verl_tui.rendering.session.preferences import StateFile
 
@@ -86,7 +86,6 @@ async def test_columns_filter_hidden_runs_and_groups(tmp_path: Path) -> None:
     again = loaded(logs, state_file=StateFile(state))
     async with again.run_test(size=(140, 30)) as pilot:
         await press(pilot, "f2")
-        await settle(pilot)
         assert runs(again) == ["a-2", "b-1", "a-4", "b-3", "b-5"]
         assert "lr 1e-06 · 2 runs, means" in text(again)
         assert "6 runs · 1 hidden" in text(again)

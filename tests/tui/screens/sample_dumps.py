@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from textual.widgets import Input
-from watching import press, settle, text, until
+from watching import press, text, until
 
 from verl_tui.tui.screens.samples import SamplesScreen
 
@@ -85,13 +85,10 @@ async def start(pilot: Pilot[Any], app: VerlApp, *keys: str) -> None:
     await until(pilot, lambda: "answer 4-0" in text(app))
     await until(pilot, lambda: screen(app).browse.listing.complete)
     await pilot.press(*keys)
-    await settle(pilot)
 
 
 async def type_filter(pilot: Pilot[Any], words: str) -> None:
     """Filter the samples by these words."""
     await pilot.press("slash")
-    await settle(pilot)
     pilot.app.screen.query_one(Input).value = words
     await pilot.press("enter")
-    await settle(pilot)

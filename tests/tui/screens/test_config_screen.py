@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.cells import cell_len
-from watching import NOW, loaded, press, text
+from watching import NOW, check_shown, loaded, press, text
 
 from verl_tui.records import Batch, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
@@ -15,6 +15,7 @@ from verl_tui.rendering.config_rows import (
     page_rows,
     settings_page,
 )
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.config import ConfigScreen
 
@@ -45,7 +46,7 @@ def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
 
 def texts(page: SettingsPage, width: int) -> list[str]:
     rows, *_ = page_rows(page, width)
-    return ["".join(text for text, _ in row).rstrip() for row in rows]
+    return [text_of(row).rstrip() for row in rows]
 
 
 def test_identity_then_every_setting_with_where_it_was_read() -> None:
@@ -101,7 +102,7 @@ def test_difference() -> None:
         "names and places: 1",
         "trainer.experiment_name  one                    two",
     ]
-    head = "".join(text for text, _ in page_rows(page, 70)[2][0])
+    head = text_of(page_rows(page, 70)[2][0])
     assert head.split() == ["setting", "one", "two"]
     assert [
         entry.label
@@ -120,7 +121,7 @@ def test_the_chosen_one_in_full() -> None:
     assert full_entry(entry, 60, 0) == []
     assert full_entry(None, 60, 4) == []
     cut = full_entry(entry, 40, 2)
-    assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [
+    assert [cell_len(text_of(row)) <= 40 for row in cut] == [
         True,
         True,
     ]
@@ -128,9 +129,9 @@ def test_the_chosen_one_in_full() -> None:
     both = difference_page(
         [configured("a", {"n": 1}), configured("b", {"n": True})], clear="esc"
     )
-    assert [
-        "".join(t for t, _ in row) for row in full_entry(both.entries[0], 40, 1)
-    ] == ["n: 1 | true …"]
+    assert [text_of(row) for row in full_entry(both.entries[0], 40, 1)] == [
+        "n: 1 | true …"
+    ]
 
 
 # -- on a screen -----------------------------------------------------------------------------------
@@ -160,15 +161,12 @@ async def test_opens_filters_compares_copies_and_closes(
     )
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "c")
-        assert "configuration of run_a" in text(app)
-        assert "config.yaml" in text(app)
+        check_shown(app, "configuration of run_a", "config.yaml")
         await press(pilot, "slash", "s", "e", "e", "d", "enter", "y")
         assert "settings: 1 of 4" in text(app)
         assert copied == ["seed=1"]
         await press(pilot, "escape", "d")
-        assert "differences of run_a" in text(app)
-        assert "5e-06" in text(app)
-        assert "differences: 1" in text(app)
+        check_shown(app, "differences of run_a", "5e-06", "differences: 1")
         await press(pilot, "escape", "right_square_bracket")
         assert "configuration of run_b" in text(app)
         await press(pilot, "escape")

@@ -97,7 +97,6 @@ async def test_tab_goes_through_all_panels_and_z_zooms_them(demo: Monitor) -> No
         await press(pilot, "z", "f6", "z")
         for size in LAYOUTS:
             await pilot.resize_terminal(*size)
-            await settle(pilot)
             assert in_sight(app) == {"samples"}
             check_layout(app)
         assert "step 300" in text(app)
@@ -172,7 +171,6 @@ async def test_keys_go_where_the_focus_is(demo: Monitor) -> None:
         await press(pilot, "m")
         dashboard(app).query_one(ChartsPanel).show(View(Monitor(Config()), None, NOW))
         await pilot.resize_terminal(140, 45)
-        await settle(pilot)
         await press(pilot, "escape")
         assert "reward" in text(app)
 

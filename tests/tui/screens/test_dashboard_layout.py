@@ -39,7 +39,6 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
     async with app.run_test(size=sizes[0]) as pilot:
         for size in (*sizes, *sizes[-2::-1]):
             await pilot.resize_terminal(*size)
-            await settle(pilot)
             assert in_sight(app) == LAYOUTS[size]
             check_layout(app)
             assert "run_grpo_gsm8k" in lines(app)[0]

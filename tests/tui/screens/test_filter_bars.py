@@ -38,21 +38,15 @@ WORDS = {
         "seed": "1 of 3 settings · enter keeps it · esc clears it",
         "zzz": "nothing matches · enter keeps it · esc clears it",
     },
-    ("m", "filter metrics: "): {
-        "zzz": "nothing matches · enter keeps it · esc clears it"
-    },
+    ("m", "filter metrics: "): {"zzz": "nothing matches · enter keeps it · esc clears it"},
     ("o", "filter samples: "): {
         "score>2": "0 of 3 samples · enter filters · esc leaves",
         "score=1": "3 of 3 samples · enter filters · esc leaves",
         "answer": "enter filters · esc leaves",
     },
-    ("l", "search this log: "): {
-        "zzz": "lines in sight · enter searches the whole log · esc"
-    },
-    ("question_mark", "search the keys: "): {
-        "zzz": "nothing matches · enter keeps it · esc"
-    },
-}
+    ("l", "search this log: "): {"zzz": "lines in sight · enter searches the whole log · esc"},
+    ("question_mark", "search the keys: "): {"zzz": "nothing matches · enter keeps it · esc"},
+}  # fmt: skip
 """A screen's key and the label of its filter -> what is typed, and what is said of it."""
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from watching import (
-    NOW,
     Typed,
     check_layout,
     dashboard,
     in_sight,
     lines,
     press,
-    settle,
     showing,
 )
 
@@ -52,7 +50,6 @@ async def test_the_last_row_names_each_screen_once_and_always_the_help(
             await press(pilot, key)
             for width in (60, 80, 100, 120):
                 await pilot.resize_terminal(width, 30)
-                await settle(pilot)
                 assert "? Help" in lines(app)[-1], (key, width)
                 check_layout(app)
 
@@ -73,11 +70,6 @@ async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
 
 
 # -- the filter ------------------------------------------------------------------------------------
-
-
-def listed(app: VerlApp) -> list[str]:
-    """Return the runs that are listed."""
-    return [run.name for run in app.view_at(NOW).listed]
 
 
 # -- a chart over the full screen ------------------------------------------------------------------

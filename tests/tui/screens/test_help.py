@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from watching import Typed, check_layout, dashboard, lines, press, settle, showing, text
+from watching import (
+    Typed,
+    check_layout,
+    check_shown,
+    dashboard,
+    lines,
+    press,
+    showing,
+    text,
+)
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -16,7 +25,6 @@ async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) ->
         await press(pilot, "f4", "question_mark")
         for size, columns in (((160, 45), 2), ((220, 60), 2), ((100, 30), 1)):
             await pilot.resize_terminal(*size)
-            await settle(pilot)
             check_layout(app)
             titles = [
                 row
@@ -27,8 +35,7 @@ async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) ->
         # A task is searched for by its name.
         await pilot.resize_terminal(100, 40)
         await press(pilot, "slash", Typed("broke finding"))
-        assert "find out why it broke" in text(app)
-        assert "Next finding" in text(app)
+        check_shown(app, "find out why it broke", "Next finding")
         assert "Zoom out" not in text(app)
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from watching import (
     NOW,
     check_layout,
+    check_shown,
     dashboard,
     loaded,
     press,
     records,
-    settle,
     showing,
     text,
     write_run,
@@ -81,8 +81,7 @@ async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
         assert "acknowledged" in text(app)
         assert text(app).index("response-short") < text(app).index("circuit-breaker-kl")
         await press(pilot, "e", "a")
-        assert "1 ○  run" in text(app)
-        assert "2 acknowledged" in text(app)
+        check_shown(app, "1 ○  run", "2 acknowledged")
         await press(pilot, "a")
         assert "1 ▲1 run" in text(app)
         await press(pilot, "f4", "g", "a")
@@ -104,6 +103,5 @@ async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path) ->
             assert "target 2.51" in text(app)
             assert "reached at step 1" in text(app) or "@ 1" in text(app)
             await press(pilot, "enter")
-            await settle(pilot)
             assert "target 2.51 @ 1" in text(app)
             await press(pilot, "escape")

@@ -11,6 +11,7 @@ from inside_textual import count_frames, notices
 from watching import (
     Typed,
     check_layout,
+    check_shown,
     dashboard,
     lines,
     loaded,
@@ -136,14 +137,12 @@ async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await press(pilot, "slash", Typed("(a+"), "enter")
         assert "missing )" in displayed(pilot)
         await pilot.press("escape", "escape")
-        await settle(pilot)
         assert isinstance(app.screen, LogScreen)
         assert app.screen.window.query is None
         # The line that is chosen is copied.
         await press(pilot, "slash", Typed("step:99 "), "enter")
         await quiet(pilot)
         await pilot.press("y")
-        await settle(pilot)
         assert copied[0].startswith(f"{TASK}step:99 - critic"), "as it was printed"
 
 
@@ -281,7 +280,6 @@ async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> No
         ]
         assert "1 unreadable" in lines(app)[0]
         await pilot.press("u")
-        await settle(pilot)
         assert '{"step": 1, "data"' in rows(pilot)[0], "unfolded as it was printed"
         await pilot.press("u", "slash", *"ppo_kl", "enter")
         await quiet(pilot)
@@ -289,11 +287,8 @@ async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> No
             "where a hit is, the line as it was printed"
         )
         await pilot.press("enter")
-        await settle(pilot)
         assert isinstance(app.screen, LineScreen)
-        assert "line 1 of metrics.jsonl" in text(app)
-        assert '    "critic/score/mean": 0.5,' in text(app)
+        check_shown(app, "line 1 of metrics.jsonl", '    "critic/score/mean": 0.5,')
         check_layout(app)
         await pilot.press("escape")
-        await settle(pilot)
         assert isinstance(app.screen, LogScreen)

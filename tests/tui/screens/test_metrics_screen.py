@@ -83,7 +83,6 @@ def tiles(app: VerlApp) -> list[str]:
 
 async def opened(pilot: Pilot[Any], *keys: str) -> None:
     await press(pilot, "m", *keys)
-    await settle(pilot)
     await drawn(pilot)
 
 

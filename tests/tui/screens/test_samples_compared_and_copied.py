@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from inside_textual import notices
 from sample_dumps import at, row, screen, start, type_filter, write, write_dumped_run
-from watching import NOW, lines, loaded, press, text, until
+from watching import NOW, check_shown, lines, loaded, press, text, until
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -66,11 +66,8 @@ async def test_the_same_prompt_at_other_steps_and_beside_another(run: Path) -> N
         # The marked sample stands beside each that is gone to.
         await press(pilot, "d")
         await until(pilot, lambda: "step 4 · sample 2" in text(app))
-        assert "│ step 2 · sample 1" in text(app)
-        assert "score 1 · 10 characters" in text(app)
-        assert "│ score 0 · 10 characters" in text(app)
-        assert "- answer 4-1" in text(app)
-        assert "│ + answer 2-0" in text(app)
+        check_shown(app, "│ step 2 · sample 1", "score 1 · 10 characters")
+        check_shown(app, "│ score 0 · 10 characters", "- answer 4-1", "│ + answer 2-0")
         await press(pilot, "n", "n")
         await until(pilot, lambda: "│ + answer 2-2" in text(app))
         # Prompts that differ are both named.

@@ -199,7 +199,6 @@ async def test_goes_from_hit_to_hit_and_unfolds(run: Path) -> None:
         await press(pilot, "full_stop")
         await until(pilot, lambda: "hit 2/2" in text(app) and "a Needle" in text(app))
         await pilot.resize_terminal(90, 28)
-        await settle(pilot)
         assert "hit 2/2" in text(app)
         await press(pilot, "comma")
         await until(pilot, lambda: "hit 1/2" in text(app))

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import pytest
-from watching import dashboard, loaded, press, settle, text
+from watching import check_shown, dashboard, loaded, press, settle, text
 
 from verl_tui.distributions import QUANTILES, of_bins, of_values
 from verl_tui.exporters.event_files import SUFFIX, EventFile, floats
@@ -95,8 +95,7 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         # The histogram is that of the cursor's step.
         await press(pilot, "escape", "enter")
         assert isinstance(app.screen, ZoomScreen)
-        assert "step 40 · 50 values from 0.4 to 0.89, 4% of them" in text(app)
-        assert "█" in text(app)
+        check_shown(app, "step 40 · 50 values from 0.4 to 0.89, 4% of them", "█")
         app.screen.query_one(Chart).focus()
         await press(pilot, "home")
         assert "step 1 · 50 values from 0.01 to 0.5" in text(app)

@@ -21,6 +21,7 @@ from verl_tui.records import (
     SourceStatus,
 )
 from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run
 
@@ -90,9 +91,7 @@ def view_of(run: Run | None, **more: Any) -> View:
 
 
 def texts(view: View, width: int) -> list[str]:
-    return [
-        "".join(text for text, _ in row).rstrip() for row in timing_rows(view, width)
-    ]
+    return [text_of(row).rstrip() for row in timing_rows(view, width)]
 
 
 def test_table() -> None:
@@ -132,27 +131,19 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
         (None, "No run yet, so nothing has taken any time."),
         (Run("new"), "No step yet."),
         (stepless(SAMPLES, Sample(None, "2+2?", "4")), "An evaluation makes no steps."),
-        (
-            stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)),
-            "It ended before its first step.",
-        ),
+        (stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)), "It ended before its first step."),
         (timed({"reward": [0.5]}), "Nothing in the log says how long a step takes."),
         (timed({"reward": [0.5] * 9}), "step 9, total unknown"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
         (
-            timed(
-                {
-                    "step_time": [9.0] * 9,
-                    "profiling/Time taken: GRPOTrainer.f": [1.0] * 9,
-                }
-            ),
+            timed({"step_time": [9.0] * 9, "profiling/Time taken: GRPOTrainer.f": [1.0] * 9}),
             "The log times single calls (profiling/…), no parts of a step.",
         ),
         (timed({"step_time": [9.0] * 9}), "no ETA: the number of steps is unknown"),
         (timed({"reward": [0.5] * 9}, 10), "no ETA: the time of a step is unknown"),
         (timed({"step_time": [9.0] * 9}, 9), "finished: nothing to wait for"),
     ],
-)
+)  # fmt: skip
 def test_says_what_is_missing(run: Run | None, words: str) -> None:
     assert words in texts(view_of(run), 100)
 

@@ -25,6 +25,7 @@ from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.run_list import lay_out
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.status_line import one_row
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.verdict_row import headline, tally, verdict_rows
 from verl_tui.tui.panels.health import HealthPanel
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from scenarios.worlds import World
 
     from verl_tui.monitor import Monitor
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 COLLAPSE = Finding(
@@ -62,10 +62,6 @@ COLUMNS = {
     "response_length/mean": [200.0] * 120,
 }
 NO_ENTROPY = {key: values for key, values in COLUMNS.items() if key != "actor/entropy"}
-
-
-def text(row: Pieces) -> str:
-    return "".join(words for words, _ in row)
 
 
 def saved(run: Run) -> Run:
@@ -103,11 +99,7 @@ CASES = (
             "✖ policy collapse since 60",
         ),
     ),
-    (
-        seen(KL),
-        "warning",
-        ("▲ kl high since step 80: mean 0.3", *["▲ kl high since 80"] * 3),
-    ),
+    (seen(KL), "warning", ("▲ kl high since step 80: mean 0.3", *["▲ kl high since 80"] * 3)),
     (
         seen(),
         "good",
@@ -158,7 +150,7 @@ CASES = (
     (seen(run=crashed()), "dim", ("○ no step was logged → read the end of its log",)),
     (make_view(), "dim", ("◌ no run yet",) * 4),
     (replace(seen(COLLAPSE), loading=True), "dim", ("◌ reading 45%",) * 4),
-)
+)  # fmt: skip
 """What is shown, its role, and what its row begins with in 138, 78, 58 and 40 columns."""
 
 
@@ -170,13 +162,15 @@ def test_the_row_says_the_cause_since_when_and_what_to_do(
         (138, 78, 58, 40), (1, 1, 1, 2), rows, strict=False
     ):
         shown = verdict_rows(view, width, height)
-        assert text(shown[0]).startswith(expected), width
+        assert text_of(shown[0]).startswith(expected), width
         assert shown[0][0][1] == role
     for width in range(20, 221):
         for row in verdict_rows(view, width, 1 if width >= 60 else 2):
-            assert cell_len(text(row)) <= width
+            assert cell_len(text_of(row)) <= width
             assert (
-                "since 60" in text(row) or view is not CASES[0][0] or row[0][0] != "✖"
+                "since 60" in text_of(row)
+                or view is not CASES[0][0]
+                or row[0][0] != "✖"
             )
 
 
@@ -191,7 +185,7 @@ def test_the_row_says_the_cause_since_when_and_what_to_do(
 )
 def test_advice_is_cut_behind_a_word(width: int, height: int, expected: str) -> None:
     rows = verdict_rows(seen(COLLAPSE, KL), width, height)
-    assert "\n".join(map(text, rows)) == expected
+    assert "\n".join(map(text_of, rows)) == expected
 
 
 def agreed(view: View) -> str:

@@ -79,12 +79,9 @@ def displayed(app: VerlApp) -> str:
     "axes",
     [
         ["x", "x", "x"],
-        *(
-            pytest.param(["x"] * count, marks=pytest.mark.thorough)
-            for count in (0, 1, 2)
-        ),
+        *(pytest.param(["x"] * count, marks=pytest.mark.thorough) for count in (0, 1, 2)),
     ],
-)
+)  # fmt: skip
 async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:

@@ -12,6 +12,7 @@ from textual.app import App
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Shade
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.ascii_table import in_ascii
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.chart import Chart
 
 SIZES = [
@@ -54,10 +55,7 @@ class Screen(App):
 
 def rows(data, width=60, height=12, **kwargs):
     drawing = ChartRenderer()
-    return [
-        "".join(text for text, _ in row)
-        for row in drawing.rows(data, width, height, **kwargs)
-    ]
+    return [*map(text_of, drawing.rows(data, width, height, **kwargs))]
 
 
 def ramp(count=200):

@@ -15,6 +15,7 @@ from verl_tui.rendering.charts.axes import fit_scale
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer, row_labels
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def chart(values: Sequence[float], **changes: bool) -> ChartData:
 
 def labels(rows: Sequence[list[tuple[str, str]]]) -> list[str]:
     """Return what stands at the y axis, from the top."""
-    heads = ["".join(text for text, _ in row).partition("│")[0] for row in rows[1:]]
+    heads = [text_of(row).partition("│")[0] for row in rows[1:]]
     return [found for head in heads if (found := head.replace("┼", "┤").partition("┤")[0].strip()) and "┤" in
             head.replace("┼", "┤")]  # fmt: skip
 
@@ -83,7 +84,7 @@ def test_every_value_has_a_row_on_every_scale(
 @pytest.mark.parametrize("log_y", [False, True])
 def test_a_constant_lies_at_its_label(value: float, height: int, log_y: bool) -> None:
     drawn = ChartRenderer().rows(chart([value] * 9, log_y=log_y), 40, height)
-    rows = ["".join(text for text, _ in row) for row in drawn]
+    rows = [*map(text_of, drawn)]
     (label,) = (row for row in rows if "┤" in row)
     (line,) = (row for row in rows if any("\u2800" < sign < "\u2900" for sign in row))
     assert label is line
