@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input
-from watching import (
-    NOW,
-    dashboard,
-    press,
-    settle,
-    showing,
-    text,
-    until,
-    write_run,
-)
+from watching import NOW, dashboard, press, settle, showing, text, until, write_run
 
 from verl_tui.config import Config
 from verl_tui.monitor import load

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 from run_views import NOW, make_run
 
 from verl_tui.health.finding import Moment
-from verl_tui.rendering.session.run_order import (
-    ORDERS,
-    RunListing,
-    Selection,
-    ordered,
-)
+from verl_tui.rendering.session.run_order import ORDERS, RunListing, Selection, ordered
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run

@@ -165,8 +165,7 @@ def texts_of(
 
 
 @pytest.mark.parametrize(
-    ("theme", "shown"),
-    [(theme, shown) for theme in ALL for shown in (exactly, of_256)],
+    ("theme", "shown"), [(theme, shown) for theme in ALL for shown in (exactly, of_256)]
 )
 def test_everything_can_be_read_in_every_theme(
     theme: Theme, shown: Callable[[Color], Color]

@@ -10,10 +10,7 @@ from run_views import make_run
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import trend
-from verl_tui.rendering.charts.plan import (
-    newest_and_best,
-    on_one_scale,
-)
+from verl_tui.rendering.charts.plan import newest_and_best, on_one_scale
 from verl_tui.rendering.charts.title_row import chart_row
 from verl_tui.rendering.text.piece import text_of
 
@@ -73,10 +70,7 @@ def test_newest_and_best_are_reported_with_the_best_ones_step() -> None:
 
 
 def test_a_row_has_the_whole_name_and_in_forty_cells_the_score() -> None:
-    lines = (
-        ChartLine(column([0.1, 0.9] * 9)),
-        ChartLine(column([0.4, 0.5]), "points"),
-    )
+    lines = (ChartLine(column([0.1, 0.9] * 9)), ChartLine(column([0.4, 0.5]), "points"))
     data = ChartData("r", label="response length", lines=lines, beside="val 0.499")
     for width, score in ((38, False), (40, True), (60, True)):
         row = text_of(chart_row(data, width, None))

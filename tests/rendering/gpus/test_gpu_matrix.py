@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from verl_tui.records import POWER_CAP, Gpu
-from verl_tui.rendering.gpus.places import (
-    callouts,
-    device_summary,
-    matrix,
-)
+from verl_tui.rendering.gpus.places import callouts, device_summary, matrix
 from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.devices import Device
@@ -70,12 +66,7 @@ def test_where_rows_are_few_a_device_is_a_level() -> None:
 
 
 def test_summary() -> None:
-    assert device_summary(NODES) == [
-        "GPUs 12",
-        "busy 87%",
-        "memory 75%",
-        "6.0 kW",
-    ]
+    assert device_summary(NODES) == ["GPUs 12", "busy 87%", "memory 75%", "6.0 kW"]
     empty = device(1, 0.0, power=None, memory_used=0)
     assert device_summary([device(0, power=90.0), empty]) == [
         "GPUs 1 of 2",

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.on_demand.log_blocks import LogLine
-from verl_tui.rendering.log.line_kinds import (
-    Alarms,
-    LineKind,
-    TextQuery,
-    split_line,
-)
+from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery, split_line
 from verl_tui.rendering.log.line_rows import rows
 from verl_tui.rendering.text.search import Search
 

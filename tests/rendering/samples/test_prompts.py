@@ -162,10 +162,7 @@ def test_why_there_is_no_map() -> None:
             "None of 2 training prompts comes again in 2 steps.",
         ),
         ({"a": [[1]]}, "Prompts come again where two training steps have samples"),
-        (
-            {"": [[1], [1]]},
-            "The log has no prompts of its training samples",
-        ),
+        ({"": [[1], [1]]}, "The log has no prompts of its training samples"),
     ):
         found = read(printed(prompts))
         table = PromptTable(found)

@@ -85,13 +85,7 @@ def test_goes_on_where_it_was_interrupted(
     assert export.read_on()
     assert [
         json.loads(line)["index"] for line in export.path.read_text().splitlines()
-    ] == [
-        0,
-        1,
-        2,
-        3,
-        4,
-    ]
+    ] == [0, 1, 2, 3, 4]
 
 
 def test_never_writes_over_a_file(tmp_path: Path) -> None:

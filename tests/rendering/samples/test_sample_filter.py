@@ -29,8 +29,7 @@ def found(expression: str, text: str, **options: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "expression",
-    ["(", "[a", "*a", "a{99999999999999999999}", r"\1"],
+    "expression", ["(", "[a", "*a", "a{99999999999999999999}", r"\1"]
 )
 def test_what_is_no_expression_is_said(expression: str) -> None:
     with pytest.raises(ValueError, match="/"):

@@ -141,18 +141,8 @@ def test_kl_is_worse_where_it_leaves_its_band() -> None:
     calm = run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02)
     wild = run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3)
     label = "highest policy KL, nats/token"
-    assert row(table(view_of(calm, wild)), label) == [
-        "0.02",
-        "0.3",
-        "✗",
-        ">+999%",
-    ]
-    assert row(table(view_of(wild, calm)), label) == [
-        "0.3",
-        "0.02",
-        "✓",
-        "-93.3%",
-    ]
+    assert row(table(view_of(calm, wild)), label) == ["0.02", "0.3", "✗", ">+999%"]
+    assert row(table(view_of(wild, calm)), label) == ["0.3", "0.02", "✓", "-93.3%"]
 
 
 # -- on the screen ---------------------------------------------------------------------------------

@@ -121,10 +121,7 @@ def test_the_chosen_one_in_full() -> None:
     assert full_entry(entry, 60, 0) == []
     assert full_entry(None, 60, 4) == []
     cut = full_entry(entry, 40, 2)
-    assert [cell_len(text_of(row)) <= 40 for row in cut] == [
-        True,
-        True,
-    ]
+    assert [cell_len(text_of(row)) <= 40 for row in cut] == [True, True]
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page(
         [configured("a", {"n": 1}), configured("b", {"n": True})], clear="esc"

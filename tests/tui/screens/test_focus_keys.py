@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from watching import (
-    Typed,
-    check_layout,
-    dashboard,
-    in_sight,
-    lines,
-    press,
-    showing,
-)
+from watching import Typed, check_layout, dashboard, in_sight, lines, press, showing
 
 from verl_tui.tui.app import SCREENS
 from verl_tui.tui.panels.charts import ChartsPanel

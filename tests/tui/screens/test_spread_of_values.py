@@ -48,7 +48,9 @@ def log(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
+async def test_a_distribution_is_one_chart_with_a_band_and_a_histogram(
+    log: Path,
+) -> None:
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await settle(pilot)
@@ -71,11 +73,7 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
             rows = ChartRenderer().rows(one, 60, 12)
             shaded = "quartiles" in {role for row in rows for _, role in row}
             assert shaded is bool(one.shades), key
-
-
-async def test_the_histogram_at_the_cursor(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.resize_terminal(80, 24)
         # All metrics list a distribution once.
         await press(pilot, "m")
         assert "run  4 metrics" in text(app)
