@@ -17,10 +17,21 @@ from verl_tui.runs.run import Run
 from verl_tui.tui.panels.samples import SamplesPanel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from verl_tui.monitor import Monitor
 
 BROWSER = SampleBrowser(lambda: None)
 """What the samples are looked at through: these lie in memory, nothing is read."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_thread_left() -> Iterator[None]:
+    """End its thread: every wait for an app looks at what threads do."""
+    yield
+    BROWSER.stop()
+
+
 STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
 
 

@@ -121,6 +121,7 @@ async def test_the_cursor_reads_values_point_by_point():
         Chart(ChartData("kl", lines=(ChartLine(Column([1, 5, 9], [0.1, 0.2, 0.3])),)))
     )
     async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
         await pilot.press("tab", "right", "left")
         assert "0.2 @ 5" in app.lines[0]
         await pilot.press("home", "left", "end")
