@@ -18,28 +18,11 @@ if TYPE_CHECKING:
 
 NOW = 10_000.0
 LOG = SourceStatus(
-    "/data/runs/grpo/train.log",
-    "verl console",
-    2,
-    0,
-    12_345,
-    2,
-    98_700_000,
-    123_400_000,
-    NOW - 70,
-)
+    "/data/runs/grpo/train.log", "verl console", 2, 0, 12_345, 2, 98_700_000, 123_400_000, NOW - 70
+)  # fmt: skip
 DOWN = SourceStatus(
-    "/data/runs/grpo/m.jsonl",
-    "verl file logger",
-    3,
-    1,
-    120,
-    0,
-    3400,
-    3400,
-    NOW - 900,
-    "no permission",
-)
+    "/data/runs/grpo/m.jsonl", "verl file logger", 3, 1, 120, 0, 3400, 3400, NOW - 900, "no permission"
+)  # fmt: skip
 
 
 def add(run: Run, status: SourceStatus, *lines: Unreadable) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import page
+from jsonl import write_jsonl
 
 from verl_tui.cli import main
 
@@ -18,24 +18,16 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def write(folder: Path, by: float = 0.01) -> Path:
     """Write the log of a run of 40 steps whose KL explodes, with a dump of samples."""
-    (folder / "rollouts").mkdir(parents=True)
-    lines = (
-        {
-            "step": s,
-            "data": {"critic/score/mean": by * s, "actor/ppo_kl": 0.8 if s > 25 else 0.01},
-        }
+    lines = [
+        {"step": s, "data": {"critic/score/mean": by * s, "actor/ppo_kl": 0.8 if s > 25 else 0.01}}
         for s in range(1, 41)
-    )  # fmt: skip
-    (folder / "train.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in lines)
-    )
-    rows = (
+    ]  # fmt: skip
+    write_jsonl(folder / "train.jsonl", lines)
+    rows = [
         {"input": "2+2?", "output": f"{HOSTILE} {n}", "score": n, "step": 40}
         for n in range(3)
-    )
-    (folder / "rollouts" / "40.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in rows)
-    )
+    ]
+    write_jsonl(folder / "rollouts" / "40.jsonl", rows)
     return folder
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from command_line import write_log
+from jsonl import write_jsonl
 from test_report_command import write
 
 from verl_tui.check.data import report
@@ -179,11 +179,7 @@ def test_where_nothing_can_be_read_the_page_says_so(
 
 
 def test_the_figures_are_those_of_the_log(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    rows: list[dict[str, Any]] = [
-        {"step": step, "data": {"loss": 1.0 / step}} for step in range(1, 30)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    _, page = seen(path)
+    rows = [{"step": step, "data": {"loss": 1.0 / step}} for step in range(1, 30)]
+    _, page = seen(write_jsonl(tmp_path / "run.jsonl", rows))
     assert told(page, "progress") == "loss 0.03448"
     assert told(page, "rests on").endswith("; not judged: loss")

@@ -64,14 +64,6 @@ BINDINGS = [
 # -- keys ------------------------------------------------------------------------------------------
 
 
-async def test_q_quits_with_success(demo: Monitor) -> None:
-    app = showing(demo)
-    async with app.run_test() as pilot:
-        await press(pilot, "q")
-    assert app.return_code == 0
-    assert app.return_value == 0
-
-
 async def test_every_key_does_no_harm_at_any_size(demo: Monitor) -> None:
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:

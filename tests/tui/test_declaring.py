@@ -47,14 +47,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
     def python(*words: str | Path) -> str:
         command = [sys.executable, *map(str, words)]
-        done = subprocess.run(
-            command,
-            env=environment,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
 

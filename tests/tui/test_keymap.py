@@ -56,17 +56,6 @@ def test_an_action_that_is_left_without_a_key_is_reported() -> None:
     )
 
 
-def test_every_action_has_its_name() -> None:
-    assert {
-        "quit",
-        "finding.next",
-        "metrics.table",
-        "samples.open",
-        "zoom.pair",
-        "log",
-    } <= set(usual_keys())
-
-
 async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
     keys = MappingProxyType({"quit": "nosuch", "pause": "P"})
     app = loaded(write_run(tmp_path, "run"), config=Config(keys=keys))

@@ -4,13 +4,13 @@ shows it.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from typing import TYPE_CHECKING
 
 import pytest
 from emulated import check_cells, emulated, emulator
+from jsonl import write_jsonl
 from watching import NOW, loaded, press, quiet, settle
 
 from verl_tui.records import Batch, MetricRows
@@ -58,13 +58,11 @@ def values(step: int) -> list[float]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    path = tmp_path / "log.jsonl"
-    lines = (
-        json.dumps({"step": n, "data": dict(zip(NAMES, values(n), strict=True))})
+    rows = [
+        {"step": n, "data": dict(zip(NAMES, values(n), strict=True))}
         for n in range(1, STEPS + 1)
-    )
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    ]
+    return write_jsonl(tmp_path / "log.jsonl", rows)
 
 
 async def step(pilot: Pilot[int], number: int) -> None:

@@ -206,7 +206,8 @@ def all_read(pilot: Pilot[Any]) -> bool:
     """Return whether all that the screen in front shows has been read."""
     screen = pilot.app.screen
     return pilot.app.browser.idle and (
-        not isinstance(screen, LogScreen) or screen.window.reader.idle
+        not isinstance(screen, LogScreen)
+        or (screen.window.reader.idle and screen.window.search is None)
     )
 
 

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.config import Config
 from verl_tui.exporters.csv import csv_rows
@@ -43,23 +44,17 @@ def write(directory: Path, steps: int, shift: float) -> None:
     """Write a verl run, a step every 10 s from a beginning of its own, validation every fourth
     step.
     """
-    directory.mkdir()
-    records = [
+    rows = [
         {
-            "scope": "rollout",
             "step": step,
             "timestamp": NOW - 10_000 + 1000 * shift + 10 * step,
             REWARD: value(step, shift),
             **({VALIDATION: step / 4} if step % 4 == 0 else {}),
+            KL: 0.001 * step,
         }
         for step in range(1, steps + 1)
     ]
-    flat = [{**record, KL: 0.001 * record["step"]} for record in records]
-    for record in flat:
-        del record["scope"]
-    (directory / "metrics.jsonl").write_text(
-        "".join(json.dumps(record) + "\n" for record in flat)
-    )
+    write_jsonl(directory / "metrics.jsonl", rows)
 
 
 @pytest.fixture(scope="module")

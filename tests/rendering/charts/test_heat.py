@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from chart_columns import Column
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonl import write_jsonl
 
 from verl_tui.config import Config
 from verl_tui.distributions import of_values, shares
@@ -152,7 +152,6 @@ def test_shades_differ_in_ascii() -> None:
 def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
     """What was read for the figures of samples is drawn, and nothing else is read."""
     dumps = tmp_path / "run" / "rollouts"
-    dumps.mkdir(parents=True)
     for step in range(1, 21):
         rows = [
             {
@@ -163,9 +162,7 @@ def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
             }
             for n in range(16)
         ]
-        (dumps / f"{step}.jsonl").write_text(
-            "".join(f"{json.dumps(row)}\n" for row in rows)
-        )
+        write_jsonl(dumps / f"{step}.jsonl", rows)
     (tmp_path / "run" / "train.log").write_text(
         "".join(
             f"step:{n} - critic/score/mean:{n / 40} - response_length/mean:{n * 9}\n"

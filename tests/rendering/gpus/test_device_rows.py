@@ -18,16 +18,7 @@ from verl_tui.runs.views.devices import WORKS, Device
 from verl_tui.text import one_line
 
 GIB = 1 << 30
-H100 = Gpu(
-    "0",
-    "NVIDIA H100 80GB HBM3",
-    87.0,
-    int(62.1 * GIB),
-    int(79.6 * GIB),
-    71.0,
-    512.0,
-    700.0,
-)
+H100 = Gpu("0", "NVIDIA H100 80GB HBM3", 87.0, int(62.1 * GIB), int(79.6 * GIB), 71.0, 512.0, 700.0)  # fmt: skip
 
 NUMBERS = st.none() | st.floats(0, 110) | st.floats()
 SIZES = st.none() | st.integers(0, 200 * GIB) | st.integers(0, 2**64)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonl import write_jsonl
 from rich.cells import cell_len
 
 from verl_tui.on_demand import score_map
@@ -50,13 +50,10 @@ def dumped(
     """Write dumps, each with prompts and scores; return the samples of the run."""
     samples = Samples() if samples is None else samples
     for step, rows in steps.items():
-        path = directory / f"{step}.jsonl"
-        path.write_text(
-            "".join(
-                json.dumps({"input": prompt, "output": "it", "score": score}) + "\n"
-                for prompt, score in rows
-            )
-        )
+        written = [
+            {"input": prompt, "output": "it", "score": score} for prompt, score in rows
+        ]
+        path = write_jsonl(directory / f"{step}.jsonl", written)
         stat = path.stat()
         dump = Dump(step, str(path), validation=False, size=stat.st_size)
         samples.add_dump(dump._replace(modified=stat.st_mtime))

@@ -19,14 +19,7 @@ ERROR = Event(EventKind.FATAL, "ray.exceptions.RayTaskError", line=4)
 
 def crashed(read: int, size: int = 1000, *, problem: str | None = None) -> Run:
     run = make_run(steps=9)
-    status = SourceStatus(
-        "/logs/grpo",
-        "verl",
-        bytes_read=read,
-        size=size,
-        modified=NOW - 9000,
-        problem=problem,
-    )
+    status = SourceStatus("/logs/grpo", "verl", bytes_read=read, size=size, modified=NOW - 9000, problem=problem)  # fmt: skip
     run.apply(Batch(run.name, status, (ERROR,)), NOW)
     return run
 

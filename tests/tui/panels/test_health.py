@@ -25,16 +25,8 @@ COLLAPSE = Finding(
     "verl tutorial",
 )
 KL_HIGH = Finding(
-    "kl-high",
-    Severity.WARNING,
-    "The KL is above 0.02.",
-    4990,
-    4700,
-    ("0.031",),
-    "Raise it.",
-    "doc",
-    "kl",
-)
+    "kl-high", Severity.WARNING, "The KL is above 0.02.", 4990, 4700, ("0.031",), "Raise it.", "doc", "kl"
+)  # fmt: skip
 LONG = Finding("response-long", Severity.INFO, "Responses grow.", 4990, 4400)
 SKIPPED = tuple(
     NotJudged(rule, f"the log has no {rule}") for rule in ("kl-low", "gpu-idle")
@@ -117,14 +109,8 @@ async def test_mouse() -> None:
 
 
 CLIFF = Finding(
-    "reward-cliff",
-    Severity.WARNING,
-    "The reward fell.",
-    4990,
-    4930,
-    key="r",
-    consequence_of="policy-collapse",
-)
+    "reward-cliff", Severity.WARNING, "The reward fell.", 4990, 4930, key="r", consequence_of="policy-collapse"
+)  # fmt: skip
 FOLLOWS = replace(KL_HIGH, consequence_of="policy-collapse")
 
 

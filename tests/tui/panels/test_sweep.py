@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
+from jsonl import write_jsonl
 from watching import NOW, Typed, loaded, press, text
 
 from verl_tui.rendering.session.preferences import StateFile
@@ -21,11 +21,9 @@ def write(directory: Path) -> Path:
     """Write six runs of two learning rates; the last one has logged no reward."""
     for n in range(6):
         folder = directory / f"sweep-{'ab'[n % 2]}-{n}"
-        folder.mkdir(parents=True)
         data = {KL: 0.01 * n} if n == 5 else {REWARD: 0.1 * n, KL: 0.01 * n}
         rows = [{"step": step, "data": data} for step in range(1, 6)]
-        log = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / "train.jsonl").write_text(log)
+        write_jsonl(folder / "train.jsonl", rows)
         (folder / "config.yaml").write_text(f"optim:\n  lr: {1 + n // 3}e-6\n")
     return directory
 

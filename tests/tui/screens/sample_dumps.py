@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from jsonl import write_jsonl
 from textual.widgets import Input
 from watching import press, text, until
 
@@ -36,23 +36,16 @@ def row(step: int, index: int, **more: Any) -> dict[str, Any]:
 
 def write(directory: Path, step: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write the dump of a step."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{step}.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8"
-    )
+    write_jsonl(directory / f"{step}.jsonl", rows)
 
 
 def write_dumped_run(directory: Path) -> Path:
     """Write a run with training dumps of steps 1 to 4 and validation dumps of steps 2 and 4; return
     its directory.
     """
-    values = "".join(
-        json.dumps({"step": step, "data": {"critic/score/mean": 0.5}}) + "\n"
-        for step in range(1, 5)
-    )
     folder = directory / "grpo"
-    folder.mkdir()
-    (folder / "verl.jsonl").write_text(values)
+    values = [{"step": n, "data": {"critic/score/mean": 0.5}} for n in range(1, 5)]
+    write_jsonl(folder / "verl.jsonl", values)
     for step in range(1, 5):
         write(folder / "rollouts", step, [row(step, index) for index in range(6)])
     for step in (2, 4):

@@ -4,10 +4,10 @@ screen at any size.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from inside_textual import count_frames
+from jsonl import write_jsonl
 from rich.cells import cell_len
 from watching import NOW, Typed, check_shown, loaded, names, press, settle, text
 
@@ -150,18 +150,11 @@ def test_kl_is_worse_where_it_leaves_its_band() -> None:
 
 def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
     for n in range(count):
-        folder = directory / f"gsm8k-run-{n}"
-        folder.mkdir(parents=True)
-        lines = (
-            {
-                "step": step,
-                "data": {REWARD: 0.1 * n + step / 100, KL: 0.01 * (n + 1), "timing_s/step": 20.0 + n},
-            }
+        lines = [
+            {"step": step, "data": {REWARD: 0.1 * n + step / 100, KL: 0.01 * (n + 1), "timing_s/step": 20.0 + n}}
             for step in range(1, steps + n)
-        )  # fmt: skip
-        (folder / "train.jsonl").write_text(
-            "".join(json.dumps(line) + "\n" for line in lines)
-        )
+        ]  # fmt: skip
+        write_jsonl(directory / f"gsm8k-run-{n}" / "train.jsonl", lines)
     return directory
 
 

@@ -36,10 +36,6 @@ def shown(app: VerlApp) -> set[str]:
     return {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
 
 
-def displayed(app: VerlApp) -> list[str]:
-    return notices(app)
-
-
 @pytest.mark.parametrize("sizes", SIZES)
 async def test_every_finding_is_reached_in_every_layout(
     apart: Monitor, sizes: tuple[tuple[int, int], ...]
@@ -65,10 +61,10 @@ async def test_every_finding_is_reached_in_every_layout(
                 if samples.display:
                     assert samples.shown is not None
                     assert samples.shown[0].step == finding.since_step
-                assert len(displayed(app)) <= 1, "they do not heap up"
-                assert finding.message[:12] in text(app) or displayed(app)[
-                    0
-                ].startswith(f"{finding.id}: "), "it is named"
+                assert len(notices(app)) <= 1, "they do not heap up"
+                assert finding.message[:12] in text(app) or notices(app)[0].startswith(
+                    f"{finding.id}: "
+                ), "it is named"
                 check_layout(app)
             await press(pilot, "f6")
             assert samples.shown is not None
@@ -91,4 +87,4 @@ async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(
         await press(pilot, "v")
         assert "health" not in in_sight(app)
         await press(pilot, "f5", "z", "v")
-        assert displayed(app) == ["the health panel is out of sight: f4 shows it"]
+        assert notices(app) == ["the health panel is out of sight: f4 shows it"]

@@ -16,7 +16,7 @@ from watching import (
     lines,
     loaded,
     press,
-    settle,
+    quiet,
     text,
     until,
 )
@@ -68,18 +68,6 @@ async def opened(pilot: Pilot[Any], *keys: str) -> LogScreen:
     await until(pilot, lambda: screen.window.lines)
     await quiet(pilot)
     return screen
-
-
-async def quiet(pilot: Pilot[Any]) -> None:
-    """Wait until everything has been read and drawn."""
-    screen = pilot.app.screen
-    assert isinstance(screen, LogScreen)
-    await until(pilot, lambda: screen.window.reader.idle)
-    await settle(pilot)  # the last notice may have asked for more
-    await until(
-        pilot, lambda: screen.window.reader.idle and screen.window.search is None
-    )
-    await settle(pilot)
 
 
 def rows(pilot: Pilot[Any]) -> list[str]:

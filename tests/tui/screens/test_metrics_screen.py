@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from inside_textual import count_frames
+from jsonl import write_jsonl
 from watching import (
     NOW,
     Typed,
@@ -44,31 +44,12 @@ KEYS = tuple(
 )
 
 
-def write_metrics(
-    directory: Path,
-    name: str = "run",
-    steps: int = 20,
-    keys: tuple[str, ...] = KEYS,
-    constant: tuple[str, ...] = (),
-) -> Path:
-    log = directory / name / "log.jsonl"
-    log.parent.mkdir(parents=True)
-    log.write_text(
-        "".join(
-            json.dumps(
-                {
-                    "step": step,
-                    "data": {
-                        **{key: float(step * n % 97) for n, key in enumerate(keys, 1)},
-                        **dict.fromkeys(constant, 0.5),
-                    },
-                }
-            )
-            + "\n"
-            for step in range(1, steps + 1)
-        )
-    )
-    return log
+def write_metrics(directory: Path, keys: tuple[str, ...] = KEYS) -> Path:
+    rows = [
+        {"step": n, "data": {key: float(n * at % 97) for at, key in enumerate(keys, 1)}}
+        for n in range(1, 21)
+    ]
+    return write_jsonl(directory / "run" / "log.jsonl", rows)
 
 
 def screen(app: VerlApp) -> MetricsScreen:

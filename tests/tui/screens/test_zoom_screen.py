@@ -4,10 +4,10 @@ screen.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonl import write_jsonl
 from textual.widgets import Input
 from watching import NOW, Typed, dashboard, loaded, press, sample, settle
 
@@ -44,15 +44,10 @@ def log(tmp_path: Path) -> Path:
         {"scope": "ppo", "step": row["step"], "policy_loss": 0.1 - row["step"] / 10_000}
         for row in rows
     ]
-    path = tmp_path / "run" / "verl_logs.jsonl"
-    path.parent.mkdir()
     samples = "".join(
         sample(step, f"answer {step}") for step in range(10, STEPS + 1, 10)
     )
-    path.write_text(
-        "".join(json.dumps(row) + "\n" for row in rows) + samples, encoding="utf-8"
-    )
-    return path
+    return write_jsonl(tmp_path / "run" / "verl_logs.jsonl", rows, after=samples)
 
 
 def charts(app: VerlApp) -> list[Chart]:
