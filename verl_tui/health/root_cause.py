@@ -351,6 +351,8 @@ def _said(run: Run, remedy: Remedy, spelling: int) -> tuple[str, bool]:
         now = in_words(value) if isinstance(value, float) else value
         to = f" → {new}" if new else ""
         shown = f"{key} (it is {value})" if is_done else f"{key} {now}{to}"
+        if value is None:
+            shown = key
     return remedy.say.replace("{setting}", shown), is_done
 
 

@@ -98,6 +98,8 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     if width < _TALLIED:
         one = one._replace(since=one.since.replace("since step ", "since "))
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
+    if view.run is not None and view.loading and one.mark != _WAITS:
+        right.append((f"  reading {view.monitor.loaded():.0%}", "dim"))
     if height == 1 and width >= _TALLIED:
         asks = one.role in STANDINGS[2:] and bool(view.verdict.not_judged)
         right += [(f"  {view.keys['health.not_judged']}: why", "dim")] * asks
