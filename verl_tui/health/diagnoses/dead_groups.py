@@ -13,7 +13,7 @@ import numpy as np
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.condition import Column, Found
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, Severity, filled, number
 from verl_tui.health.limits import all_cut, positive_setting
 from verl_tui.health.reward import solved
@@ -119,8 +119,7 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     severity, why, advice = _cause(now, rule)
     short = _CLAUSE_END.split(why.removeprefix("; "))[0]
     long = context.duration(step - facts["since"] + 1)
-    finding = told(
-        rule,
+    finding = rule.told(
         {**facts, "title": rule.title + share.words, "long": long}
         | {"figures": _figures(now), "cause": why, "newest": float(points.values[-1])}
         | {"short": short},

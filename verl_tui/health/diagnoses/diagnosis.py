@@ -1,17 +1,15 @@
-"""How a diagnosis is declared, and how it says in words what it has found in figures."""
+"""How a diagnosis is declared."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
-
-from verl_tui.health.finding import WORDS, Finding, filled, number
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from verl_tui.health.blocks import InBlocks
     from verl_tui.health.conditions.condition import Found
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -45,35 +43,3 @@ def diagnosis(name: str, *requires: str, alive: bool = False) -> Callable[[Look]
         return look
 
     return declared
-
-
-def told(
-    rule: Rule,
-    facts: Mapping[str, object],
-    evidence: Iterable[str | None] = (),
-    case: str = "",
-    **of: Any,
-) -> Finding:
-    """Return a finding in the words of its rule.
-
-    Args:
-        rule: The rule.
-        facts: What its words name, besides `since` and `key`.
-        evidence: Sentences that follow those of its words; empty ones are left out.
-        case: Which of its cases it is.
-        **of: What else `Rule.finding` takes.
-    """
-    own: Mapping[str, Any] = WORDS.get(rule.name, {})
-    words = {**own, **own.get(case, {})}
-    known = {"since": of.get("since"), "key": of.get("key"), **facts}
-    parts = (words.get("cause", ""), words["message"], *words.get("evidence", ()))
-    cause, message, *said = (filled(one, known) for one in parts)
-    if of.get("advice") is None:
-        of["advice"] = words.get("advice")
-    found = rule.finding(message, [*said, *evidence], **of)
-    return replace(found, cause=cause or found.cause)
-
-
-def went(key: str, begun: float, now: float, first: int, last: int) -> str:
-    """Return as evidence how a metric went between two steps."""
-    return f"{key}: {number(begun)} at step {first}, {number(now)} at step {last}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, Finding, Severity
 from verl_tui.health.root_cause import RootCause, root_cause, waiting
 from verl_tui.health.rule_context import RuleContext, minutes
@@ -63,7 +63,7 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
         return _stalled(context, rule, _quiet(context), severity)
     severity = Severity.WARNING  # nothing is wrong with it
     facts = {"process": holder.words}
-    return told(rule, facts, (), "stopped", since=run.step, severity=severity)
+    return rule.told(facts, (), "stopped", since=run.step, severity=severity)
 
 
 def _cut(context: RuleContext) -> float:
@@ -83,8 +83,7 @@ def _waits(
     """Return what a run has been waiting for, by its own words."""
     step = context.run.step
     quiet = minutes(max(_quiet(context), wait.seconds or 0))
-    return told(
-        rule,
+    return rule.told(
         {
             "where": "first step yet" if step is None else f"step since step {step}",
             "lasts": f"for {minutes(wait.seconds)}, " if wait.seconds else "",
@@ -119,8 +118,7 @@ def _stalled(
     signs, head = _signs(context), ""
     if context.state is not State.STALLED:
         signs, head = (), "the log ends with "
-    return told(
-        rule,
+    return rule.told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
@@ -161,7 +159,7 @@ def _before_the_first(context: RuleContext, rule: Rule) -> Finding | str:
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
     facts = {"quiet": minutes(quiet)}
-    return told(rule, facts, evidence, "begins", severity=Severity.WARNING)
+    return rule.told(facts, evidence, "begins", severity=Severity.WARNING)
 
 
 def _allowed(run: Run) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from verl_tui.health.conditions import Kind
 from verl_tui.health.conditions.condition import Breach, Found
 from verl_tui.health.conditions.falls import cliff, vanish
 from verl_tui.health.conditions.windows import rolling
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import INDICATORS, is_home_made
@@ -138,8 +138,7 @@ def _fallen(
     if not any(one.of_kl for one in signs):
         signs = _signs(context, reward, fall["since"], _WRECK._replace(out=1))
     brief = [one.brief for one in signs if one is signs[0] or not one.of_kl]
-    return told(
-        rule,
+    return rule.told(
         {**fall, "signs": ", ".join(brief)},
         [one.words for one in signs],
         "kl-term" if weak_kl_term(context.run) else "",

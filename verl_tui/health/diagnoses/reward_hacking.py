@@ -11,7 +11,7 @@ import numpy as np
 
 from verl_tui.health.blocks import Blocks, InBlocks, Signs
 from verl_tui.health.conditions.windows import lately, means, rolling, rows
-from verl_tui.health.diagnoses.diagnosis import diagnosis, went
+from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
     SAMPLE_SCORES,
@@ -298,15 +298,16 @@ def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
     def facts(at: int, _: int) -> Mapping[str, object]:
         i, start = int(carries[at]), int(foot[at])
         others = np.flatnonzero(stuck[:, at]).tolist()
-        steps = int(blocks.last[start]), int(blocks.last[at])
+        first, last = int(blocks.last[start]), int(blocks.last[at])
         return {
             "key": of.metrics[i],
             "top": float(top[i, at]),
             "names": ", ".join(of.metrics[other] for other in others),
             "have": "have" if len(others) > 1 else "has",
-            "foot": steps[0],
+            "foot": first,
             "evidence": [
-                went(of.metrics[j], known[j, start], known[j, at], *steps)
+                f"{of.metrics[j]}: {number(known[j, start])} at step {first}, "
+                f"{number(known[j, at])} at step {last}"
                 for j in (i, *others, 0)
             ],
         }

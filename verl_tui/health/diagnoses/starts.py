@@ -8,7 +8,7 @@ from statistics import fmean, variance
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, Found
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.means import finite
 
@@ -37,7 +37,7 @@ def restart(context: RuleContext, rule: Rule) -> Found | None:
     often = f", {len(marks)} times so far" if len(marks) > 1 else ""
     facts = {"often": often, "reason": newest.reason}
     lines = [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]]
-    now = told(rule, facts, lines, since=newest.step)
+    now = rule.told(facts, lines, since=newest.step)
     return Found(now, breaches[-KEPT_BREACHES:])
 
 
@@ -94,8 +94,7 @@ def resume_lost(context: RuleContext, rule: Rule) -> Finding | str | None:
         return None
     if moved[0].start is moved[0].after and not _is_to_load(run):
         return None  # started anew, maybe on purpose
-    return told(
-        rule,
+    return rule.told(
         {"levels": "; ".join(one.words for one in moved), "reason": mark.reason},
         since=mark.step,
         step=run.step,
