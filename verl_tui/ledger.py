@@ -180,7 +180,7 @@ def _dead(of: _Account) -> _Loss:
     found = shares_of(of.context)
     if isinstance(found, str):
         return _Loss(unknown=found)
-    share, points, _ = found
+    share, points = found
     taken, whole = of.held(points) * of.left, of.left.sum() or 1.0
     words = f"{share.key}{share.words}: {taken.sum() / whole:.0%} on average"
     measured = len(points) >= len(of.left) and not share.words

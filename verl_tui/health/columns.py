@@ -5,10 +5,10 @@ its condition finds.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,18 +44,6 @@ _WHOSE = {
 }
 
 
-class _Inputs(NamedTuple):
-    """What a rule judges."""
-
-    columns: Sequence[Sequence[str]]
-    """The keys of each."""
-    beside: Sequence[str]
-    limit: Limit | None
-    """What its threshold is a multiple of."""
-    gate: float
-    """The limit of its stream."""
-
-
 def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Found]:
     """Return what is found in each column, or why none is judged.
 
@@ -64,50 +52,62 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
         rule: The rule.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    run = context.run
-    basis = run.keys_revision, run.dialect, len(run.settings)
-    of: str | _Inputs = keep("inputs", basis, lambda: _inputs(context, rule))
-    if isinstance(of, str):
-        return [Found(of)]
-    free: list[Sequence[str]] = []
-    found = []
-    for keys in of.columns:
-        reasons = [_exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys]
-        pairs = zip(keys, reasons, strict=True)
-        judged = [key for key, reason in pairs if reason is None]
-        if judged:
-            free.append(judged)
-        else:
-            found.append(Found(reasons[0]))
-    if free and len(free) < _least(rule):
+    spoken = context.run.dialect
+    if spoken in rule.not_in:
+        return [Found(rule.not_in[spoken])]
+    if spoken not in rule.dialects:
+        whose = " or ".join(_WHOSE[one] for one in rule.dialects)
+        names = f"judges only logs with {whose} names"
+        return [Found(f"{names}; these are {_WHOSE[spoken]}")]
+    keys = _keys(context, rule)
+    reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
+    free = [key for key, reason in reasons.items() if reason is None]
+    least = 2 if rule.stream == "of the others" else 1
+    if len(keys) < least or 0 < len(free) < least:
         return [Found(_missing(context, rule))]
-    of = of._replace(columns=free)
-    return found + [_judge(context, rule, keys, of, keep) for keys in free]
+    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
+    if beside is None and (rule.beside_indicator or rule.beside_metric):
+        return [Found(_has_no(rule.beside_indicator, rule.beside_metric))]
+    if rule.stream == "mean of all" and free:
+        return [_judge(context, rule, free, (), keep)]
+    found = [Found(reason) for reason in reasons.values() if reason]
+    for key in free:
+        others = [beside] if beside else []
+        if rule.stream == "of the others":
+            others = [other for other in free if other != key]
+        found.append(_judge(context, rule, [key], others, keep))
+    return found
 
 
 def _judge(
-    context: RuleContext, rule: Rule, keys: Sequence[str], of: _Inputs, keep: Keep
+    context: RuleContext,
+    rule: Rule,
+    keys: Sequence[str],
+    beside: Sequence[str],
+    keep: Keep,
 ) -> Found:
     """Judge one metric, or several as one column."""
     run = context.run
-    series = [*filter(None, map(run.series, (*keys, *_beside(rule, keys, of))))]
+    limit = LIMITS[rule.of](run, context.guide) if rule.of else None
+    gate = _gate(context, rule)
+    series = [*filter(None, map(run.series, (*keys, *beside)))]
     scale = _scale(rule, series)
     restarts = tuple([mark.step for mark in run.restarts])
-    threshold = rule.threshold * (of.limit.value if of.limit else 1.0)
+    threshold = rule.threshold * (limit.value if limit else 1.0)
     same = tuple([(one.key, one.revision) for one in series])
-    basis = (same, threshold, of.gate, scale, restarts)
+    basis = (same, threshold, gate, scale, restarts)
     newest = [(len(one), one.values[-1:].tobytes()) for one in series]
 
-    def judge() -> tuple[Judged, int | None]:
-        column, step = column_of(series, context.end, rule.stream, scale, of.gate)
-        return KINDS[rule.condition].judge(column, rule, threshold, restarts), step
+    def judge() -> Judged:
+        column = column_of(series, context.end, rule.stream, scale, gate)
+        return KINDS[rule.condition].judge(column, rule, threshold, restarts)
 
-    judged, step = keep(keys[0], (basis, context.end, newest), judge)
+    judged = keep(keys[0], (basis, context.end, newest), judge)
     exempt: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
     breaches = _not_exempt(context, rule, keys, judged, exempt)
     now: Finding | str | None = judged.needs
     if now is None and open_breach(breaches) is not None:
-        now = _told(context, rule, keys[0], judged, step, of.limit)
+        now = _told(context, rule, keys[0], judged, limit)
     else:
         excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES
         now = _exempt(context, rule, keys, excuses) or now
@@ -115,39 +115,8 @@ def _judge(
 
 
 def _title(rule: Rule, key: str) -> str:
-    return (
-        f"{rule.title} in validation" if key.startswith("val_samples/") else rule.title
-    )
-
-
-def _beside(rule: Rule, keys: Sequence[str], of: _Inputs) -> Sequence[str]:
-    if rule.stream == "of the others":
-        return [key for (key,) in of.columns if key not in keys]
-    return of.beside
-
-
-def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
-    """Return what a rule judges, or why it judges nothing."""
-    spoken = context.run.dialect
-    if spoken in rule.not_in:
-        return rule.not_in[spoken]
-    if spoken not in rule.dialects:
-        whose = " or ".join(_WHOSE[one] for one in rule.dialects)
-        return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
-    keys = _keys(context, rule)
-    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if len(keys) < _least(rule):
-        return _missing(context, rule)
-    if beside is None and any((rule.beside_indicator, rule.beside_metric)):
-        return _has_no(rule.beside_indicator, rule.beside_metric)
-    limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-    columns = [keys] if rule.stream == "mean of all" else [*zip(keys, strict=True)]
-    return _Inputs(columns, [beside] if beside else [], limit, _gate(context, rule))
-
-
-def _least(rule: Rule) -> int:
-    """Return how many metrics a rule needs."""
-    return 2 if rule.stream == "of the others" else 1
+    where = " in validation" if key.startswith("val_samples/") else ""
+    return rule.title + where
 
 
 def _missing(context: RuleContext, rule: Rule) -> str:
@@ -215,7 +184,6 @@ def _told(
     rule: Rule,
     key: str,
     judged: Judged,
-    step: int | None,
     limit: Limit | None,
 ) -> Finding:
     """Return the breach that holds."""
@@ -240,7 +208,7 @@ def _told(
         filled(words["message"], facts) + (f" ({rule.label})" if rule.label else ""),
         [f"{name}: {sentence}" for sentence in evidence],
         since=since,
-        step=step,
+        step=newest,
         key=key,
         certain=rule.id != "truncation" or all_cut(context),
     )
@@ -329,8 +297,8 @@ def column_of(
     kind: str = "value",
     scale: float = 1.0,
     limit: float = math.inf,
-) -> tuple[Column, int | None]:
-    """Return a column, and the newest step that was looked at.
+) -> Column:
+    """Return a column.
 
     Args:
         series: The one or more metrics.
@@ -340,9 +308,8 @@ def column_of(
         scale: Factor of all values.
         limit: The limit of `at limit` and `without spread`.
     """
-    first, *others = [_points(one, end) for one in series]
+    first, *others = [_points(one.until(end)) for one in series]
     steps, values = first
-    newest = steps[-1:]
     with np.errstate(all="ignore"):
         if kind == "mean of all":
             values = _mean(steps, (first, *others))
@@ -350,7 +317,6 @@ def column_of(
             beside = others[0]
             if kind == "of the others":
                 beside = Column(steps, _mean(steps, others))
-            newest = np.minimum(newest, beside.steps[-1:])
             known, is_known = _at(steps, beside)
             steps, values = steps[is_known], values[is_known]
             values = COMBINATIONS[kind](values, known[is_known], limit)
@@ -360,16 +326,12 @@ def column_of(
             values = np.fmax.accumulate(abs(values))
         values = values * scale
     finite = np.isfinite(values)
-    found = Column(steps[finite], values[finite])
-    if len(newest) and np.array_equal(found.steps[-1:], newest):
-        return found, int(newest[0])
-    return found, series[0].steps[-1] if len(series[0]) else None
+    return Column(steps[finite], values[finite])
 
 
-def _points(series: Series, end: int | None) -> Column:
-    stop = len(series) if end is None else bisect_right(series.steps, end)
-    steps = np.array(series.steps, np.int64)[:stop]
-    return Column(steps, np.array(series.values, np.float64)[:stop])
+def _points(series: Series) -> Column:
+    values = np.array(series.values, np.float64)
+    return Column(np.array(series.steps, np.int64), values)
 
 
 def _at(steps: Places, other: Column) -> tuple[Numbers, Flags]:

@@ -103,7 +103,7 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     found = shares_of(context)
     if isinstance(found, str):
         return found
-    share, points, step = found
+    share, points = found
     window = _window(context, rule, share.key)
     stays = replace(rule, condition="above", window=window)
     judged = KINDS["above"].judge(points, stays, rule.threshold)
@@ -112,16 +112,16 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
         severity, why, _ = _cause(context.at(one.raised), rule)
         what = f"{rule.title} {one.what}{why}"
         breaches.append(one._replace(what=what, severity=severity))
-    if judged.needs is not None or judged.open is None or step is None:
+    if judged.needs is not None or judged.open is None:
         return Found(judged.needs, breaches)
-    facts = judged.facts
+    facts, (step, newest) = judged.facts, judged.newest
     now = context.at(step)
     severity, why, advice = _cause(now, rule)
     short = _CLAUSE_END.split(why.removeprefix("; "))[0]
     long = context.duration(step - facts["since"] + 1)
     finding = rule.told(
         {**facts, "title": rule.title + share.words, "long": long}
-        | {"figures": _figures(now), "cause": why, "newest": float(points.values[-1])}
+        | {"figures": _figures(now), "cause": why, "newest": newest}
         | {"short": short},
         since=facts["since"],
         step=step,
@@ -132,9 +132,9 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     return Found(finding, breaches)
 
 
-def shares_of(context: RuleContext) -> tuple[_Share, Column, int | None] | str:
-    """Return where the share of dead groups comes from, the share at each step and the newest step,
-    or why it is not known.
+def shares_of(context: RuleContext) -> tuple[_Share, Column] | str:
+    """Return where the share of dead groups comes from, the share at each step, or why it is not
+    known.
     """
     share = _dead_share(context)
     if isinstance(share, str):
@@ -143,8 +143,8 @@ def shares_of(context: RuleContext) -> tuple[_Share, Column, int | None] | str:
     keys = (share.key, None if own else context.indicators.get("reward_std"))
     series = [*filter(None, map(context.run.series, filter(None, keys)))]
     kind = "without spread" if len(series) > 1 else "value"
-    points, step = column_of(series, context.end, kind, limit=_NO_SPREAD)
-    return share, Column(points.steps, share.derive(points.values)), step
+    points = column_of(series, context.end, kind, limit=_NO_SPREAD)
+    return share, Column(points.steps, share.derive(points.values))
 
 
 def _dead_share(context: RuleContext) -> _Share | str:

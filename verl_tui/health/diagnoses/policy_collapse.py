@@ -100,7 +100,7 @@ def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
     found: list[Breach] = []
     now: Finding | None = None
     needs: str | None = None
-    points, step = column_of([reward], context.end)
+    points = column_of([reward], context.end)
     for around, watch in _WATCHES:
         judged = watch.judge(points, rule, rule.threshold)
         needs = needs or judged.needs
@@ -112,7 +112,7 @@ def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
                 found.append(breach._replace(raised=raised, what=what))
                 if breach.cleared is None and now is None:
                     fall = {"foot": reward.values[-1], **judged.facts}
-                    now = _fallen(context, rule, reward, step, fall)
+                    now = _fallen(context, rule, reward, judged.newest[0], fall)
     return Found(now or needs, _different(found))
 
 
@@ -130,7 +130,7 @@ def _fallen(
     context: RuleContext,
     rule: Rule,
     reward: Series,
-    step: int | None,
+    step: int,
     fall: dict[str, int],
 ) -> Finding:
     """Return the fall that holds, with the worst that came after it."""
