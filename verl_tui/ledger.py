@@ -17,7 +17,7 @@ from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
 from verl_tui.runs.settings import gpu_counts
-from verl_tui.runs.time.passes import Passes, passes
+from verl_tui.runs.time.step_clocks import Passes, passes
 from verl_tui.runs.time.step_timing import occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
@@ -28,7 +28,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Column
+    from verl_tui.health.conditions.column import Column
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Numbers

@@ -11,8 +11,8 @@ import pytest
 
 from verl_tui.health.columns import COMBINATIONS, column_of
 from verl_tui.health.conditions import KINDS, Kind
-from verl_tui.health.conditions.condition import Column, Judged
-from verl_tui.health.conditions.falls import cliff, vanish
+from verl_tui.health.conditions.changes import cliff, vanish
+from verl_tui.health.conditions.column import Column, Judged
 from verl_tui.health.finding import filled
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.runs.series import Series
@@ -20,7 +20,7 @@ from verl_tui.runs.series import Series
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health.conditions.condition import Breach
+    from verl_tui.health.conditions.column import Breach
 
 RULES = [rule for rule in load_guide().rules if rule.condition in KINDS]
 CONDITIONS: dict[str, Callable[[Column, tuple[int, ...]], Judged]] = {

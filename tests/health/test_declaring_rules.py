@@ -52,7 +52,7 @@ message = "it ends at the odd step {since}"
 }
 """File of the package -> what is added at its end."""
 DIAGNOSIS = """
-from verl_tui.health.diagnoses.diagnosis import diagnosis
+from verl_tui.health.diagnosis import diagnosis
 
 
 @diagnosis("odd-step")

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from verl_tui.health.conditions import KINDS
-from verl_tui.health.conditions.condition import Column, Found, open_breach
-from verl_tui.health.conditions.windows import Flags, Numbers, Places, means
+from verl_tui.health.conditions.column import (
+    Column,
+    Flags,
+    Found,
+    Numbers,
+    Places,
+    means,
+    open_breach,
+)
 from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
 from verl_tui.health.finding import LACKS, Finding, filled, number
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
@@ -26,7 +33,7 @@ from verl_tui.runs.views.devices import WORKS, logs_device_memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Breach, Judged
+    from verl_tui.health.conditions.column import Breach, Judged
     from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
     from verl_tui.runs.series import Series
@@ -52,13 +59,8 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
         rule: The rule.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    spoken = context.run.dialect
-    if spoken in rule.not_in:
-        return [Found(rule.not_in[spoken])]
-    if spoken not in rule.dialects:
-        whose = " or ".join(_WHOSE[one] for one in rule.dialects)
-        names = f"judges only logs with {whose} names"
-        return [Found(f"{names}; these are {_WHOSE[spoken]}")]
+    if of_others := _of_others_names(context, rule):
+        return [Found(of_others)]
     keys = _keys(context, rule)
     reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
     free = [key for key, reason in reasons.items() if reason is None]
@@ -77,6 +79,15 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
             others = [other for other in free if other != key]
         found.append(_judge(context, rule, [key], others, keep))
     return found
+
+
+def _of_others_names(context: RuleContext, rule: Rule) -> str | None:
+    """Return why a rule does not judge a log with such names, None if it does."""
+    spoken = context.run.dialect
+    if spoken in rule.not_in or spoken in rule.dialects:
+        return rule.not_in.get(spoken)
+    whose = " or ".join(_WHOSE[one] for one in rule.dialects)
+    return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
 
 
 def _judge(

@@ -9,8 +9,8 @@ from fractions import Fraction
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
-from verl_tui.health import reward, reward_scale
-from verl_tui.health.conditions.windows import trend
+from verl_tui.health import reward
+from verl_tui.health.conditions.column import trend
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -231,8 +231,8 @@ def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemptio
 
 
 BY_VALUES: Mapping[str, Exemption] = {
-    "bounded-reward": reward_scale.bounded_reward,
-    "small-scale": reward_scale.small_scale,
+    "bounded-reward": reward.bounded_reward,
+    "small-scale": reward.small_scale,
     "asynchronous": asynchronous,
     "synchronous": _if(
         lambda context, key: asynchronous(context, key) is None,
@@ -264,7 +264,7 @@ BY_VALUES: Mapping[str, Exemption] = {
         "the reward has gained and no part of it has fallen: the repetition may be what the task "
         "asks for",
     ),
-    "by-reference-kl": reward_scale.by_reference_kl,
+    "by-reference-kl": reward.by_reference_kl,
 }
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
 takes the judged key, too.

@@ -11,14 +11,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.health.blocks import InBlocks, look_at_blocks
 from verl_tui.health.columns import look_at_columns
-from verl_tui.health.conditions.condition import (
-    KEPT_BREACHES,
-    Breach,
-    Found,
-    open_breach,
-)
+from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found, open_breach
 from verl_tui.health.consequences import (
     in_words,
     new_lines,
@@ -28,6 +22,7 @@ from verl_tui.health.consequences import (
 )
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
+from verl_tui.health.diagnosis import InBlocks, look_at_blocks
 from verl_tui.health.finding import (
     LACKS,
     SEVERITIES,

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import diagnosis
 from verl_tui.health.diagnoses.resources import memory_growth
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import Finding, Severity, number
 from verl_tui.health.root_cause import RootCause, line_shown, root_cause
 from verl_tui.records import Event, EventKind, Phase, Writer

@@ -10,10 +10,9 @@ import numpy as np
 
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import Kind
-from verl_tui.health.conditions.condition import Breach, Found
-from verl_tui.health.conditions.falls import cliff, vanish
-from verl_tui.health.conditions.windows import rolling
-from verl_tui.health.diagnoses.diagnosis import diagnosis
+from verl_tui.health.conditions.changes import cliff, vanish
+from verl_tui.health.conditions.column import Breach, Found, rolling
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import INDICATORS, is_home_made

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.windows import trend
-from verl_tui.health.diagnoses.diagnosis import diagnosis
+from verl_tui.health.conditions.column import trend
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.root_cause import line_shown

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.blocks import Blocks, InBlocks, Signs
-from verl_tui.health.conditions.windows import lately, means, rolling, rows
-from verl_tui.health.diagnoses.diagnosis import diagnosis
+from verl_tui.health.conditions.column import lately, means, rolling, rows
+from verl_tui.health.diagnosis import Blocks, InBlocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
     SAMPLE_SCORES,
@@ -24,7 +23,7 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 

@@ -1,26 +1,40 @@
-"""Diagnoses by blocks: metrics cut into blocks of some points, where a failure begins and lasts in
-these, and its course by the words of its rule.
+"""How diagnoses are declared, and those by blocks: metrics cut into blocks of some points, where a
+failure begins and lasts in these, and its course by the words of its rule.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Found, Judged, Shown, Spell
-from verl_tui.health.conditions.windows import first, lately, rolling, trends
+from verl_tui.health.conditions.column import (
+    Found,
+    Judged,
+    Shown,
+    Spell,
+    first,
+    lately,
+    rolling,
+    trends,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.column import Flags, Numbers, Places
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
+
+    Look: TypeAlias = Callable[
+        [RuleContext, Rule], "Finding | Found | InBlocks | str | None"
+    ]
+
 
 _TRIM = 5
 """From so many values on, a block's mean leaves out the least and the greatest (outliers)."""
@@ -276,3 +290,30 @@ def _reduced(of: np.ufunc, values: NDArray[np.floating], edges: Places) -> Numbe
     """Reduce the values between each two edges; anything where there are none."""
     found: Numbers = of.reduceat(np.append(values, values.dtype.type(0)), edges)[:-1]
     return found
+
+
+class Diagnosis(NamedTuple):
+    """A failure that is seen in several signals of one run."""
+
+    look: Look
+    """Returns the finding now, why it does not judge, or None if nothing is found; or these with
+    its history; or what it looks at block by block.
+    """
+    alive: bool
+    """True if it depends on the clock, as a hang does, and not only on the log."""
+    requires: Sequence[str]
+    """Indicators without which it does not judge."""
+
+
+DIAGNOSES: dict[str, Diagnosis] = {}
+"""Unique name of its rule -> diagnosis, which reads its figures from its entry in `guide.toml`."""
+
+
+def diagnosis(name: str, *requires: str, alive: bool = False) -> Callable[[Look], Look]:
+    """Declare a function as the diagnosis of a rule."""
+
+    def declared(look: Look) -> Look:
+        DIAGNOSES[name] = Diagnosis(look, alive, requires)
+        return look
+
+    return declared
