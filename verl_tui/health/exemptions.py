@@ -69,7 +69,7 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    stale = [context.known(context.names.get(name)) for name in _STALENESS]
+    stale = [context.known(name) for name in _STALENESS]
     older = [one.key for one in stale if one is not None and one.highest > 0]
     name = _asynchronous_name(context.run) or next(iter(older), None)
     differ = "so the two differ by design"
@@ -200,7 +200,7 @@ beside which it is looked for.
 
 def validation_moves(context: RuleContext, _key: str) -> str | None:
     """Exempt a level reward while validation moves, or is too rare to tell."""
-    rewards = context.known(context.indicators.get("reward"))
+    rewards = context.indicator("reward")
     for key in validation_keys(context.run.keys)[:1]:
         scores = context.known(key)
         first = rewards.steps[-_OF_REWARD:][0] if rewards else 0

@@ -82,8 +82,8 @@ def known_response_limit(run: Run, guide: Guide) -> Limit | None:
 
 def all_cut(context: RuleContext) -> bool:
     """Return whether nearly all of the newest responses were cut, and no answer scored."""
-    shares = context.known(context.indicators.get("truncated_share"))
-    rewards = context.known(context.indicators.get("reward"))
+    shares = context.indicator("truncated_share")
+    rewards = context.indicator("reward")
     if shares is None or rewards is None:
         return False
     return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0

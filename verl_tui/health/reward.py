@@ -165,7 +165,7 @@ def solved(context: RuleContext, _key: str) -> str | None:
     below; or all parts of the reward are at their top. Where no group has any spread, the mean of
     the newest points tells how many groups are all right.
     """
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     known = _known(reward)
     if reward is None or len(known) < _ENOUGH:
         return None
@@ -194,7 +194,7 @@ def _is_at_its_best(known: Numbers, now: float) -> bool:
 
 def learning(context: RuleContext, _key: str) -> str | None:
     """Exempt what learning itself brings where the reward has lately gained much."""
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     if reward is None or not gains(reward.values):
         return None
     return f"the run is learning: {reward.key} has risen a lot"
@@ -218,7 +218,7 @@ def has_gained(context: RuleContext, key: str) -> str | None:
     """Exempt what learning brings where the reward has likely risen since the beginning, or where
     there are too few rewards to tell and a KL has not gone far.
     """
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     if reward is None:
         return None
     values, kl = reward.values, context.finite(key, _SCORES)
@@ -245,7 +245,7 @@ def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
 
 def parts_solved(context: RuleContext) -> str | None:
     """Return that all parts of a reward are at the top of their scales, None where they are not."""
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     return None if reward is None else _all_parts(context, reward)
 
 
@@ -279,9 +279,7 @@ SAMPLE_SCORES = ("samples/score", "samples/score_std")
 
 def right_answers(context: RuleContext, _key: str) -> bool:
     """Return whether samples are right or wrong and have become better."""
-    scores, spreads = (
-        context.finite(context.names.get(name))[-_POINTS:] for name in SAMPLE_SCORES
-    )
+    scores, spreads = (context.finite(name)[-_POINTS:] for name in SAMPLE_SCORES)
     return answers_improve(scores, spreads)
 
 
@@ -308,7 +306,7 @@ def no_part_lost(context: RuleContext, _key: str) -> bool:
     lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
     the others pay for it.
     """
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     if reward is None:
         return False
     keys = gaining_components(context.run, reward.key)
@@ -326,7 +324,7 @@ def holds(context: RuleContext, _key: str) -> str | None:
     """Exempt what harms nothing as long as the reward has not surely lost a tenth of its size since
     its best points of late.
     """
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     known = _known(reward)[-2 * _POINTS :]
     size = min(_SCORES, len(known) // 3)
     if size < _FEWEST:

@@ -202,14 +202,13 @@ class Run(LoggedMetrics):
 
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
-        series = self.series(key) if key is not None else None
-        if series is None:
-            return None
-        return series.until(self.end) or None
+        series = self.series(key or "")
+        return series and (series.until(self.end) or None)
 
     def tail(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` values up to `end`, without making a series where possible."""
-        return self.last_values(key, count, self.end)
+        """Return the last `count` values up to `end`."""
+        series = self.present(key)
+        return series.tail(count) if series else ()
 
     @property
     def unreadable(self) -> int:

@@ -245,7 +245,7 @@ def _cold(context: RuleContext) -> _Cause | None:
 
 def _alike(context: RuleContext) -> _Cause | None:
     """Return that answers to a prompt are alike."""
-    shares = context.finite(context.names.get("samples/unique_share")) or [1.0]
+    shares = context.finite("samples/unique_share") or [1.0]
     now, begun = fmean(shares[-_LATELY:]), fmean(shares[:_LATELY])
     return ("alike", {"now": now, "before": begun}, False) if now <= _ALIKE else None
 
@@ -258,7 +258,7 @@ def _hopeless(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
     at_bottom = is_share and fmean(reward[-_LATELY:]) <= _BOTTOM
     if not at_bottom and _share(context, "samples/groups_all_wrong") < _MOSTLY:
         return None
-    groups = sum(context.finite(context.names.get(_GROUPS)))
+    groups = sum(context.finite(_GROUPS))
     early = len(reward) < _EARLY and groups < _ENOUGH
     return "hopeless", {}, early and max(reward, default=0.0) < _LEARNT
 
@@ -292,9 +292,7 @@ def may_be_constant(context: RuleContext, *, by_shares: bool = True) -> bool:
 
 def _share(context: RuleContext, name: str) -> float:
     """Return the share of the dead groups that are of a kind, 0 if it is unknown."""
-    dead, kind = (
-        sum(context.finite(context.names.get(one), _LATELY)) for one in (_SAMPLES, name)
-    )
+    dead, kind = (sum(context.finite(one, _LATELY)) for one in (_SAMPLES, name))
     return kind / dead if dead > 0 else 0.0
 
 
@@ -313,7 +311,7 @@ def _figures(context: RuleContext) -> str:
     shares = [
         f"all {way} {number(value)}"
         for way in ("wrong", "right")
-        for value in context.finite(context.names.get(f"samples/groups_all_{way}"), 1)
+        for value in context.finite(f"samples/groups_all_{way}", 1)
     ]
     if shares:
         return f" ({', '.join(shares)} at the newest step)"

@@ -193,7 +193,7 @@ def _by_own_clock(run: Run, later: float = -math.inf) -> float:
         source.life.until_newest(source.life.since)
         for source in run.sources.values()
         if source.step is not None
-        if (source.status.modified or 0.0) - (source.life.stamp or 0.0) >= later
+        if (source.status.modified or 0.0) - source.life.stamp >= later
     ]
     return max(spans, default=0.0)
 
