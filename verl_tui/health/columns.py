@@ -64,21 +64,25 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
     keys = _keys(context, rule)
     reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
     free = [key for key, reason in reasons.items() if reason is None]
-    least = 2 if rule.stream == "of the others" else 1
-    if len(keys) < least or 0 < len(free) < least:
-        return [Found(_missing(context, rule))]
-    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if beside is None and (rule.beside_indicator or rule.beside_metric):
-        return [Found(_has_no(rule.beside_indicator, rule.beside_metric))]
+    if missing := _missing(context, rule, len(keys), len(free)):
+        return [Found(missing)]
     if rule.stream == "mean of all" and free:
         return [_judge(context, rule, free, (), keep)]
-    found = [Found(reason) for reason in reasons.values() if reason]
-    for key in free:
-        others = [beside] if beside else []
-        if rule.stream == "of the others":
-            others = [other for other in free if other != key]
-        found.append(_judge(context, rule, [key], others, keep))
-    return found
+    judged = [
+        _judge(context, rule, [key], _beside(context, rule, key, free), keep)
+        for key in free
+    ]
+    return [*map(Found, filter(None, reasons.values())), *judged]
+
+
+def _beside(
+    context: RuleContext, rule: Rule, key: str, free: Sequence[str]
+) -> Sequence[str]:
+    """Return the metrics that one is held against: all others, or the rule's second one."""
+    if rule.stream == "of the others":
+        return [other for other in free if other != key]
+    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
+    return [beside] if beside else []
 
 
 def _of_others_names(context: RuleContext, rule: Rule) -> str | None:
@@ -130,13 +134,20 @@ def _title(rule: Rule, key: str) -> str:
     return rule.title + where
 
 
-def _missing(context: RuleContext, rule: Rule) -> str:
-    """Return what the log lacks of a rule's own metrics."""
+def _missing(context: RuleContext, rule: Rule, keys: int, free: int) -> str | None:
+    """Return what the log lacks of a rule's metrics, by the number of its own, and of those that
+    are not exempt.
+    """
+    beside = rule.beside_indicator, rule.beside_metric
+    least = 1 + (rule.stream == "of the others")
+    if keys >= least and (not free or free >= least):
+        is_there = context.key_of(*beside) or not any(beside)
+        return None if is_there else _has_no(*beside)
     if rule.parts:
         return f"{LACKS} no components of the reward"
     if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
         return f"{LACKS} the memory of single devices alone"
-    if rule.stream == "of the others":
+    if least > 1:
         return f"{LACKS} fewer than two devices that the run uses"
     return _has_no(rule.indicator, rule.metric)
 

@@ -92,25 +92,20 @@ class RuleOnRun:
     def _judged(self, context: RuleContext) -> _Result:
         rule, run = self.rule, context.run
         found = self._look(context)
-        self.episodes = [
-            Episode(
-                rule.id,
-                rule.severity if breach.severity is None else breach.severity,
-                breach.since,
-                breach.raised,
-                breach.cleared,
-                f"{one.title} {breach.what}".lstrip(),
-                one.key,
-            )
-            for one in found
-            for breach in one.breaches
-        ]
+        self.episodes = [*chain(*map(self._told, found))]
         reasons = [one.now for one in found if isinstance(one.now, str)]
         if reasons and len(reasons) == len(found):
             return NotJudged(rule.id, reasons[0])
         causes = [one.words(run) for one in CAUSES[rule.causes](run)]
         now = (one.now for one in found if isinstance(one.now, Finding))
         return [replace(one, evidence=(*one.evidence, *causes)) for one in now]
+
+    def _told(self, found: Found) -> Iterator[Episode]:
+        """Yield breaches as findings of the past."""
+        for since, raised, what, cleared, severity in found.breaches:
+            worst = self.rule.severity if severity is None else severity
+            words = f"{found.title} {what}".lstrip()
+            yield Episode(self.rule.id, worst, since, raised, cleared, words, found.key)
 
     def _keep(self, name: Hashable, basis: Hashable, make: Callable[[], Any]) -> Any:
         """Return figures, made anew only where something that they depend on is another."""
@@ -248,10 +243,11 @@ def _merge(id: str, variants: list[_Result]) -> Sequence[Finding | NotJudged]:
     told = [*map(_worst, found.values())]
     if len(told) > 1 and max(map(len, judged)) == 1:
         worst = _worst(told)
-        evidence = chain(worst.evidence, *(one.evidence for one in told))
+        evidence = chain(worst.evidence, *map(attrgetter("evidence"), told))
         told = [replace(worst, evidence=tuple(dict.fromkeys(evidence)))]
-    broken = "; ".join(filter(failed, reasons))
-    return [*told, *([NotJudged(id, broken)] if broken else ())]
+    if broken := "; ".join(filter(failed, reasons)):
+        return [*told, NotJudged(id, broken)]
+    return told
 
 
 def _worst(findings: Sequence[Finding]) -> Finding:

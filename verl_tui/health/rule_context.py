@@ -67,7 +67,7 @@ class RuleContext(NamedTuple):
         `end`; None where there are none.
         """
         series = self.run.series(self.names.get(name or "", ""))
-        return series and (series.until(self.end) or None)
+        return (series.until(self.end) or None) if series else None
 
     def indicator(self, id: str) -> Series | None:
         """Return the values of an indicator up to the step `end`, None where there are none."""
