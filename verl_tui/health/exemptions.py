@@ -231,7 +231,7 @@ def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemptio
 
 
 BY_VALUES: Mapping[str, Exemption] = {
-    "bounded-reward": reward.bounded_reward,
+    "bounded-reward": lambda context, _: reward.bounded(context.run, context.end),
     "small-scale": reward.small_scale,
     "asynchronous": asynchronous,
     "synchronous": _if(

@@ -356,13 +356,6 @@ end healthy below 1 (at 0.92 and 0.82), and home-made logs have them too.
 """
 
 
-def bounded_reward(context: RuleContext, _key: str) -> str | None:
-    """Return the evidence that rewards are scores on a bounded scale, where the guide's 2–4 means
-    nothing.
-    """
-    return bounded(context.run, context.end)
-
-
 def bounded(run: Run, end: int | None = None) -> str | None:
     """Return the evidence up to a step that a run's rewards are scores on a bounded scale."""
     known = [run.indicator(id) for id in ("reward", "reward_std")]

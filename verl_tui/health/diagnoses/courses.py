@@ -367,9 +367,7 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
     parts = gaining_components(context.run, reward)
     others = [*validation_keys(context.run.keys), *parts][:_MOST_OTHERS]
     keys |= {key: key for key in others}
-    return InBlocks(
-        keys, _find, kl_coefficient(context.run) or ("", 0.0), needs=10, patience=2
-    )
+    return InBlocks(keys, _find, kl_coefficient(context.run), needs=10, patience=2)
 
 
 def _find(blocks: Blocks, of: InBlocks) -> Signs:

@@ -19,6 +19,7 @@ from verl_tui.health.limits import all_cut, positive_setting
 from verl_tui.health.reward import solved
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
 
@@ -46,7 +47,6 @@ _EVICTED = "training/filter_groups/evicted_samples"
 """
 _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
-BATCH = ("data.train_batch_size", "train_batch_size")
 _LATELY, _LEAST = 20, 5
 """Newest points that count, and how many there must be: one batch has one kind of prompts."""
 _GROUPS, _ENOUGH = "samples/groups", 160
@@ -76,7 +76,6 @@ heuristic.
 _CLAUSE_END = pattern("[,:]")
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
-_TEMPERATURES = ["rollout.temperature", "temperature"]
 _COLD, _ALIKE = 0.3, 0.5
 """A temperature that is cold, and the share of different answers below which they are alike:
 heuristic.
@@ -157,7 +156,7 @@ def _dead_share(context: RuleContext) -> _Share | str:
             words = " (1 less the share of mixed groups)"
             return _Share(key, words, partial(_rest, factor))
     evicted = context.names.get(_EVICTED)
-    _, batch = positive_setting(run, BATCH) or ("", 0.0)
+    _, batch = positive_setting(run, NAMES["batch_size"])
     if not batch or evicted is None:
         return _bound(context, batch)
     words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"
@@ -178,7 +177,7 @@ def _bound(context: RuleContext, batch: float) -> _Share | str:
     """
     find = context.run.config.find
     key = context.names.get("critic/score/mean")
-    _, n = positive_setting(context.run, ("rollout.n",)) or ("", 0.0)
+    _, n = positive_setting(context.run, ["rollout.n"])
     _, filtered = find(["filter_groups.enable"]) or ("", None)
     _, estimator = find(["adv_estimator"]) or ("", None)
     if filtered is True:
@@ -236,7 +235,7 @@ def _known_cause(context: RuleContext, reward: Sequence[float]) -> _Cause | None
 
 def _cold(context: RuleContext) -> _Cause | None:
     """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    name, stated = context.run.config.find(_TEMPERATURES) or ("", None)
+    name, stated = context.run.config.find(NAMES["temperature"]) or ("", None)
     value = as_number(stated)
     if value is None or not 0 <= value <= _COLD or "val" in name:
         return None  # validation may be as cold as it likes

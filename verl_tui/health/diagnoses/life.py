@@ -15,6 +15,7 @@ from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, number
 from verl_tui.health.root_cause import RootCause, root_cause, waiting
 from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.means import finite
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views import signs_of_life
 from verl_tui.runs.views.state import (
@@ -294,11 +295,6 @@ def restart(context: RuleContext, rule: Rule) -> Found | None:
 
 _OF_WEIGHTS = ("reward", "reference_kl", "entropy")
 """Indicators that depend on the weights."""
-_LOADS = (
-    "load", "load_checkpoint", "load_path", "load_checkpoint_path", "resume", "resume_mode",
-    "resume_from_checkpoint", "resume_from_path", "resume_path", "resume_step",
-)  # fmt: skip
-"""Settings by which a start is to go on from a checkpoint."""
 _NOT = ("", "none", "null", "false", "no", "never", "disable", "0")
 _LEAST, _MOST = 3, 10
 """Points that make a level."""
@@ -354,7 +350,7 @@ def resume_lost(context: RuleContext, rule: Rule) -> Finding | str | None:
 
 
 def _is_to_load(run: Run) -> bool:
-    _, stated = run.config.find(_LOADS) or ("", "")
+    _, stated = run.config.find(NAMES["resume"]) or ("", "")
     return str(stated).strip().lower() not in _NOT
 
 

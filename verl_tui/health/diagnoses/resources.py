@@ -20,6 +20,7 @@ from verl_tui.health.limits import positive_setting
 from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
@@ -44,7 +45,6 @@ _USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
 _SHARE = ("system/memory_percent", "system/memory")
 """W&B's figure of the host: percent in use."""
 _TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
-_TOTAL_STATED = ("cpu_memory_total_gb", "wandb.memory_total_gb")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
 _MOST = 200
@@ -150,7 +150,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
             if key in map(context.names.get, _SHARE):
                 return MemoryGrowth(series.key, *ends, 100 * _FULL, "%")
             logged = context.finite(context.first_key(_TOTAL), 1)
-            _, stated = positive_setting(context.run, _TOTAL_STATED) or ("", 0.0)
+            _, stated = positive_setting(context.run, NAMES["host_memory"])
             total = logged[0] if logged else stated
             return MemoryGrowth(series.key, *ends, _FULL * total, " GB")
     return None
