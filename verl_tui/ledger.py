@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.diagnoses.dead_groups import BATCH, shares_of
+from verl_tui.health.diagnoses.dead_groups import shares_of
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
-from verl_tui.runs.settings import gpu_counts
-from verl_tui.runs.time.passes import Passes, passes
+from verl_tui.runs.settings import NAMES, gpu_counts
+from verl_tui.runs.time.step_clocks import Passes, passes
 from verl_tui.runs.time.step_timing import occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
@@ -28,7 +28,7 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Column
+    from verl_tui.health.conditions.column import Column
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Numbers
@@ -180,7 +180,7 @@ def _dead(of: _Account) -> _Loss:
     found = shares_of(of.context)
     if isinstance(found, str):
         return _Loss(unknown=found)
-    share, points, _ = found
+    share, points = found
     taken, whole = of.held(points) * of.left, of.left.sum() or 1.0
     words = f"{share.key}{share.words}: {taken.sum() / whole:.0%} on average"
     measured = len(points) >= len(of.left) and not share.words
@@ -203,9 +203,9 @@ def _stale(of: _Account) -> _Loss:
     if dropped := of.context.first_key(_NAMES["dropped"]):
         return _Loss(unknown=f"{dropped} does not tell of which steps")
     key = of.context.names.get(_NAMES["evicted"], "")
-    _, batch = positive_setting(of.context.run, BATCH) or ("", np.inf)
+    _, batch = positive_setting(of.context.run, NAMES["batch_size"])
     counts = of.logged(key)
-    return _Loss(counts / (counts + batch) * of.left, [key])
+    return _Loss(counts / (counts + (batch or np.inf)) * of.left, [key])
 
 
 _CAUSES: Mapping[str, Callable[[_Account], _Loss]] = {

@@ -25,7 +25,7 @@ from verl_tui.health.judge import Judge
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.condition import Judged
+    from verl_tui.health.conditions.column import Judged
 
 
 def test_a_gap_by_design_is_judged_by_verls_own_limit() -> None:

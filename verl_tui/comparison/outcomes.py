@@ -8,7 +8,7 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from verl_tui.comparison.statistics import deviation
-from verl_tui.health.reward_scale import bounded
+from verl_tui.health.reward import bounded
 from verl_tui.indicators import factor, resolve
 from verl_tui.means import clamp, finite, mean
 from verl_tui.metrics import describe, modern
