@@ -11,6 +11,7 @@ from verl_tui.records import (
     Histogram,
     MetricRows,
     Record,
+    Restart,
     SourceStatus,
     Unreadable,
     digest,
@@ -75,8 +76,10 @@ class FileSource(Source):
         self._problem = None
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
-            again = self._reader.restart(chunk.restarted)
             self.first = b""
+            if not self._reader.goes_on():
+                self._reader = self._format.reader(self.path)
+                again = (Restart(chunk.restarted),)
         self.first += chunk.data[: FIRST - len(self.first)]
         records = (*again, *self._reader.feed(chunk.data))
         return self.counted(records), chunk.more

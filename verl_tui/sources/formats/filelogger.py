@@ -8,8 +8,13 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.fields.jsonl import first_object, flatten, integer
-from verl_tui.sources.fields.numbers import numbers_in, unquoted
+from verl_tui.sources.fields.jsonl import (
+    first_object,
+    flatten,
+    integer,
+    numbers_in,
+    unquoted,
+)
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from verl_tui.records import Record, Restart
 from verl_tui.sources.fields.jsonl import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+    from verl_tui.records import Record
 
 
 class Reader:
@@ -44,11 +45,11 @@ class Reader:
         """
         return ()
 
-    def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything: the file starts anew. Return the records of that, mostly a
-        `Restart`.
+    def goes_on(self) -> bool:
+        """Expect the file anew; return whether it says the same as before, and more. Otherwise
+        another reader reads it, as the next segment.
         """
-        return (Restart(reason),)
+        return False
 
 
 class Format(Protocol):
@@ -112,9 +113,6 @@ class WholeReader(Reader):
     """True if nothing is read that follows a whole file."""
 
     def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
         self._held = bytearray()
         self._is_done = False
         """True if the file was given up, or nothing that comes can be a part of it."""
@@ -156,11 +154,6 @@ class WholeReader(Reader):
         if self._is_done or not self._held.strip():
             return ()
         return self._complain(self.incomplete)
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything: the file starts anew."""
-        self._begin()
-        return (Restart(reason),)
 
     def _complain(self, reason: str, excerpt: bytes = b"") -> tuple[Record, ...]:
         """Return a complaint, once."""

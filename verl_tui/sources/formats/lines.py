@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.records import Record, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.formats.format import Reader
@@ -77,12 +77,6 @@ class Decoder:
 
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        return ()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew. Return the records that replace a new segment,
-        if any.
-        """
         return ()
 
 
@@ -197,15 +191,6 @@ class LineReader(Reader):
                 self._batcher.add(records)
         self._batcher.add(self.decoder.held())
         self._batcher.release()
-        return self._batcher.take()
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew; return the records that say so."""
-        self._line = 0
-        self._partial.clear()
-        self._skipping = False
-        self._batcher.release()
-        self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
     def _keep(self, rest: bytes) -> None:

@@ -83,15 +83,11 @@ class CsvDecoder(TutorialDecoder):
 
     def __init__(self, run: str | None = None) -> None:
         """Begin a file; `run` is the one to read of several in it, None the first."""
-        self.run = run
         super().__init__()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Expect a header: the file starts again."""
+        self.run = run
         self._written: list[str] = []
         """The header as the file has it, with columns of one name; none before it was read."""
         self._header = _header([])
-        return super().restart()
 
     @property
     def note(self) -> str | None:

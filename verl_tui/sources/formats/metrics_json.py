@@ -183,10 +183,10 @@ class HistoryReader(WholeReader):
             return self._complain(str(error), held[:400])
         return ()
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Take the next document, which most likely continues this one."""
-        super().restart(reason)
-        return ()
+    def goes_on(self) -> bool:
+        """Expect the next document, which most likely continues this one."""
+        super().__init__()
+        return True
 
 
 def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:

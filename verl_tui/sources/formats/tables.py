@@ -87,20 +87,15 @@ class CompletionsDecoder(JsonDecoder):
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self.restart()
+        self._seen: dict[int, None] = {}
+        """Steps, the one that is read as the last."""
+        self._before: dict[str, Any] = {}
+        """The line before."""
 
     @property
     def note(self) -> str | None:
         """Say how rewards were summed."""
         return self._rewards.note
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget the steps so far."""
-        self._seen: dict[int, None] = {}
-        """Steps, the one that is read as the last."""
-        self._before: dict[str, Any] = {}
-        """The line before."""
-        return ()
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the samples of one object."""
@@ -217,11 +212,6 @@ class ParquetReader(_SamplesReader):
             yield from self._complain(f"damaged: {one_line(str(error), 120)}")
             return
         yield from samples_of(columns, self._rewards, table_step(self._path.name))
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        super().restart(reason)
-        return (Restart(reason, table_step(self._path.name)),)
 
 
 def _is_of_samples(path: Path, head: bytes) -> bool:
@@ -360,26 +350,16 @@ class SamplesDocument(WholeReader):
         plain = (plain_record(one) for one in records if isinstance(one, dict))
         yield from filter(None, map(self._decoder.sample, plain))
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        self._decoder.restart()
-        return super().restart(reason)
-
 
 class SampleDecoder(JsonDecoder):
     """Decodes one sample a line."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self.restart()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget what was counted."""
         self._count = 0
         """Samples without a step."""
         self._scores: list[float] = []
         """Those of them that have one."""
-        return ()
 
     @property
     def note(self) -> str | None:

@@ -145,9 +145,6 @@ class EventsReader(Reader):
     def __init__(self, path: Path | str = "") -> None:
         """Begin to read a file."""
         self._origin = str(path)
-        self._begin()
-
-    def _begin(self) -> None:
         self._cutter = FrameCutter()
         self._tags: dict[str, int] = {}
         """The number of each tag so far, in the order in which they were met."""
@@ -181,11 +178,6 @@ class EventsReader(Reader):
                 self._wrong.append(one)
         out, self._out, self._wrong = (*self._wrong, *rows, *self._out), [], []
         return out
-
-    def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything: the file starts again."""
-        self._begin()
-        return super().restart(reason)
 
     def _read(self, frames: Frames) -> Columns:
         """Return the numbers in records; keep what else these say."""

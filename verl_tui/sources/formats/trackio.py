@@ -23,8 +23,13 @@ from urllib.parse import quote
 
 from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.histograms import take_histograms
-from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.numbers import numbers_in
+from verl_tui.sources.fields.jsonl import (
+    flatten,
+    integer,
+    loads,
+    numbers_in,
+    worded_number,
+)
 from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.fields.sample import is_validation, plain_record

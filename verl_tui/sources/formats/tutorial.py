@@ -21,8 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Record
-from verl_tui.sources.fields.jsonl import first_object, flatten, number
-from verl_tui.sources.fields.numbers import is_name, numbers_in, unquoted
+from verl_tui.sources.fields.jsonl import (
+    first_object,
+    flatten,
+    is_name,
+    number,
+    numbers_in,
+    unquoted,
+)
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.spellings import names
@@ -116,8 +122,14 @@ class TutorialDecoder(JsonDecoder):
             skipped: Whether lines before were left out, so that the step of records which state
                 none is unknown until one states it.
         """
-        self.restart()
         self._skipped = skipped
+        self._place = StepTracker()
+        self._total: int | None = None
+        """Total of steps last passed on."""
+        self._writer = ""
+        """The rank or device that wrote the first record which names one."""
+        self._others = 0
+        """Records of others."""
 
     @property
     def counts_most(self) -> bool:
@@ -142,18 +154,6 @@ class TutorialDecoder(JsonDecoder):
         others = counted(self._others, "record of another is", "records of others are")
         only = f"only {self._writer} is read: {others} not"
         return joined_notes(self._place.note, only if self._others else None)
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget the step."""
-        self._skipped = False
-        self._place = StepTracker()
-        self._total: int | None = None
-        """Total of steps last passed on."""
-        self._writer = ""
-        """The rank or device that wrote the first record which names one."""
-        self._others = 0
-        """Records of others."""
-        return ()
 
     def odd(
         self, line: bytes, number: int, reason: str

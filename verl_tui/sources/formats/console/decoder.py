@@ -116,11 +116,6 @@ class ConsoleDecoder(Decoder):
         """The console's name after the trainer that writes it, None while nothing shows it."""
         return self._dicts.program.name
 
-    def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget everything."""
-        type(self).__init__(self)
-        return ()
-
     # -- lines -------------------------------------------------------------------------------------
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:

@@ -308,9 +308,7 @@ class PageReader(WholeReader):
         flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
         return (*flaws, *self._batcher.take())
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Take what follows for a further page: node_exporter's textfiles are replaced as a
-        whole.
-        """
-        super().restart(reason)
-        return ()
+    def goes_on(self) -> bool:
+        """Expect a further page: node_exporter's textfiles are replaced as a whole."""
+        super().__init__()
+        return True
