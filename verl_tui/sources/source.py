@@ -18,9 +18,7 @@ from verl_tui.records import (
 )
 from verl_tui.sources.fields.row_batcher import KeptMetrics, joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail
+from verl_tui.sources.files import CHUNK, Chunk, Follower, Source, Tail, why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,8 +9,7 @@ from verl_tui import debug_log
 from verl_tui.records import Batch, Record, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.discovery.runs_in_files import is_trackio
-from verl_tui.sources.files.paths import file_and_part, is_folder
-from verl_tui.sources.files.tail import Tail
+from verl_tui.sources.files import Tail, file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.folders.step_files import TableFolder
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files.any_source import Source
+    from verl_tui.sources.files import Source
     from verl_tui.sources.host.writers import Writers
 
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})

@@ -31,12 +31,7 @@ from verl_tui.sources.discovery.probing import (
     reason_of,
 )
 from verl_tui.sources.discovery.runs_in_files import RunsInFiles
-from verl_tui.sources.files.paths import (
-    HOMES,
-    is_file,
-    is_folder,
-    one_spelling,
-)
+from verl_tui.sources.files import HOMES, is_file, is_folder, one_spelling
 from verl_tui.sources.folders.checkpoint_folders import homes
 from verl_tui.sources.folders.setting_files import is_settings
 from verl_tui.text import one_line

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import FoundFile, FoundRun
-from verl_tui.sources.files.beginnings import head
-from verl_tui.sources.files.paths import status_at, unescaped
+from verl_tui.sources.files import head, status_at, unescaped
 from verl_tui.sources.formats import metrics_csv, trackio
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from verl_tui.sources.fields.sample import (
     summed_score,
 )
 from verl_tui.sources.fields.spellings import ending
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

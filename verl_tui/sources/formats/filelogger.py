@@ -41,17 +41,13 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return part()
-
-
-def part() -> LineReader:
-    """Return a reader of later lines."""
     return LineReader(FileLoggerDecoder())
 
 
 class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
+    parted = True
     _keys: Sequence[str] = ()
     """Of the newest line, which the next one mostly has as well."""
     _names: tuple[str, ...] = ()

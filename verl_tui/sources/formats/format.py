@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.sources.fields.jsonl import unreadable
 
@@ -25,6 +25,10 @@ class Reader:
         files.
         """
         return None
+
+    def skip(self) -> bool:
+        """Begin behind a part of the file that was left out; return whether that can be done."""
+        return False
 
     @property
     def needs_beginning(self) -> bool:
@@ -86,19 +90,11 @@ class FileFormat:
     anchor: bool = False
 
 
-@runtime_checkable
-class PartedFormat(Format, Protocol):
-    """A format whose lines state their steps, so that its end can be read by itself."""
-
-    def part(self) -> Reader:
-        """Return a fresh reader for later lines of a file of this format."""
-        ...
-
-
 class WholeReader(Reader):
     """Holds the bytes of a file until it is whole.
 
-    A format says by its own `parse` what they mean.
+    A format says by its own `parse` what they mean. What is read by a source of its own, such as a
+    database, has a reader that is never asked.
     """
 
     largest = 0
@@ -112,7 +108,8 @@ class WholeReader(Reader):
     once = True
     """True if nothing is read that follows a whole file."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._held = bytearray()
         self._is_done = False
         """True if the file was given up, or nothing that comes can be a part of it."""
@@ -161,14 +158,3 @@ class WholeReader(Reader):
             return ()
         self._has_complained = True
         return (unreadable(excerpt, 1, reason),)
-
-
-class NoReader(WholeReader):
-    """Says that what is not read from end to end has to lie as such on a disk."""
-
-    incomplete = "a database is read only where it lies as a file of its own"
-
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Keep that there is something."""
-        self._held = self._held or bytearray(data[:1])
-        return ()

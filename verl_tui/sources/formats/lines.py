@@ -25,6 +25,11 @@ _UNREAD = "its last line has no end and may not be complete: not read"
 class Decoder:
     """Turns the lines of one file into records; remembers what lines before have said."""
 
+    parted = False
+    """True if lines state their steps, so that the end of a file can be read by itself."""
+    skipped = False
+    """True if lines before the first one were left out."""
+
     @property
     def counts_steps(self) -> bool:
         """True if the steps of its records depend on those before."""
@@ -153,6 +158,11 @@ class LineReader(Reader):
         """
         unread = _UNREAD if self._is_unread else None
         return joined_notes(self.decoder.note, self._batcher.note, unread)
+
+    def skip(self) -> bool:
+        """Begin with a later line; return whether its lines state their steps."""
+        self.decoder.skipped = True
+        return self.decoder.parted
 
     @property
     def needs_beginning(self) -> bool:

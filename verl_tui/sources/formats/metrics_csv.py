@@ -21,7 +21,7 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
-from verl_tui.sources.files.paths import escaped, file_and_part
+from verl_tui.sources.files import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder, are_measured
 from verl_tui.text import safe
@@ -80,6 +80,8 @@ class CsvDecoder(TutorialDecoder):
     """Decodes rows by the header that the file begins with, each as a record of JSON with the same
     words would be.
     """
+
+    parted = False
 
     def __init__(self, run: str | None = None) -> None:
         """Begin a file; `run` is the one to read of several in it, None the first."""

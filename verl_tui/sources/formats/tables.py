@@ -39,7 +39,7 @@ from verl_tui.sources.fields.sample import (
     plain_record,
     read_sample,
 )
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
@@ -174,8 +174,7 @@ class _SamplesReader(WholeReader):
 
     def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
         """Begin with nothing; the sums may be shared by the files of several steps."""
-        super().__init__()
-        self._path = path
+        super().__init__(path)
         self._rewards = rewards or RewardSum(path=path)
 
     @property
@@ -333,7 +332,7 @@ class SamplesDocument(WholeReader):
     largest = LARGEST
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
+        super().__init__(path)
         self._decoder = SampleDecoder(path)
 
     @property

@@ -36,9 +36,8 @@ from verl_tui.sources.fields.sample import is_validation, plain_record
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import is_file, status_at
-from verl_tui.sources.formats.format import NoReader
+from verl_tui.sources.files import Source, is_file, status_at
+from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
@@ -97,9 +96,7 @@ def matches(path: Path, head: bytes) -> bool:
         return b"run_name" in head and b"metrics" in head
 
 
-def reader(path: Path) -> NoReader:
-    """Return a reader that reads no bytes: a database is queried, not read from end to end."""
-    return NoReader()
+reader = WholeReader
 
 
 def runs_in(path: Path) -> list[str]:

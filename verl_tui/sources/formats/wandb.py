@@ -34,7 +34,7 @@ from verl_tui.sources.fields.jsonl import (
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.prefixes import parted

@@ -123,8 +123,6 @@ class KeptLines:
 
     def lines(self, line: bytes, number: int) -> Iterator[PrintedLine] | None:
         """Return the lines that one of the log completes; None if no line is in it."""
-        if self.is_plain:
-            return iter((PrintedLine(line, number),))
         if not self._is_collected(line):
             return self._unwrapped(line, number)
         entry = _entry(line)
@@ -159,7 +157,8 @@ class KeptLines:
             yield from self.held()
             yield PrintedLine(line, number)
             return
-        self._first = self._first if self._rows else number
+        if not self._rows:
+            self._first = number
         self._rows.append(row)
         is_last = width < self._width - 1 or len(self._rows) >= _MOST_ROWS
         if self.wrapped and is_last:
@@ -222,14 +221,10 @@ def _entry(line: bytes) -> _Entry | None:
     except (ValueError, TypeError, AttributeError, StopIteration):
         return None
     time = next((found[key] for key in _TIME if key in found), None)
-    return _Entry(printed, _seconds(time), str(found.get("stream")))
-
-
-def _seconds(value: object) -> float | None:
-    if isinstance(value, str) and value.isdecimal():
-        number = int(value[:_LONGEST])
-        value = number / 1e6 if number >= _MICROSECONDS else number
-    elif isinstance(value, str):
+    if isinstance(time, str) and time.isdecimal():
+        count = int(time[:_LONGEST])
+        time = count / 1e6 if count >= _MICROSECONDS else count
+    elif isinstance(time, str):
         # Docker writes up to nine digits, of which Python 3.10 reads three or six.
-        value = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", value)
-    return parse_time(value)
+        time = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", time)
+    return _Entry(printed, parse_time(time), str(found.get("stream")))
