@@ -44,7 +44,8 @@ def _at(value: Any, path: str) -> Any:
     if not here:
         return _weighted(value)
     if here in ("*", "1:"):
-        return _joined([_at(one, rest) for one in _elements(value)[here == "1:" :]])
+        all = list(value.values() if isinstance(value, Mapping) else value or ())
+        return _joined([_at(one, rest) for one in all[here == "1:" :]])
     try:
         found = value[here] if isinstance(value, Mapping) else value[int(here)]
     except (KeyError, IndexError, ValueError, TypeError):
@@ -58,10 +59,6 @@ def _joined(found: list[Any]) -> Any:
     if known and all(isinstance(one, str) for one in known):
         return "\n\n".join(known)
     return known or None
-
-
-def _elements(value: Any) -> list[Any]:
-    return list(value.values() if isinstance(value, Mapping) else value or ())
 
 
 def _weighted(value: Any) -> Any:
@@ -301,7 +298,7 @@ def _role(turn: Mapping[str, Any]) -> str:
 
 def _spoken(value: Any) -> str:
     """Return a prompt or a response as text: a single turn of the model is what it says."""
-    if isinstance(value, str) or not _is_conversation(value):
+    if not _is_conversation(value):
         return _text(value)
     if len(value) == 1 and _is_answer(value[0]):
         return _turn_text(value[0])

@@ -240,9 +240,13 @@ class ConsoleDecoder(Decoder):
             or self._settings.is_open
             or self._errors.framed
             or self._dicts.steps.cleared
-            or (self._step is None and self._unknown.watches)
-            or self._dicts.program.looks_at(number)
+            or self._looks_at(number)
         )
+
+    def _looks_at(self, number: int) -> bool:
+        """Return True if a line without any known word may tell something."""
+        watches = self._step is None and self._unknown.watches
+        return watches or self._dicts.program.looks_at(number)
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""

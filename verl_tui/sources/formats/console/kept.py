@@ -221,10 +221,14 @@ def _entry(line: bytes) -> _Entry | None:
     except (ValueError, TypeError, AttributeError, StopIteration):
         return None
     time = next((found[key] for key in _TIME if key in found), None)
-    if isinstance(time, str) and time.isdecimal():
-        count = int(time[:_LONGEST])
-        time = count / 1e6 if count >= _MICROSECONDS else count
-    elif isinstance(time, str):
+    return _Entry(printed, _seconds(time), str(found.get("stream")))
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, str) and value.isdecimal():
+        number = int(value[:_LONGEST])
+        value = number / 1e6 if number >= _MICROSECONDS else number
+    elif isinstance(value, str):
         # Docker writes up to nine digits, of which Python 3.10 reads three or six.
-        time = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", time)
-    return _Entry(printed, parse_time(time), str(found.get("stream")))
+        value = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", value)
+    return parse_time(value)
