@@ -1,6 +1,6 @@
 """Reads lines of JSON as real programs write them: several objects on a line, NaN, broken text; and
 finds the numbers among their fields, also those that were written as texts. A field may hold a
-number that names something.
+number that names something. How programs spell what is looked for stands in `spellings.toml`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import orjson
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Unreadable
-from verl_tui.sources.fields.spellings import ending
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
 
+_SPELLINGS = toml_table(__file__, "spellings.toml")
+"""How programs spell what is looked for in their records."""
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
 _DEEPEST_VALUE = 200
@@ -209,6 +211,21 @@ def first_object(head: bytes) -> dict[str, Any] | None:
             except ValueError:
                 continue
     return None
+
+
+def names(role: str) -> tuple[str, ...]:
+    """Return the names of a role, the surest first."""
+    return tuple(_SPELLINGS["names"][role].split())
+
+
+def words(role: str) -> str:
+    """Return an expression of the words of a role."""
+    return "|".join(_SPELLINGS["ends"][role].split())
+
+
+def ending(role: str) -> NamePattern:
+    """Return an expression of names whose last part is one of the words of a role."""
+    return NamePattern(rf"(?:.*[/_. ])?(?:{words(role)})", re.IGNORECASE)
 
 
 _NAME = NamePattern(

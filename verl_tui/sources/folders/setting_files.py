@@ -7,9 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import loads, unreadable
+from verl_tui.sources.fields.jsonl import loads, names, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
-from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.files import Source, opened, why
 from verl_tui.text import one_line
 

@@ -9,7 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Source, opened, status_at, why
 from verl_tui.sources.formats import tables

@@ -20,11 +20,11 @@ from verl_tui.records import Progress, Record, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
     first_value,
     integer,
+    names,
     values_in,
     values_of,
 )
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.files import (
     HOMES,

@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Record, Restart, Sample, Unreadable
 from verl_tui.sources.fields.jsonl import first_object, integer, loads
-from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import (
+    RewardSum,
     is_validation,
     plain_field,
     plain_record,

@@ -30,9 +30,13 @@ from verl_tui.sources.fields.jsonl import (
     numbers_in,
     worded_number,
 )
-from verl_tui.sources.fields.rewards import RewardSum, weights_of
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.sample import is_validation, plain_record
+from verl_tui.sources.fields.sample import (
+    RewardSum,
+    is_validation,
+    plain_record,
+    weights_of,
+)
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields

@@ -24,13 +24,13 @@ from verl_tui.sources.fields.jsonl import (
     first_object,
     flatten,
     is_name,
+    names,
     number,
     numbers_in,
     unquoted,
 )
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import flatten, loads, numbers_in
-from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.text import strip_ansi
