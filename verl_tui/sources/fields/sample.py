@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -242,9 +242,7 @@ def score_of(value: object) -> float | None:
 def all_text(sample: Sample) -> Iterator[str]:
     """Yield the texts of a sample that are searched."""
     texts = sample.prompt, sample.response, sample.ground_truth, sample.group
-    for one in (*texts, *sample.extras.values()):
-        if isinstance(one, str):
-            yield one
+    yield from (one for one in (*texts, *sample.extras.values()) if type(one) is str)
 
 
 def is_padding(record: Mapping[str, Any]) -> bool:
@@ -425,7 +423,7 @@ class RewardSum:
             self._tokens = one_line(name, 60)
             return record
         parts = _rewards(record)
-        total = self._sum(parts) if parts else None
+        total = self._sum(parts)
         if total is None:
             return record
         self._added = tuple(one_line(name, 60) for name in parts)
@@ -445,17 +443,16 @@ class RewardSum:
 
     def _sum(self, parts: Mapping[str, float | None]) -> float | None:
         """Return the weighted sum of rewards, None if all are missing."""
-        if self._path is not None:
+        if parts and self._path is not None:
             self._weights = weights_beside(self._path)
             self._path = None
         weights = self._fitting(tuple(parts)) or [1.0] * len(parts)
-        pairs = zip(weights, parts.values(), strict=True)
-        values = [
+        known = [
             weight * one
-            for weight, one in pairs
-            if one is not None and one == one  # noqa: PLR0124 - not NaN
+            for weight, one in zip(weights, parts.values(), strict=True)
+            if one is not None and not math.isnan(one)
         ]
-        return sum(values) if values else None
+        return sum(known) if known else None
 
     def _fitting(self, names: Sequence[str]) -> Sequence[float] | None:
         """Return the weights if there is one for each name."""
@@ -469,10 +466,9 @@ def _rewards(record: Mapping[str, Any]) -> dict[str, float | None]:
     In records with an advantage, such as TRL's and ms-swift's, all numbers between completion and
     advantage are rewards; in others the fields with such a name.
     """
-    nested = record.get("rewards")
-    rewards: Mapping[str, Any] = nested if isinstance(nested, dict) else record
-    names = rewards if rewards is nested else _part_names(list(record))
-    parts = {name: rewards[name] for name in names}
+    parts = record.get("rewards")
+    if not isinstance(parts, dict):
+        parts = {name: record[name] for name in _part_names(list(record))}
     return {
         str(name): number(one)
         for name, one in parts.items()
@@ -503,7 +499,7 @@ def weights_beside(path: Path) -> list[float] | None:
 
 def weights_of(settings: Mapping[str, Any]) -> list[float] | None:
     """Return the `reward_weights` that settings state."""
-    weights = settings.get("reward_weights")
-    found = [number(one) for one in weights] if isinstance(weights, list) else []
-    known = [one for one in found if one is not None]
-    return known if known and len(known) == len(found) else None
+    stated = settings.get("reward_weights")
+    weights = list(map(number, stated)) if isinstance(stated, list) else []
+    known = [one for one in weights if one is not None]
+    return known if known and known == weights else None
