@@ -11,7 +11,7 @@ import pytest
 from log_reading import drain, read_run, values
 
 from verl_tui.records import Sample
-from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.tables import completions, parquet, wandb_tables
 from verl_tui.sources.source import FileSource

@@ -15,7 +15,7 @@ from ordinary_rights import ordinary_rights
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.beginnings import PACKED, WIDE
+from verl_tui.sources.files import PACKED, WIDE
 from verl_tui.sources.folders.checkpoint_folders import TRACKER
 from verl_tui.sources.formats.console import reader as console
 

@@ -16,9 +16,9 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Restart
 from verl_tui.runs.run import Run
+from verl_tui.sources import files
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files import tail
 from verl_tui.sources.formats import filelogger, lines
 from verl_tui.sources.source import FileSource
 
@@ -67,12 +67,12 @@ def test_only_appended_bytes_are_read(log, monkeypatch):
     asked = []
     real = os.pread
     monkeypatch.setattr(
-        tail.os, "pread", lambda fd, n, at: asked.append((n, at)) or real(fd, n, at)
+        files.os, "pread", lambda fd, n, at: asked.append((n, at)) or real(fd, n, at)
     )
     append(log.path, line(3))
     log.read()
     assert log.values() == {1: 0.5, 2: 0.5, 3: 0.5}
-    assert max(at for n, at in asked if n == tail.CHUNK) == len(line(1) * 2)
+    assert max(at for n, at in asked if n == files.CHUNK) == len(line(1) * 2)
     asked.clear()
     assert log.read() == []
     assert asked == [], "nothing new costs a stat and nothing else"
@@ -170,11 +170,11 @@ def unreadable(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     real = os.pread
 
     def fails(descriptor: int, count: int, at: int) -> bytes:
-        if count == tail.CHUNK:
+        if count == files.CHUNK:
             raise OSError(number, os.strerror(number))
         return real(descriptor, count, at)
 
-    monkeypatch.setattr(tail.os, "pread", fails)
+    monkeypatch.setattr(files.os, "pread", fails)
 
 
 def test_a_restart_is_reported_though_reading_failed_at_that_moment(log, monkeypatch):

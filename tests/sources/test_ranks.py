@@ -6,7 +6,7 @@ import json
 
 from log_reading import read_run, values
 
-from verl_tui.sources.fields.numbers import is_name
+from verl_tui.sources.fields.jsonl import is_name
 
 
 def run_of(tmp_path, *records):

@@ -16,8 +16,7 @@ from verl_tui.on_demand.log_blocks import (
 )
 from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.sources.files import CHUNK, opened, why
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

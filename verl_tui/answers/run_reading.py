@@ -9,10 +9,9 @@ from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
-from verl_tui.sources.ends import EndSource
+from verl_tui.sources.ends import EndSource, end_source
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.formats.format import PartedFormat
+from verl_tui.sources.files import file_size
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files.any_source import Source
+    from verl_tui.sources.files import Source
 
 AnswerT = TypeVar("AnswerT")
 
@@ -165,10 +164,11 @@ def read_run(
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        is_long = wanted is not None and file_size(file.path) > max(least, wanted)
-        if wanted is not None and is_long and isinstance(file.format, PartedFormat):
-            ends.append(EndSource(file.path, file.format, ordinal, wanted))
-            return ends[-1]
+        if wanted is not None and file_size(file.path) > max(least, wanted):
+            end = end_source(file, ordinal, wanted)
+            if end is not None:
+                ends.append(end)
+                return end
         return source_of(file, ordinal)
 
     feed = Feed(specs, source_of=chosen)

@@ -10,7 +10,7 @@ from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import plain
 from verl_tui.records import Sample
-from verl_tui.sources.files.paths import why
+from verl_tui.sources.files import why
 from verl_tui.text import one_line
 from verl_tui.words import number
 

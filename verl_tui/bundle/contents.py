@@ -27,7 +27,7 @@ from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.signs_of_life import worker_errors
-from verl_tui.sources.files.paths import why
+from verl_tui.sources.files import why
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.tables import (
     completions,

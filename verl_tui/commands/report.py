@@ -30,7 +30,7 @@ from verl_tui.commands.output import (
     writing,
 )
 from verl_tui.given_files import is_link, is_ordinary, is_taken, read_given
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files import is_folder
 
 if TYPE_CHECKING:
     import argparse

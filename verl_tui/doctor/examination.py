@@ -22,12 +22,7 @@ from verl_tui.runs.views.state import state, unread_form
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.probing import beginning
-from verl_tui.sources.files.beginnings import (
-    DEEPEST,
-    PACKED,
-    head,
-    is_binary,
-)
+from verl_tui.sources.files import DEEPEST, PACKED, head, is_binary
 from verl_tui.sources.formats import catalog
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console

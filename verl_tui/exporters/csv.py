@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.failures import note_failure
 from verl_tui.given_files import UsageError, is_there, replacing
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files import is_folder
 from verl_tui.text import cell
 
 if TYPE_CHECKING:
