@@ -161,11 +161,23 @@ def _table(words: str, kind: Callable[[object], bool] = lambda _: True) -> Setti
     )
 
 
-def _one_of(*choices: str) -> Setting:
+def one_of(*choices: str) -> Setting:
+    """Return one of these texts."""
     return Setting(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
-def _whole(least: int) -> Setting:
+def texts(*among: str) -> Setting:
+    """Return a list of texts, of these if any are named."""
+
+    def fits(value: object) -> bool:
+        known = isinstance(value, list) and all(map(_is_text, value))
+        return known and (not among or set(among).issuperset(value))  # type: ignore[arg-type]
+
+    return Setting(f"a list of {', '.join(among) or 'texts'}", fits, frozenset)
+
+
+def whole(least: int) -> Setting:
+    """Return a whole number from one on."""
     return Setting(
         f"a whole number, at least {least}",
         lambda value: type(value) is int and value >= least,
@@ -182,12 +194,8 @@ def _seconds(least: float) -> Setting:
 
 TRUTH = Setting("true or false", lambda value: isinstance(value, bool))
 _SETTINGS: Mapping[str, Setting] = {
-    "charts": Setting(
-        "a list of texts",
-        lambda value: isinstance(value, list) and all(map(_is_text, value)),
-        tuple,
-    ),
-    "response_limit": _whole(1),
+    "charts": texts()._replace(convert=tuple),
+    "response_limit": whole(1),
     "refresh": _seconds(0.05),
     "gpu_interval": _seconds(0.2),
     "poll_interval": _seconds(1.0),
@@ -195,8 +203,8 @@ _SETTINGS: Mapping[str, Setting] = {
     "ascii": TRUTH,
     "mouse": TRUTH,
     "bell": TRUTH,
-    "desktop": _one_of("off", "osc9", "osc777"),
-    "desktop_from": _one_of("warning", "critical"),
+    "desktop": one_of("off", "osc9", "osc777"),
+    "desktop_from": one_of("warning", "critical"),
     "notify": _table(""),
     "targets": _table(" of numbers", is_number),
     "keys": _table(" of texts", _is_text),

@@ -82,7 +82,7 @@ def waited_for(
         found = awaited(condition, run, at)
         if found.holds:
             spent = sum(status.bytes_read for status in run.statuses)
-            return Reading(run, 0, False, True, spent, monitor.sentences, {}, None)  # noqa: FBT003
+            return Reading(run, spent, monitor.sentences)
         missing = missing + 1 if is_gone(run) else 0
         words = _refuse(run, condition, found, now, gone=missing > ABSENT)
         for column in {*found.lacking} - told:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from psutil import Process
 
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
 
@@ -174,11 +175,11 @@ class _Evidence:
         return versions.stated_versions(self.run, versioned)
 
     @cached_property
-    def checked(self) -> dict[str, Any]:
+    def checked(self) -> Data:
         """The report of `check --json` on this run alone."""
         known = report(self.monitor, self.now)
-        known["runs"] = [one for one in known["runs"] if one["name"] == self.run.name]
-        return known
+        runs = [one for one in known["runs"] if one["name"] == self.run.name]
+        return {**known, "runs": runs}
 
     @cached_property
     def note(self) -> str:
@@ -218,7 +219,7 @@ def _summary(of: _Evidence) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _formats(sources: Sequence[Mapping[str, Any]]) -> str:
+def _formats(sources: Sequence[Data]) -> str:
     counts = Counter(one["program"] or one["format"] for one in sources)
     unreadable = sum(one["unreadable"] for one in sources)
     words = ", ".join(f"{count} × {name}" for name, count in counts.items())
@@ -237,7 +238,7 @@ def _log_pieces(of: _Evidence) -> Iterator[BundledFile]:
             yield BundledFile(f"{name}.tracebacks.txt", about, text)
 
 
-def _sources(of: _Evidence) -> Iterator[dict[str, Any]]:
+def _sources(of: _Evidence) -> Iterator[Data]:
     for state in of.run.sources.values():
         kept = list(state.unreadable)[-_MOST_UNREADABLE:]
         if state.status.format in _OF_SAMPLES and not of.wanted.samples:
@@ -251,7 +252,7 @@ def _sources(of: _Evidence) -> Iterator[dict[str, Any]]:
         }
 
 
-def _events(of: _Evidence) -> dict[str, Any]:
+def _events(of: _Evidence) -> Data:
     errors = [
         {
             "path": path,
@@ -291,14 +292,14 @@ def _charts(of: _Evidence) -> str:
     return "\n\n".join(drawn or ["This run has no numbers to draw."]) + "\n"
 
 
-def _gpus(of: _Evidence) -> dict[str, Any]:
+def _gpus(of: _Evidence) -> Data:
     reading = of.monitor.gpus
     if reading is None:
         return {"problem": "not read"}
     return {"problem": reading.problem, "gpus": [asdict(gpu) for gpu in reading.gpus]}
 
 
-def _processes(of: _Evidence) -> dict[str, Any]:
+def _processes(of: _Evidence) -> Data:
     problem = None if of.processes else processes.NO_PROCESS
     facts = [processes.process_facts(one) for one in of.processes]
     return {"problem": problem, "processes": facts}
@@ -312,7 +313,7 @@ def _stacks(of: _Evidence) -> Iterator[BundledFile]:
         yield BundledFile(f"stacks/{pid}.txt", about, text)
 
 
-def _samples(of: _Evidence) -> list[dict[str, Any]]:
+def _samples(of: _Evidence) -> list[Data]:
     """Return the newest samples; add what cannot be read to the problems."""
     found: list[Sample] = []
     for place in reversed(of.run.samples.places[-_PLACES:]):

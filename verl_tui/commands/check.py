@@ -10,8 +10,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.notifying import sending_notifier
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
+from verl_tui.commands.options import (
+    CONFIG,
+    PATHS,
+    configuration,
+    loaded,
+    notifier_for,
+    paths_of,
+)
 from verl_tui.commands.output import (
     close_stdout,
     colour,
@@ -148,12 +154,10 @@ def _held(
 
 def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
-    if not options.notify and options.state is not None:
-        raise CommandError("--state keeps what --notify has sent")
-    if not options.notify:
-        return None
-    notifier = sending_notifier(config)
+    notifier = notifier_for(config) if options.notify else None
     if options.state is not None:
+        if notifier is None:
+            raise CommandError("--state keeps what --notify has sent")
         notifier.read_state(options.state)
     return notifier
 

@@ -6,7 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.options import CONFIG, configuration, paths_of
+from verl_tui.commands.options import CONFIG, configuration, guide_of, paths_of
 from verl_tui.commands.output import print_messages
 from verl_tui.text import one_line
 
@@ -28,11 +28,10 @@ def run(options: argparse.Namespace) -> int:
     """Write the explanation; return the exit code."""
     from verl_tui.answers.run_reading import NothingError, read_run
     from verl_tui.explain import explain
-    from verl_tui.health.guide_settings import load_guide
     from verl_tui.health.judge import Judge
 
     now = time.time()
-    guide = load_guide(configuration(options).guide)
+    guide = guide_of(configuration(options))
     reading = read_run(paths_of(options), options.run, now, alive=True)
     print_messages(reading.sentences)
     run = reading.run

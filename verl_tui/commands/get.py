@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, configuration, paths_of
+from verl_tui.commands.options import CONFIG, configuration, guide_of, paths_of
 from verl_tui.commands.output import (
     EXIT_NOTHING,
     print_message,
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Mapping
 
-    from verl_tui.answers.log import LogPlace
     from verl_tui.answers.run_reading import AnswerT, Reading
+    from verl_tui.health.guide import Guide
+    from verl_tui.plain_data import Data
 
 HELP = "small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours"
 EXAMPLES = ("verl-tui get state logs/run_7", "verl-tui get metrics logs/run_7 --json")
@@ -90,9 +91,22 @@ def _read(
     return from_end(paths, name, now, said, least=least, first=first, alive=alive)
 
 
-def _write(
-    found: Mapping[str, Any], lines: Iterable[str], options: argparse.Namespace
-) -> int:
+def _judged(
+    options: argparse.Namespace,
+    answer: Callable[[Reading, Guide, float], AnswerT | None],
+    least: int = 0,
+) -> AnswerT:
+    """Return an answer that takes the rules."""
+    guide = guide_of(configuration(options))
+    return _read(
+        options,
+        lambda reading, now: answer(reading, guide, now),
+        least=least,
+        alive=True,
+    )
+
+
+def _write(found: Data, lines: Iterable[str], options: argparse.Namespace) -> int:
     """Write an answer to standard output as JSON, or as lines of text; return the exit code."""
     if options.json:
         lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
@@ -103,39 +117,22 @@ def _write(
 
 def _findings(options: argparse.Namespace) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
-    from verl_tui.health.guide_settings import load_guide
 
-    guide = load_guide(configuration(options).guide)
-    found = _read(
-        options,
-        lambda reading, now: findings_of(reading, guide, now, options.severity),
-        alive=True,
-    )
+    found = _judged(options, partial(findings_of, least=options.severity))
     return _write(found, findings_lines(found), options)
 
 
 def _state(options: argparse.Namespace) -> int:
     from verl_tui.answers.state import LONG, state_line, state_of
-    from verl_tui.health.guide_settings import load_guide
 
-    guide = load_guide(configuration(options).guide)
-    found = _read(
-        options,
-        lambda reading, now: state_of(reading, guide, now),
-        least=LONG,
-        alive=True,
-    )
+    found = _judged(options, state_of, LONG)
     return _write(found, [state_line(found)], options)
 
 
 def _ledger(options: argparse.Namespace) -> int:
     from verl_tui.answers.state import ledger_lines, ledger_of
-    from verl_tui.health.guide_settings import load_guide
 
-    guide = load_guide(configuration(options).guide)
-    found = _read(
-        options, lambda reading, now: ledger_of(reading, guide, now), alive=True
-    )
+    found = _judged(options, ledger_of)
     return _write(found, ledger_lines(found), options)
 
 
@@ -165,7 +162,7 @@ def _metrics(options: argparse.Namespace) -> int:
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
 
-    def points(reading: Reading, _now: float) -> dict[str, Any] | None:
+    def points(reading: Reading, _now: float) -> Data | None:
         found = []
         for metric in dict.fromkeys(options.metric):
             last = options.last or _POINTS
@@ -174,13 +171,14 @@ def _metrics(options: argparse.Namespace) -> int:
                 return None
         return found[0] if len(found) == 1 else several_points(found)  # type: ignore[arg-type]
 
-    def metrics(reading: Reading, _now: float) -> dict[str, Any] | None:
+    def metrics(reading: Reading, _now: float) -> Data | None:
         return metrics_of(reading, options.filter)
 
-    every = options.metric is None
-    least = 0 if every else LONG
-    found = _read(options, metrics if every else points, least=least)
-    lines = metrics_lines if every else plot_lines if options.plot else points_lines
+    if options.metric is None:
+        found, lines = _read(options, metrics), metrics_lines
+    else:
+        found = _read(options, points, least=LONG)
+        lines = plot_lines if options.plot else points_lines
     if found["steps_estimated"] and not options.json:
         print_note(f"{found['run']}: {ESTIMATED}")
     return _write(found, lines(found), options)
@@ -203,7 +201,7 @@ def _samples(options: argparse.Namespace) -> int:
 
     only = options.training or options.validation
 
-    def answer(reading: Reading, _now: float) -> dict[str, Any] | None:
+    def answer(reading: Reading, _now: float) -> Data | None:
         return samples_of(
             reading,
             options.best or options.worst or options.last or _SAMPLES,
@@ -218,18 +216,22 @@ def _samples(options: argparse.Namespace) -> int:
 
 
 def _log(options: argparse.Namespace) -> int:
-    from verl_tui.answers.log import LONG, log_lines, log_of
+    from verl_tui.answers.log import LONG, LogPlace, log_lines, log_of
     from verl_tui.answers.run_reading import FIRST, read_run
+    from verl_tui.rendering.text.search import Search
     from verl_tui.secrets import own_mask
 
     mask = own_mask() if options.mask else None
-    count = options.last or _LINES
-    search = _search(options)
+    try:
+        grep = None if options.grep is None else Search(options.grep)
+    except ValueError as error:
+        raise CommandError(f"--grep: {error}") from error
     reading, now = _waited(options), time.time()
     if reading is None:
         reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
         print_messages(reading.sentences)
-    place = search or _place(options, reading, now)
+    count = options.last or _LINES
+    place = LogPlace(options.around, _around_error(options, reading, now), grep)
     found = log_of(reading, count, place, full=options.full, mask=mask)
     if found["gave_up"]:
         print_message(
@@ -238,25 +240,13 @@ def _log(options: argparse.Namespace) -> int:
     return _write(found, log_lines(found), options)
 
 
-def _search(options: argparse.Namespace) -> LogPlace | None:
-    from verl_tui.answers.log import LogPlace
-    from verl_tui.rendering.text.search import Search
-
-    try:
-        return LogPlace(grep=Search(options.grep)) if options.grep is not None else None
-    except ValueError as error:
-        raise CommandError(f"--grep: {error}") from error
-
-
-def _place(options: argparse.Namespace, reading: Reading, now: float) -> LogPlace:
-    from verl_tui.answers.log import LogPlace
+def _around_error(options: argparse.Namespace, reading: Reading, now: float) -> bool:
     from verl_tui.runs.views.state import State, state
 
     if options.error and reading.run.outcome is None:
         raise CommandError(f"--error: no error has ended {reading.run.name}")
-    unasked = options.around is None and options.last is None
-    crashed = unasked and state(reading.run, now) is State.CRASHED
-    return LogPlace(step=options.around, error=options.error or crashed)
+    asked = {options.around, options.last, options.grep} != {None}
+    return options.error or (not asked and state(reading.run, now) is State.CRASHED)
 
 
 _CODES = (

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
     CONFIG,
     PATHS,
     configuration,
+    guide_of,
+    notifier_for,
     paths_of,
     something_at,
 )
@@ -125,10 +126,8 @@ def _limited(options: argparse.Namespace) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    from verl_tui.health.guide_settings import load_guide
-
     config = configuration(options)
-    known = {rule.id for rule in load_guide(config.guide).rules}
+    known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
         near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
         raise CommandError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.options import CONFIG, configuration
+from verl_tui.commands.options import CONFIG, configuration, guide_of
 
 if TYPE_CHECKING:
     import argparse
@@ -21,9 +21,7 @@ OPTIONS = f"""
 
 def run(options: argparse.Namespace) -> int:
     """Write the rules; return the exit code."""
-    from verl_tui.health.guide_settings import load_guide
-
-    guide = load_guide(configuration(options).guide)
+    guide = guide_of(configuration(options))
     if options.format == "prometheus":
         from verl_tui.exporters.guide.alerts import alert_rules
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError, CommandParser
-from verl_tui.commands.options import CONFIG, configuration
+from verl_tui.commands.options import CONFIG, configuration, guide_of
 from verl_tui.commands.output import EXIT_OUTPUT, colour, print_message, writing
 from verl_tui.config import Config, ConfigError, documented_defaults
 from verl_tui.given_files import NO_LINK, is_link, replacing
@@ -79,9 +79,7 @@ def agents_page() -> str:
 
 def finding_ids() -> Iterable[str]:
     """Return the ids of all possible findings."""
-    from verl_tui.health.guide_settings import load_guide
-
-    return dict.fromkeys(rule.id for rule in load_guide().rules)
+    return dict.fromkeys(rule.id for rule in guide_of(Config()).rules)
 
 
 def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
@@ -98,9 +96,8 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
         return _topic(TOPICS[name][1](config))
     if name in finding_ids():
         from verl_tui.exporters.guide.as_text import describe
-        from verl_tui.health.guide_settings import load_guide
 
-        return _wrapped(describe(load_guide(config.guide), name))
+        return _wrapped(describe(guide_of(config), name))
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
@@ -188,10 +185,8 @@ def _metrics(_: Config) -> str:
 
 def _indicator(id: str) -> Iterable[str]:
     """Describe an indicator, one fact per line."""
-    from verl_tui.health.guide_settings import load_guide
-
     one = INDICATORS[id]
-    rules = (rule.id for rule in load_guide().rules if rule.indicator == id)
+    rules = (rule.id for rule in guide_of(Config()).rules if rule.indicator == id)
     facts = {
         "unit": one.unit,
         "direction": _DIRECTIONS.get(one.direction, ""),

@@ -6,8 +6,15 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.notifying import NO_ADDRESS, destination_for, settings_for
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded
+from verl_tui.commands.options import (
+    CONFIG,
+    NO_ADDRESS,
+    PATHS,
+    configuration,
+    destination_for,
+    loaded,
+    settings_for,
+)
 from verl_tui.commands.output import EXIT_NOTHING, print_message
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.arguments import CommandError
@@ -15,9 +16,12 @@ from verl_tui.trainers import broken
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from pathlib import Path
 
+    from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
+    from verl_tui.notify.delivery import Destination
+    from verl_tui.notify.notifier import Notifier
+    from verl_tui.notify.notify_settings import NotifySettings
     from verl_tui.runs.run import Run
 
 PATHS = """
@@ -34,6 +38,10 @@ BASELINE = """
 --baseline RUN  run that the others are compared with: its name, a part of it, or its path (the
                 first run, if not given)
 """
+NO_ADDRESS = (
+    "no address to notify: put it into VERL_TUI_NOTIFY_URL, or into a file that nobody else may "
+    "read and its path into VERL_TUI_NOTIFY_FILE"
+)
 
 
 def paths_of(options: argparse.Namespace) -> Sequence[str]:
@@ -99,21 +107,68 @@ def configuration(options: argparse.Namespace) -> Config:
     for sentence in broken():
         raise ConfigError(sentence)
     if config.guide or config.notify:  # else there is nothing of the user's to check
-        _check(config, options.config)
+        try:
+            guide_of(config)
+            settings_for(config)
+        except ValueError as error:
+            raise ConfigError(f"{config_path(options.config)}: {error}") from error
     ascii = True if getattr(options, "ascii", False) else config.ascii
     mouse = config.mouse and not getattr(options, "no_mouse", False)
     return replace(config, ascii=ascii, mouse=mouse)
 
 
-def _check(config: Config, path: Path | None) -> None:
-    from verl_tui.commands.notifying import settings_for
+def guide_of(config: Config) -> Guide:
+    """Return the rules, with the user's changes; they take a while to import."""
     from verl_tui.health.guide_settings import load_guide
 
-    try:
-        load_guide(config.guide)
-        settings_for(config)
-    except ValueError as error:
-        raise ConfigError(f"{config_path(path)}: {error}") from error
+    return load_guide(config.guide)
+
+
+def settings_for(config: Config) -> NotifySettings:
+    """Return what the user wants to be notified of."""
+    from verl_tui.notify.notify_settings import NotifySettings, parse_settings
+
+    if not config.notify:
+        return NotifySettings()
+    return parse_settings(config.notify, {rule.id for rule in guide_of(config).rules})
+
+
+def destination_for(
+    settings: NotifySettings, preset: str | None = None
+) -> Destination | None:
+    """Return where messages go, None where the user has named no address.
+
+    Raises:
+        CommandError: The address or its file is not usable, or apprise is missing.
+    """
+    from verl_tui.notify.delivery import destination
+
+    found = destination(os.environ, settings.file, preset or settings.preset)
+    if found is not None and found.preset == "apprise" and not find_spec("apprise"):
+        raise CommandError(
+            f"{found.where}: this address needs apprise: pip install 'verl-tui[notify]'"
+        )
+    return found
+
+
+def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
+    """Return the notifier of a command that sends without an option, None if there is no address or
+    the user has turned that off; without a command, that of one which was asked to send.
+
+    Raises:
+        CommandError: It was, and there is no address.
+    """
+    settings = settings_for(config)
+    if command not in (None, *settings.commands):
+        return None
+    to = destination_for(settings)
+    if to is not None:
+        from verl_tui.notify.notifier import Notifier
+
+        return Notifier(settings, to)
+    if command is None:
+        raise CommandError(NO_ADDRESS)
+    return None
 
 
 def need_terminal(paths: Sequence[str] = ()) -> None:

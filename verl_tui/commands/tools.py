@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
 
+    from verl_tui.plain_data import Data
+
 ROOM = 24_000
 """Characters of an answer, about 8,000 tokens: heuristic, a third of what clients take."""
 _COMMANDS = ("get", "check", "compare", "explain")
@@ -59,10 +61,10 @@ def tools() -> Mapping[str, CommandParser]:
     }
 
 
-def described(name: str) -> dict[str, Any]:
+def described(name: str) -> Data:
     """Return what a tool is: its name, what it does, and what it takes as a JSON schema."""
     parser = tools()[name]
-    known = {"path": {"type": "string", "description": _PATH}}
+    known: dict[str, Data] = {"path": {"type": "string", "description": _PATH}}
     known |= {name: _property(one) for name, one in _options(parser).items()}
     takes = {"type": "object", "properties": known, "additionalProperties": False}
     return {"name": name, "description": parser.description, "input_schema": takes}
@@ -73,14 +75,14 @@ def _options(parser: CommandParser) -> dict[str, argparse.Action]:
     return {name: one for name, one in known.items() if _OFFERED.fullmatch(name)}
 
 
-def _property(option: argparse.Action) -> dict[str, Any]:
+def _property(option: argparse.Action) -> Data:
     words = _OF_COMMANDS.sub("", str(option.help).replace("%%", "%"))
     kind = "integer" if option.metavar in ("N", "STEP") else "string"
     found = {"type": kind if option.nargs != 0 else "boolean", "description": words}
     return found if option.choices is None else {**found, "enum": [*option.choices]}
 
 
-def answer(name: str, arguments: Mapping[str, Any], served: Sequence[str]) -> str:
+def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
     """Return what a tool answers, as JSON.
 
     Args:
@@ -116,13 +118,13 @@ def answer(name: str, arguments: Mapping[str, Any], served: Sequence[str]) -> st
     return as_json(fitted(found, ROOM))
 
 
-def _brief(run: Mapping[str, Any]) -> dict[str, Any]:
+def _brief(run: Data) -> Data:
     """Return what is said of one of several runs: no list but the comparison that is asked for."""
     every = run.items()
     return {k: v for k, v in every if k == "against" or not isinstance(v, list | dict)}
 
 
-def _words(name: str, given: Mapping[str, Any], served: Sequence[str]) -> list[str]:
+def _words(name: str, given: Data, served: Sequence[str]) -> list[str]:
     """Return the words of a command line; no value in it can be taken for an option."""
     if name not in tools():
         raise CommandError(f"no tool {name}: there are {', '.join(tools())}")

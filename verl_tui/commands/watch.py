@@ -8,12 +8,12 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.notifying import notifier_for
 from verl_tui.commands.options import (
     PATHS,
     SCREEN,
     configuration,
     need_terminal,
+    notifier_for,
     paths_of,
     something_at,
 )

@@ -37,6 +37,7 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
@@ -124,7 +125,7 @@ _USUAL = frozenset({
 """Reasons for which files are passed over without anything being wrong."""
 
 
-def examine(monitor: Monitor, now: float) -> dict[str, Any]:
+def examine(monitor: Monitor, now: float) -> Data:
     """Return what was found, and why it is read as it is.
 
     Args:
@@ -140,7 +141,7 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
     }
 
 
-def changes(config: Config) -> dict[str, Any]:
+def changes(config: Config) -> Data:
     """Return the settings that differ from their defaults."""
     usual = Config()
     named = {one.name: getattr(config, one.name) for one in dataclasses.fields(config)}
@@ -151,7 +152,7 @@ def changes(config: Config) -> dict[str, Any]:
     }
 
 
-def wrong(found: Mapping[str, Any]) -> list[str]:
+def wrong(found: Data) -> list[str]:
     """Return a sentence for everything in a report that is wrong."""
     parts = ("config", "notices")
     sentences = [
@@ -172,7 +173,7 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _faults(source: Mapping[str, Any]) -> Iterator[str]:
+def _faults(source: Data) -> Iterator[str]:
     if source["problem"]:
         yield f"{source['path']}: {source['problem']}"
     if source["unreadable"]:
@@ -183,7 +184,7 @@ def _faults(source: Mapping[str, Any]) -> Iterator[str]:
         yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
 
 
-def _run(run: Run, now: float) -> dict[str, Any]:
+def _run(run: Run, now: float) -> Data:
     return {
         "name": run.name,
         "id": run_id(run),
@@ -195,7 +196,7 @@ def _run(run: Run, now: float) -> dict[str, Any]:
     }
 
 
-def _source(source: SourceState) -> dict[str, Any]:
+def _source(source: SourceState) -> Data:
     status = source.status
     kept: Sequence[Any] = list(source.unreadable)[-_MOST_LINES:]
     return {

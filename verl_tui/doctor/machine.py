@@ -8,7 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.given_files import is_there
 from verl_tui.rendering.text.ascii_table import keeps_to_ascii
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
+    from verl_tui.plain_data import Data
 
 _INOTIFY = Path("/proc/sys/fs/inotify")
 _LIMITS = ("max_user_watches", "max_user_instances", "max_queued_events")
@@ -32,9 +33,7 @@ _COLOURS: Mapping[str | None, str] = {
 }
 
 
-def terminal(
-    config: Config, environment: Mapping[str, str] = os.environ
-) -> dict[str, Any]:
+def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> Data:
     """Return what the terminal can show, and what it is asked to."""
     from rich.console import Console
 
@@ -80,7 +79,7 @@ def _tmux(option: str) -> str:
     return one_line(done.stdout.decode("utf-8", "replace"), 40)
 
 
-def nvml(now: float) -> dict[str, Any]:
+def nvml(now: float) -> Data:
     """Return the NVIDIA driver and devices, or why there are none."""
     return in_time(lambda: _nvml(now)) or {
         "problem": HANGS,
@@ -89,7 +88,7 @@ def nvml(now: float) -> dict[str, Any]:
     }
 
 
-def _nvml(now: float) -> dict[str, Any]:
+def _nvml(now: float) -> Data:
     import pynvml
 
     source = GpuSource()
@@ -114,7 +113,7 @@ def notices_folder(paths: Sequence[str]) -> Path:
     return path if path.is_dir() else path.parent
 
 
-def change_notices(folder: Path) -> dict[str, Any]:
+def change_notices(folder: Path) -> Data:
     """Return whether the file system tells of changes in a directory, and the limits on that."""
     import watchfiles
 

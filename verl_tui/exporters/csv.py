@@ -14,6 +14,7 @@ from verl_tui.failures import note_failure
 from verl_tui.given_files import UsageError, is_there, replacing
 from verl_tui.sources.files.paths import is_folder
 from verl_tui.text import cell
+from verl_tui.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,17 +64,13 @@ def export(runs: Sequence[Run], target: str) -> Exported:
         return _into_directory(runs, path)
     if len(runs) > 1:
         why = "cannot go into one file: name a directory with -o"
-        raise ExportError(f"{len(runs)} runs ({_names(runs)}) {why}")
+        listed = few((run.name for run in runs), 3)
+        raise ExportError(f"{len(runs)} runs ({listed}) {why}")
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return Exported([])
     _write(runs[0], path)
     return Exported([path])
-
-
-def _names(runs: Sequence[Run]) -> str:
-    """Name the first few runs."""
-    return ", ".join(run.name for run in runs[:3]) + " …" * (len(runs) > 3)
 
 
 def write_csv(run: Run, file: TextIO) -> None:

@@ -76,14 +76,15 @@ class Events(RunFollower):
         if before is None:
             self._known[run.name] = _Known(run.step, set(run.restarts))
             yield self._told("start", run, now, total_steps=run.total_steps)
-        known, marks = self._known[run.name], set(run.restarts)
-        for mark in sorted(marks - known.restarts):
-            steps = {"from_step": known.step, "to_step": mark.step}
-            yield self._told("restart", run, now, **steps, reason=mark.reason)
+        known = self._known[run.name]
+        yield from self._restarts(run, known, now)
         if before and before is not current:
             yield self._told("state", run, now, before=before.value)
-        known.step, known.restarts = run.step, marks
         yield from self._findings(run, known, now)
+        yield from self._end(run, known, now)
+
+    def _end(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
+        """Yield a new best, and the end of a run."""
         known.missing = known.missing + 1 if is_gone(run) else 0
         gone = known.missing > ABSENT
         over = gone or is_over(run, now)
@@ -93,6 +94,13 @@ class Events(RunFollower):
         is_bad = over and Severity.CRITICAL is self.monitor.verdicts[run.name].severity
         for names, holds in ((self._over, over), (self.critical, is_bad)):
             (names.add if holds else names.discard)(run.name)
+
+    def _restarts(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
+        marks = set(run.restarts)
+        for mark in sorted(marks - known.restarts):
+            steps = {"from_step": known.step, "to_step": mark.step}
+            yield self._told("restart", run, now, **steps, reason=mark.reason)
+        known.step, known.restarts = run.step, marks
 
     def _findings(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
         """Yield findings that are over, and those that are new, or of another weight or cause."""

@@ -127,12 +127,7 @@ class Guard(RunFollower):
             if name not in self._reported and self._trips(finding, current):
                 self._reported.add(name)
                 yield self._trip(run, finding, current, now)
-        over, busy = is_over(run, now), {*self._over, *self._waiting, *self._running}
-        if over and run.name not in busy:
-            self._over.add(run.name)
-            yield event("ended", now, run, state=current.value, step=run.step)
-        elif not over and run.name not in self._acted:
-            self._over.discard(run.name)  # a resumed run is watched again
+        yield from self._note_end(run, current, now)
         if self.orders.best is not None:
             yield from self._best(run, self.orders.best, now)
 
@@ -145,6 +140,14 @@ class Guard(RunFollower):
         # screen, and stop nothing.
         is_critical = finding.severity is Severity.CRITICAL
         return finding.id not in _MAY_PASS or current in OVER or is_critical
+
+    def _note_end(self, run: Run, current: State, now: float) -> Iterator[EventLine]:
+        over, busy = is_over(run, now), {*self._over, *self._waiting, *self._running}
+        if over and run.name not in busy:
+            self._over.add(run.name)
+            yield event("ended", now, run, state=current.value, step=run.step)
+        elif not over and run.name not in self._acted:
+            self._over.discard(run.name)  # a resumed run is watched again
 
     def _trip(
         self, run: Run, finding: Finding, current: State, now: float
