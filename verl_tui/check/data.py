@@ -82,7 +82,7 @@ def report(
         if held is None or name in held:
             verdict = monitor.verdicts.get(name, Verdict())
             found = run_data(run, verdict, monitor.guide, now, by, wanted)
-            runs.append({**found, **_against(held and held[name])})
+            runs.append({**found, **_against(held[name] if held else None)})
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     whole = {"version": VERSION, "runs": runs, "passed_over": passed}
     return {**whole, **_summed(runs)} if held else whole

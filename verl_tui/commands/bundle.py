@@ -17,7 +17,7 @@ from verl_tui.commands.output import (
 )
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from pathlib import Path
 
     from verl_tui.monitor import Monitor
@@ -48,7 +48,7 @@ PATH...       log or directory of a run
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the bundle; return the exit code."""
     if not options.list:
         _check_target(options.output)

@@ -28,7 +28,7 @@ from verl_tui.commands.output import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -61,7 +61,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.check.data import exit_code, report
     from verl_tui.runs.views.checkpoints import BestBy
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _written(
-    found: Mapping[str, Any], monitor: Monitor, now: float, options: argparse.Namespace
+    found: Mapping[str, Any], monitor: Monitor, now: float, options: Namespace
 ) -> str:
     if options.json:
         return json.dumps(found, indent=2, allow_nan=False) + "\n"
@@ -152,7 +152,7 @@ def _held(
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
-def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
+def _notifier(options: Namespace, config: Config) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
     notifier = notifier_for(config) if options.notify else None
     if options.state is not None:

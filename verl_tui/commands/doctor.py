@@ -12,7 +12,7 @@ from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
 EXAMPLES = (
@@ -27,7 +27,7 @@ PATH...  log, directory, quoted glob, address or -; none: the machine alone
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.bundle.versions import installed
     from verl_tui.check.data import is_readable
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if found["wrong"] else 0
 
 
-def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]:
+def _configuration(options: Namespace) -> tuple[Config, dict[str, Any]]:
     """Return the configuration and remarks on it; the defaults in place of a faulty one."""
     from verl_tui.doctor.examination import changes
 

@@ -11,7 +11,7 @@ from verl_tui.commands.output import print_messages
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Mapping
 
 HELP = "why a run broke: what moved first, what shows it, what to change"
@@ -24,7 +24,7 @@ PATH...  directory, log, quoted glob or address of a run
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the explanation; return the exit code."""
     from verl_tui.answers.run_reading import NothingError, read_run
     from verl_tui.explain import explain

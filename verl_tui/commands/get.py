@@ -21,7 +21,7 @@ from verl_tui.commands.signals import heeded
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping
 
     from verl_tui.answers.run_reading import AnswerT, Reading
@@ -36,7 +36,7 @@ _POINTS, _LINES, _SAMPLES = 20, 20, 3
 """How many are given where no number is asked for."""
 
 
-def _waited(options: argparse.Namespace) -> Reading | None:
+def _waited(options: Namespace) -> Reading | None:
     """Return the run as it is when what is waited for holds; None if nothing is."""
     if options.wait is None:
         if options.timeout is not None:
@@ -59,7 +59,7 @@ def _waited(options: argparse.Namespace) -> Reading | None:
 
 
 def _read(
-    options: argparse.Namespace,
+    options: Namespace,
     answer: Callable[[Reading, float], AnswerT | None],
     *,
     least: int = 0,
@@ -92,7 +92,7 @@ def _read(
 
 
 def _judged(
-    options: argparse.Namespace,
+    options: Namespace,
     answer: Callable[[Reading, Guide, float], AnswerT | None],
     least: int = 0,
 ) -> AnswerT:
@@ -106,7 +106,7 @@ def _judged(
     )
 
 
-def _write(found: Data, lines: Iterable[str], options: argparse.Namespace) -> int:
+def _write(found: Data, lines: Iterable[str], options: Namespace) -> int:
     """Write an answer to standard output as JSON, or as lines of text; return the exit code."""
     if options.json:
         lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
@@ -115,28 +115,28 @@ def _write(found: Data, lines: Iterable[str], options: argparse.Namespace) -> in
     return 0
 
 
-def _findings(options: argparse.Namespace) -> int:
+def _findings(options: Namespace) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
 
     found = _judged(options, partial(findings_of, least=options.severity))
     return _write(found, findings_lines(found), options)
 
 
-def _state(options: argparse.Namespace) -> int:
+def _state(options: Namespace) -> int:
     from verl_tui.answers.state import LONG, state_line, state_of
 
     found = _judged(options, state_of, LONG)
     return _write(found, [state_line(found)], options)
 
 
-def _ledger(options: argparse.Namespace) -> int:
+def _ledger(options: Namespace) -> int:
     from verl_tui.answers.state import ledger_lines, ledger_of
 
     found = _judged(options, ledger_of)
     return _write(found, ledger_lines(found), options)
 
 
-def _runs(options: argparse.Namespace) -> int:
+def _runs(options: Namespace) -> int:
     from verl_tui.answers.run_reading import run_names
 
     found, sentences = run_names(paths_of(options))
@@ -146,7 +146,7 @@ def _runs(options: argparse.Namespace) -> int:
     return _write({"runs": list(found)}, map(one_line, found), options)
 
 
-def _metrics(options: argparse.Namespace) -> int:
+def _metrics(options: Namespace) -> int:
     from verl_tui.answers.metrics import (
         LONG,
         metrics_lines,
@@ -184,7 +184,7 @@ def _metrics(options: argparse.Namespace) -> int:
     return _write(found, lines(found), options)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Namespace) -> None:
     """Refuse options that contradict each other."""
     if options.metric is None:
         for name in ("plot", "around"):
@@ -196,7 +196,7 @@ def _check(options: argparse.Namespace) -> None:
         raise CommandError("--filter chooses among all metrics, --metric names one")
 
 
-def _samples(options: argparse.Namespace) -> int:
+def _samples(options: Namespace) -> int:
     from verl_tui.answers.samples import LONG, samples_lines, samples_of
 
     only = options.training or options.validation
@@ -215,7 +215,7 @@ def _samples(options: argparse.Namespace) -> int:
     return _write(found, samples_lines(found), options)
 
 
-def _log(options: argparse.Namespace) -> int:
+def _log(options: Namespace) -> int:
     from verl_tui.answers.log import LONG, LogPlace, log_lines, log_of
     from verl_tui.answers.run_reading import FIRST, read_run
     from verl_tui.rendering.text.search import Search
@@ -240,7 +240,7 @@ def _log(options: argparse.Namespace) -> int:
     return _write(found, log_lines(found), options)
 
 
-def _around_error(options: argparse.Namespace, reading: Reading, now: float) -> bool:
+def _around_error(options: Namespace, reading: Reading, now: float) -> bool:
     from verl_tui.runs.views.state import State, state
 
     if options.error and reading.run.outcome is None:
@@ -280,7 +280,7 @@ that is known and still to come is not (3)."""
 
 
 def _command(
-    run: Callable[[argparse.Namespace], int],
+    run: Callable[[Namespace], int],
     help: str,
     examples: str,
     options: str,

@@ -25,7 +25,7 @@ from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
@@ -60,7 +60,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
     from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.checkpoints import BestBy
@@ -122,7 +122,7 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
             print_messages(notifier.close())
 
 
-def _limited(options: argparse.Namespace) -> Config:
+def _limited(options: Namespace) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """

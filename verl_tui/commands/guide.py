@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.options import CONFIG, configuration, guide_of
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "the rules in force, with their thresholds and sources"
 EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")
@@ -19,7 +19,7 @@ OPTIONS = f"""
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the rules; return the exit code."""
     guide = guide_of(configuration(options))
     if options.format == "prometheus":

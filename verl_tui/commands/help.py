@@ -24,7 +24,7 @@ from verl_tui.indicators import INDICATORS, Indicator, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
@@ -44,7 +44,7 @@ _DIRECTIONS = {
 }
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Show a page, or write it; return the exit code."""
     if options.skill is not None:
         if options.topics != ["agents"]:

@@ -16,7 +16,7 @@ from verl_tui.commands.signals import at_end
 from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "answers of get, check, compare and explain as tools for agents (MCP)"
 EXAMPLES = ("verl-tui mcp logs", "verl-tui mcp 'logs/run_*' --config agents.toml")
@@ -28,7 +28,7 @@ PATH...  log, directory, quoted glob or address
 {shared.CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Serve until the client goes away; return the exit code."""
     paths = shared.paths_of(options)
     shared.configuration(options)

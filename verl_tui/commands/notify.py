@@ -18,7 +18,7 @@ from verl_tui.commands.options import (
 from verl_tui.commands.output import EXIT_NOTHING, print_message
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.config import Config
 
@@ -42,7 +42,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Send or show; return the exit code."""
     if options.test == options.show:
         raise CommandError(
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     return _test(options, config) if options.test else _show(options, config)
 
 
-def _test(options: argparse.Namespace, config: Config) -> int:
+def _test(options: Namespace, config: Config) -> int:
     from verl_tui.notify.delivery import NotSentError, deliver
     from verl_tui.notify.message import Message
 
@@ -71,7 +71,7 @@ def _test(options: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _show(options: argparse.Namespace, config: Config) -> int:
+def _show(options: Namespace, config: Config) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.notify.changes import Changes
     from verl_tui.notify.delivery import json_of

@@ -14,7 +14,7 @@ from verl_tui.config import Config, ConfigError, config_path, load_config
 from verl_tui.trainers import broken
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Sequence
 
     from verl_tui.health.guide import Guide
@@ -44,7 +44,7 @@ NO_ADDRESS = (
 )
 
 
-def paths_of(options: argparse.Namespace) -> Sequence[str]:
+def paths_of(options: Namespace) -> Sequence[str]:
     """Return the paths that were named.
 
     Raises:
@@ -90,7 +90,7 @@ def something_at(paths: Sequence[str]) -> bool:
     return bool(found.runs or found.pending)
 
 
-def loaded(options: argparse.Namespace, now: float, config: Config) -> Monitor:
+def loaded(options: Namespace, now: float, config: Config) -> Monitor:
     """Return the runs at the named paths, read and judged, with a message on what was not read."""
     from verl_tui.monitor import load
 
@@ -99,7 +99,7 @@ def loaded(options: argparse.Namespace, now: float, config: Config) -> Monitor:
     return monitor
 
 
-def configuration(options: argparse.Namespace) -> Config:
+def configuration(options: Namespace) -> Config:
     """Return the configuration with the changes of the command line, its rules and notification
     settings checked.
     """

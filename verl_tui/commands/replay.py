@@ -16,7 +16,7 @@ from verl_tui.commands.options import (
 from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.replay import Recording
 
@@ -41,7 +41,7 @@ PATH...        log, directory or quoted glob
 {SCREEN}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Play until the user leaves; return the exit code."""
     if piped(options.paths):
         raise CommandError(

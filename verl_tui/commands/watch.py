@@ -26,7 +26,7 @@ from verl_tui.commands.output import (
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Sequence
 
     from verl_tui.config import Config
@@ -51,7 +51,7 @@ UNNAMED = f"""{SCREEN}
 OPTIONS = UNNAMED + PATHS
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Draw until the user leaves; return the exit code."""
     paths, config = paths_of(options), configuration(options)
     if options.events:

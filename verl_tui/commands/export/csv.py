@@ -18,7 +18,7 @@ from verl_tui.commands.output import (
 )
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "every numeric metric, one row per step"
 EXAMPLES = (
@@ -30,7 +30,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the tables; return the exit code."""
     from verl_tui.exporters.csv import export
     from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps

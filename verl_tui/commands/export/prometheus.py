@@ -21,8 +21,8 @@ from verl_tui.commands.signals import write_until_stopped
 from verl_tui.given_files import is_ordinary, is_there, read_given
 
 if TYPE_CHECKING:
-    import argparse
     import ssl
+    from argparse import Namespace
     from pathlib import Path
 
     from verl_tui.exporters.endpoint import MetricsServer
@@ -55,7 +55,7 @@ OPTIONS = f"""
 _OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Serve or write the metrics; return the exit code."""
     paths = paths_of(options)
     config = configuration(options)
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _server(options: argparse.Namespace) -> MetricsServer:
+def _server(options: Namespace) -> MetricsServer:
     from verl_tui.exporters.endpoint import MetricsServer, is_loopback
 
     bind = options.bind or "127.0.0.1"
@@ -128,7 +128,7 @@ def _server(options: argparse.Namespace) -> MetricsServer:
         return MetricsServer(bind, port, login=login, tls=tls)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Namespace) -> None:
     """Refuse options that contradict each other."""
     if options.textfile is not None:
         for name in _OF_PORTS:
@@ -165,7 +165,7 @@ def _login(file: Path | None) -> str | None:
     return f"{user}:{password}"
 
 
-def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
+def _encryption(options: Namespace) -> ssl.SSLContext | None:
     if options.tls_cert is None:
         return None
     from verl_tui.exporters.endpoint import encryption

@@ -16,7 +16,7 @@ from verl_tui.commands.output import (
 from verl_tui.commands.signals import write_until_stopped
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.monitor import Monitor
 
@@ -33,7 +33,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write event files; return the exit code."""
     from verl_tui.exporters.tensorboard import LogDirectories
 

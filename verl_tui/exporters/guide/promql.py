@@ -64,12 +64,8 @@ def signal(rule: Rule) -> tuple[str, str]:
         expr += f"\n{joined}\n{series(keys_beside, rule.dialects)}"
     elif rule.indicator:
         # Rules that judge one indicator in the same logs share it.
-        name = "_".join(
-            [
-                rule.indicator,
-                *(rule.dialects if set(rule.dialects) != set(DIALECTS) else ()),
-            ]
-        )
+        whose = rule.dialects if set(rule.dialects) != set(DIALECTS) else ()
+        name = "_".join([rule.indicator, *whose])
     return f"verl:{name}", expr
 
 
@@ -100,28 +96,20 @@ def breach(rule: Rule, step: float) -> str:
         rule: One that PromQL can express.
         step: Seconds that a step usually takes.
     """
-    window = look_back(rule, step)
+    points = _points(rule)
+    window = f"{max(60, math.ceil(_SLACK * points * step))}s"
     name, _ = signal(rule)
-    found = (
-        _breached(rule, f"{name}[{window}]")
-        if _points(rule) > 1
-        else _breached_now(rule, name)
-    )
-    enough = ""
-    if _points(rule) > 1:
-        enough = f"and on (run) changes({STEPS}[{window}]) >= {_points(rule)}\n"
+    if points > 1:
+        found = _breached(rule, f"{name}[{window}]")
+        enough = f"and on (run) changes({STEPS}[{window}]) >= {points}\n"
+    else:
+        outside = (f"{name} {sign} {limit}" for sign, limit in _limits(rule))
+        found, enough = "\n  or ".join(outside), ""
     return f"({found})\n{enough}unless on (run) {names.STATE}"
 
 
-def look_back(rule: Rule, step: float) -> str:
-    """Return how far back a rule looks."""
-    return f"{max(60, math.ceil(_SLACK * _points(rule) * step))}s"
-
-
 def _points(rule: Rule) -> int:
-    if rule.condition == "streak":
-        return rule.count
-    return rule.window
+    return rule.count if rule.condition == "streak" else rule.window
 
 
 def _keys(rule: Rule, indicator: str, metrics: Sequence[str]) -> Sequence[str]:
@@ -146,10 +134,6 @@ def _breached(rule: Rule, past: str) -> str:
         f"{limit}"
         for sign, limit in _limits(rule)
     )
-
-
-def _breached_now(rule: Rule, name: str) -> str:
-    return "\n  or ".join(f"{name} {sign} {limit}" for sign, limit in _limits(rule))
 
 
 def _limits(rule: Rule) -> list[tuple[str, str]]:
