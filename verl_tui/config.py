@@ -93,13 +93,12 @@ def load_config(path: Path | None = None) -> Config:
     path = config_path(path)
     try:
         return _config(path, _parsed(path))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if not named:  # users of services may have no home, or /dev/null for one
-            return Config()
-        absent = isinstance(error, FileNotFoundError)
-        reason = "no such configuration file" if absent else "not a directory"
-        raise ConfigError(f"{path}: {reason}") from error
     except OSError as error:
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        if (
+            absent and not named
+        ):  # users of services may have no home, or /dev/null for one
+            return Config()
         raise ConfigError(
             f"{path}: {(error.strerror or str(error)).lower()}"
         ) from error
@@ -117,11 +116,10 @@ def _parsed(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:
         found: dict[str, Any] = tomli.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8 text") from error
-    except RecursionError as error:
-        raise ConfigError(f"{path}: is not valid TOML: too deep") from error
-    except ValueError as error:  # of a number that is too long, too
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # no text, a number too long, too deep
         raise ConfigError(f"{path}: is not valid TOML: {error}") from error
     return found
 

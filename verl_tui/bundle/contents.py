@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui.bundle import processes, versions
 from verl_tui.bundle.archive import BundledFile
@@ -86,65 +86,47 @@ off, its first line or the list above says so.
 {problems}"""
 
 
-class Wanted(NamedTuple):
-    """The optional contents of a bundle."""
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a run, and what of it is wanted."""
 
+    monitor: Monitor
+    """Has read and judged; holds a reading of this machine's GPUs."""
+    run: Run
+    now: float
+    """Seconds since the epoch."""
     lines: int = 1000
     """Last lines of each log."""
     stacks: bool = False
     """Whether to ask py-spy what the run's processes are doing."""
     samples: bool = False
     """Whether to add the newest samples, which may be private."""
-
-
-class Gathered(NamedTuple):
-    """The files of a bundle, unmasked."""
-
-    pieces: Sequence[BundledFile]
-    words: frozenset[str]
-    """Words in names of metrics and settings, which are nobody's names."""
-    problems: Sequence[str]
+    problems: list[str] = field(default_factory=list)
     """A sentence for all that could not be had."""
 
+    def files(self) -> Sequence[BundledFile]:
+        """Return the files of a bundle, unmasked. One that cannot be made is reported and does not
+        affect the others: it may be the very reason for the bundle.
+        """
+        pieces: list[BundledFile] = []
+        for what, files in _PARTS.items():
+            try:
+                pieces += files(self)
+            except Exception as error:  # noqa: BLE001, PERF203 - whatever it is
+                why = note_failure(f"gathering {what}", error)
+                self.problems.append(f"{what}: {why}")
+        wide = max(len(piece.name) for piece in pieces)
+        contents = "\n".join(f"  {one.name:<{wide}}  {one.about}" for one in pieces)
+        missing = "".join(f"- {one}\n" for one in self.problems)
+        missing = f"\nNot in it:\n{missing}" if missing else ""
+        about = _README.format(contents=contents, problems=missing)
+        return [BundledFile("README.txt", "what this is", about), *pieces]
 
-def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
-    """Return the files of a bundle. A file that cannot be made is reported and does not affect the
-    others: it may be the very reason for the bundle.
-
-    Args:
-        monitor: Has read and judged; holds a reading of this machine's GPUs.
-        run: One of its runs.
-        now: Seconds since the epoch.
-        wanted: What goes into it.
-    """
-    problems: list[str] = []
-    evidence = _Evidence(monitor, run, now, wanted, problems)
-    pieces: list[BundledFile] = []
-    for what, files in _PARTS.items():
-        try:
-            pieces += files(evidence)
-        except Exception as error:  # noqa: BLE001, PERF203 - whatever it is
-            problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
-    wide = max(len(piece.name) for piece in pieces)
-    contents = "\n".join(f"  {piece.name:<{wide}}  {piece.about}" for piece in pieces)
-    missing = "".join(f"- {one}\n" for one in problems)
-    missing = f"\nNot in it:\n{missing}" if problems else ""
-    about = _README.format(contents=contents, problems=missing)
-    pieces.insert(0, BundledFile("README.txt", "what this is", about))
-    names = " ".join((*run.keys, *run.settings))
-    words = frozenset(re.split(r"[\W_]+", names)) - {""}
-    return Gathered(pieces, words, problems)
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """The material that the files are made from."""
-
-    monitor: Monitor
-    run: Run
-    now: float
-    wanted: Wanted
-    problems: list[str]
+    @property
+    def words(self) -> Iterable[str]:
+        """Words in names of metrics and settings, which are nobody's names."""
+        names = " ".join((*self.run.keys, *self.run.settings))
+        return filter(None, re.split(r"[\W_]+", names))
 
     @cached_property
     def logs(self) -> dict[str, LogEnd]:
@@ -163,7 +145,7 @@ class _Evidence:
         ends = {}
         for path in found[:_MOST_LOGS]:
             try:
-                ends[path] = read_end(Path(path), self.wanted.lines)
+                ends[path] = read_end(Path(path), self.lines)
             except OSError as error:  # noqa: PERF203 - of a few files
                 self.problems.append(f"{path}: {why(error)}")
         return ends
@@ -194,10 +176,10 @@ class _Evidence:
         return processes.processes_of(self.run)
 
 
-_Part: TypeAlias = "Callable[[_Evidence], Iterable[BundledFile]]"
+_Part: TypeAlias = "Callable[[Evidence], Iterable[BundledFile]]"
 
 
-def _summary(of: _Evidence) -> str:
+def _summary(of: Evidence) -> str:
     """Return the verdict, versions, the first finding and the last error as Markdown."""
     (run,) = of.checked["runs"]
     here = versions.installed()
@@ -226,10 +208,10 @@ def _formats(sources: Sequence[Data]) -> str:
     return f"{words}; unreadable lines: {unreadable}"
 
 
-def _log_pieces(of: _Evidence) -> Iterator[BundledFile]:
+def _log_pieces(of: Evidence) -> Iterator[BundledFile]:
     for number, (path, end) in enumerate(of.logs.items(), 1):
         name = f"logs/{number:02}-{Path(path).name}"
-        lines = end.lines if of.wanted.samples else without_samples(end.lines)
+        lines = end.lines if of.samples else without_samples(end.lines)
         text = "\n".join((f"# {path}: {end.note}", *lines)) + "\n"
         yield BundledFile(f"{name}.txt", end.note.partition(";")[0], text)
         if end.tracebacks:
@@ -238,10 +220,10 @@ def _log_pieces(of: _Evidence) -> Iterator[BundledFile]:
             yield BundledFile(f"{name}.tracebacks.txt", about, text)
 
 
-def _sources(of: _Evidence) -> Iterator[Data]:
+def _sources(of: Evidence) -> Iterator[Data]:
     for state in of.run.sources.values():
         kept = list(state.unreadable)[-_MOST_UNREADABLE:]
-        if state.status.format in _OF_SAMPLES and not of.wanted.samples:
+        if state.status.format in _OF_SAMPLES and not of.samples:
             kept = [one._replace(excerpt="") for one in kept]
         yield {
             **state.status._asdict(),
@@ -252,7 +234,7 @@ def _sources(of: _Evidence) -> Iterator[Data]:
         }
 
 
-def _events(of: _Evidence) -> Data:
+def _events(of: Evidence) -> Data:
     errors = [
         {
             "path": path,
@@ -269,7 +251,7 @@ def _events(of: _Evidence) -> Data:
     return {"events": events, "reported_errors": errors, "restarts": restarts}
 
 
-def _metrics(of: _Evidence) -> Iterator[BundledFile]:
+def _metrics(of: Evidence) -> Iterator[BundledFile]:
     """Yield all numeric metrics as CSV; only the last steps of a table that is too long."""
     out = io.StringIO(newline="")
     write_csv(of.run, out)
@@ -282,7 +264,7 @@ def _metrics(of: _Evidence) -> Iterator[BundledFile]:
     yield BundledFile("metrics.csv", about, text)
 
 
-def _charts(of: _Evidence) -> str:
+def _charts(of: Evidence) -> str:
     """Return the first charts of the dashboard as text."""
     view = View(of.monitor, of.run, of.now)
     drawn = []
@@ -292,20 +274,20 @@ def _charts(of: _Evidence) -> str:
     return "\n\n".join(drawn or ["This run has no numbers to draw."]) + "\n"
 
 
-def _gpus(of: _Evidence) -> Data:
+def _gpus(of: Evidence) -> Data:
     reading = of.monitor.gpus
     if reading is None:
         return {"problem": "not read"}
     return {"problem": reading.problem, "gpus": [asdict(gpu) for gpu in reading.gpus]}
 
 
-def _processes(of: _Evidence) -> Data:
+def _processes(of: Evidence) -> Data:
     problem = None if of.processes else processes.NO_PROCESS
     facts = [processes.process_facts(one) for one in of.processes]
     return {"problem": problem, "processes": facts}
 
 
-def _stacks(of: _Evidence) -> Iterator[BundledFile]:
+def _stacks(of: Evidence) -> Iterator[BundledFile]:
     found, missing = processes.stacks(of.processes)
     of.problems.extend(f"stacks: {sentence}" for sentence in missing)
     for pid, text in found.items():
@@ -313,7 +295,7 @@ def _stacks(of: _Evidence) -> Iterator[BundledFile]:
         yield BundledFile(f"stacks/{pid}.txt", about, text)
 
 
-def _samples(of: _Evidence) -> list[Data]:
+def _samples(of: Evidence) -> list[Data]:
     """Return the newest samples; add what cannot be read to the problems."""
     found: list[Sample] = []
     for place in reversed(of.run.samples.places[-_PLACES:]):
@@ -335,7 +317,7 @@ def _cut(value: Any) -> Any:
     return value[:_SAMPLE_TEXT] if isinstance(value, str) else value
 
 
-def _one(name: str, about: str, content: Callable[[_Evidence], Any]) -> _Part:
+def _one(name: str, about: str, content: Callable[[Evidence], Any]) -> _Part:
     """Return what makes a part of one file."""
     return lambda of: [BundledFile(name, about, plain(content(of)))]
 
@@ -363,8 +345,8 @@ _PARTS: Mapping[str, _Part] = {
     "charts": _one("charts.txt", "the most important curves", _charts),
     "gpus": _one("gpus.json", "the GPUs of the machine that made this bundle", _gpus),
     "processes": _one("processes.json", "processes of the run on that machine", _processes),
-    "stacks": lambda of: _stacks(of) if of.wanted.stacks else (),
+    "stacks": lambda of: _stacks(of) if of.stacks else (),
     "samples": lambda of: _one("samples.json", "the newest samples", _samples)(of)
-        if of.wanted.samples else (),
+        if of.samples else (),
 }  # fmt: skip
 """The parts in their order in the archive, each with what makes its files."""

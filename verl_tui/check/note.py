@@ -193,9 +193,8 @@ def progress(described: Data, run: Run) -> tuple[str, str]:
             return "", ""
         if unread_form(run):
             return "", ", its steps cannot be read"
-        how = {"waiting": "for", "crashed": "before", "ended?": "before"}.get(state)
-        first = f"the first of {total} steps" if total else "the first step"
-        return "", f" {how} {first}" if how else " without a step"
+        how = "for" if state == "waiting" else "before"
+        return "", f" {how} the first" + (f" of {total} steps" if total else " step")
     if not total:
         goes_on = state in ("waiting", "running", "stalled")
         return f" at step {step}" + " (total unknown)" * goes_on, ""

@@ -57,17 +57,18 @@ def run(options: Namespace) -> int:
             "-: standard input is kept nowhere, write it to a file first"
         )
     from verl_tui.bundle.archive import masked_files, write_private, zipped
-    from verl_tui.bundle.contents import Wanted, gather
+    from verl_tui.bundle.contents import Evidence
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
     now = time.time()
     monitor = loaded(options, now, configuration(options))
     monitor.apply(read_once(now), now)
-    wanted = Wanted(options.lines, options.stacks, options.samples)
-    found = gather(monitor, _chosen(monitor, options.run), now, wanted)
+    run = _chosen(monitor, options.run)
+    wanted = options.lines, options.stacks, options.samples
+    found = Evidence(monitor, run, now, *wanted)
     mask = own_mask(keep_names=options.keep_names)
-    files = masked_files(found.pieces, mask, found.words)
+    files = masked_files(found.files(), mask, found.words)
     print_messages(map(mask.text, found.problems))
     data = zipped(files)
     wide = max(len(file.name) for file in files)
