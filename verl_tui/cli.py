@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
-from verl_tui.commands.arguments import (
-    DEBUG_LOG,
-    CommandParser,
-    commands_of,
-)
-from verl_tui.commands.output import (
+from verl_tui.commands.arguments import DEBUG_LOG, CommandParser, commands_of
+from verl_tui.commands.shared import (
     EXIT_INTERRUPTED,
     EXIT_OUTPUT,
     EXIT_OWN_ERROR,

@@ -1,17 +1,21 @@
-"""The files of a bundle: everything that is known of a run."""
+"""The files of a bundle: everything that is known of a run; and the archive: the same files give
+the same bytes, and no existing file is touched.
+"""
 
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
+import zipfile
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.bundle import processes, versions
-from verl_tui.bundle.archive import BundledFile
 from verl_tui.bundle.logs import LogEnd, read_end, without_samples
 from verl_tui.check.data import report
 from verl_tui.check.note import note_text
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from verl_tui.plain_data import Data
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
+    from verl_tui.secrets import Mask
 
 _OF_SAMPLES = {
     one.name for one in (completions, parquet, rollouts, sample_records, wandb_tables)
@@ -87,7 +92,7 @@ off, its first line or the list above says so.
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Bundle:
     """What is known of a run, and what of it is wanted."""
 
     monitor: Monitor
@@ -176,10 +181,10 @@ class Evidence:
         return processes.processes_of(self.run)
 
 
-_Part: TypeAlias = "Callable[[Evidence], Iterable[BundledFile]]"
+_Part: TypeAlias = "Callable[[Bundle], Iterable[BundledFile]]"
 
 
-def _summary(of: Evidence) -> str:
+def _summary(of: Bundle) -> str:
     """Return the verdict, versions, the first finding and the last error as Markdown."""
     (run,) = of.checked["runs"]
     here = versions.installed()
@@ -208,7 +213,7 @@ def _formats(sources: Sequence[Data]) -> str:
     return f"{words}; unreadable lines: {unreadable}"
 
 
-def _log_pieces(of: Evidence) -> Iterator[BundledFile]:
+def _log_pieces(of: Bundle) -> Iterator[BundledFile]:
     for number, (path, end) in enumerate(of.logs.items(), 1):
         name = f"logs/{number:02}-{Path(path).name}"
         lines = end.lines if of.samples else without_samples(end.lines)
@@ -220,7 +225,7 @@ def _log_pieces(of: Evidence) -> Iterator[BundledFile]:
             yield BundledFile(f"{name}.tracebacks.txt", about, text)
 
 
-def _sources(of: Evidence) -> Iterator[Data]:
+def _sources(of: Bundle) -> Iterator[Data]:
     for state in of.run.sources.values():
         kept = list(state.unreadable)[-_MOST_UNREADABLE:]
         if state.status.format in _OF_SAMPLES and not of.samples:
@@ -234,7 +239,7 @@ def _sources(of: Evidence) -> Iterator[Data]:
         }
 
 
-def _events(of: Evidence) -> Data:
+def _events(of: Bundle) -> Data:
     errors = [
         {
             "path": path,
@@ -251,7 +256,7 @@ def _events(of: Evidence) -> Data:
     return {"events": events, "reported_errors": errors, "restarts": restarts}
 
 
-def _metrics(of: Evidence) -> Iterator[BundledFile]:
+def _metrics(of: Bundle) -> Iterator[BundledFile]:
     """Yield all numeric metrics as CSV; only the last steps of a table that is too long."""
     out = io.StringIO(newline="")
     write_csv(of.run, out)
@@ -264,7 +269,7 @@ def _metrics(of: Evidence) -> Iterator[BundledFile]:
     yield BundledFile("metrics.csv", about, text)
 
 
-def _charts(of: Evidence) -> str:
+def _charts(of: Bundle) -> str:
     """Return the first charts of the dashboard as text."""
     view = View(of.monitor, of.run, of.now)
     drawn = []
@@ -274,20 +279,20 @@ def _charts(of: Evidence) -> str:
     return "\n\n".join(drawn or ["This run has no numbers to draw."]) + "\n"
 
 
-def _gpus(of: Evidence) -> Data:
+def _gpus(of: Bundle) -> Data:
     reading = of.monitor.gpus
     if reading is None:
         return {"problem": "not read"}
     return {"problem": reading.problem, "gpus": [asdict(gpu) for gpu in reading.gpus]}
 
 
-def _processes(of: Evidence) -> Data:
+def _processes(of: Bundle) -> Data:
     problem = None if of.processes else processes.NO_PROCESS
     facts = [processes.process_facts(one) for one in of.processes]
     return {"problem": problem, "processes": facts}
 
 
-def _stacks(of: Evidence) -> Iterator[BundledFile]:
+def _stacks(of: Bundle) -> Iterator[BundledFile]:
     found, missing = processes.stacks(of.processes)
     of.problems.extend(f"stacks: {sentence}" for sentence in missing)
     for pid, text in found.items():
@@ -295,7 +300,7 @@ def _stacks(of: Evidence) -> Iterator[BundledFile]:
         yield BundledFile(f"stacks/{pid}.txt", about, text)
 
 
-def _samples(of: Evidence) -> list[Data]:
+def _samples(of: Bundle) -> list[Data]:
     """Return the newest samples; add what cannot be read to the problems."""
     found: list[Sample] = []
     for place in reversed(of.run.samples.places[-_PLACES:]):
@@ -317,7 +322,7 @@ def _cut(value: Any) -> Any:
     return value[:_SAMPLE_TEXT] if isinstance(value, str) else value
 
 
-def _one(name: str, about: str, content: Callable[[Evidence], Any]) -> _Part:
+def _one(name: str, about: str, content: Callable[[Bundle], Any]) -> _Part:
     """Return what makes a part of one file."""
     return lambda of: [BundledFile(name, about, plain(content(of)))]
 
@@ -350,3 +355,78 @@ _PARTS: Mapping[str, _Part] = {
         if of.samples else (),
 }  # fmt: skip
 """The parts in their order in the archive, each with what makes its files."""
+
+
+# -- the archive -----------------------------------------------------------------------------------
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The first time that a zip file can state."""
+_MODE = 0o600
+
+
+class BundledFile(NamedTuple):
+    """A file of a bundle."""
+
+    name: str
+    """Its path in the archive."""
+    about: str
+    """A few words for the list of contents."""
+    content: Any
+    """A text; else mappings, lists, texts and numbers, which become JSON; bytes once masked."""
+
+
+def masked_files(
+    pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str] = ()
+) -> list[BundledFile]:
+    """Return the files with everything hidden that gives access or names people.
+
+    Args:
+        pieces: The files as they were gathered.
+        mask: Hides; learns the names of users and hosts from all files first.
+        words: Names of metrics and settings, which are nobody's.
+    """
+    mask.spare(words)
+    for piece in pieces:
+        mask.learn(_as_text(piece.content))
+    found = []
+    for name, about, content in pieces:
+        hide = mask.text if isinstance(content, str) else mask.data
+        data = _as_text(hide(content)).encode("utf-8", "replace")
+        found.append(BundledFile(mask.text(name), about, data))
+    return found
+
+
+def _as_text(content: Any) -> str:
+    """Return a text as it is, data as JSON, which knows neither NaN nor infinity."""
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def zipped(files: Iterable[BundledFile]) -> bytes:
+    """Return the files as a zip archive, in the order given and without times."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            info = zipfile.ZipInfo(file.name, _EPOCH)
+            info.create_system = 3  # Unix, whose file modes follow
+            info.external_attr = (0o100000 | _MODE) << 16
+            archive.writestr(info, file.content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read.
+
+    Raises:
+        FileExistsError: Something of that name exists, even if only a dangling link.
+        OSError: It cannot be written; then nothing is left of it.
+    """
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+    except OSError:
+        path.unlink()
+        raise

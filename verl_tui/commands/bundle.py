@@ -6,11 +6,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, configuration, loaded, piped
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
+    CommandError,
     check_target,
+    configuration,
+    loaded,
+    piped,
     print_messages,
     print_note,
     writing,
@@ -56,8 +59,7 @@ def run(options: Namespace) -> int:
         raise CommandError(
             "-: standard input is kept nowhere, write it to a file first"
         )
-    from verl_tui.bundle.archive import masked_files, write_private, zipped
-    from verl_tui.bundle.contents import Evidence
+    from verl_tui.bundle.contents import Bundle, masked_files, write_private, zipped
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
@@ -66,7 +68,7 @@ def run(options: Namespace) -> int:
     monitor.apply(read_once(now), now)
     run = _chosen(monitor, options.run)
     wanted = options.lines, options.stacks, options.samples
-    found = Evidence(monitor, run, now, *wanted)
+    found = Bundle(monitor, run, now, *wanted)
     mask = own_mask(keep_names=options.keep_names)
     files = masked_files(found.files(), mask, found.words)
     print_messages(map(mask.text, found.problems))

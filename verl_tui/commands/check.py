@@ -9,18 +9,16 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     CONFIG,
     PATHS,
+    CommandError,
+    close_stdout,
+    colour,
     configuration,
     loaded,
     notifier_for,
     paths_of,
-)
-from verl_tui.commands.output import (
-    close_stdout,
-    colour,
     print_message,
     print_messages,
     unwritten,

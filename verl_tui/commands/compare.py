@@ -9,16 +9,17 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     BASELINE,
     CONFIG,
     PATHS,
+    CommandError,
     baseline_first,
     configuration,
     loaded,
+    plain_output,
+    print_message,
 )
-from verl_tui.commands.output import plain_output, print_message
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ def run(options: Namespace) -> int:
 
 def _narrow(monitor: Monitor, options: Namespace, at: Moment) -> tuple[str, ...]:
     """Leave the runs that are asked for, in their order; return the columns."""
-    from verl_tui.comparison.run_columns import apart, parse_columns, sorted_by
-    from verl_tui.comparison.run_filter import meeting
+    from verl_tui.comparison.run_columns import apart, meeting, parse_columns, sorted_by
 
     runs, sort = [*monitor.runs.values()], options.sort or ""
     columns, said = parse_columns(options.columns or "", runs, at)

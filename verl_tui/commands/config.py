@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.options import CONFIG
+from verl_tui.commands.shared import CONFIG
 from verl_tui.config import config_path, documented_defaults, load_config
 from verl_tui.given_files import is_there
 

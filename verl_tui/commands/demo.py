@@ -10,9 +10,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import SCREEN, configuration, need_terminal
-from verl_tui.commands.output import EXIT_OUTPUT, writing
+from verl_tui.commands.shared import (
+    EXIT_OUTPUT,
+    SCREEN,
+    CommandError,
+    configuration,
+    need_terminal,
+    writing,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -6,8 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.options import CONFIG, configuration, paths_of
-from verl_tui.commands.output import EXIT_NOTHING
+from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, configuration, paths_of
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
 
@@ -31,8 +30,7 @@ def run(options: Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.bundle.versions import installed
     from verl_tui.check.data import is_readable
-    from verl_tui.doctor.as_text import doctor_text
-    from verl_tui.doctor.examination import VERSION, examine, wrong
+    from verl_tui.doctor.examination import VERSION, doctor_text, examine, wrong
     from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
     from verl_tui.monitor import Monitor, load
 

@@ -6,8 +6,13 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.options import CONFIG, configuration, guide_of, paths_of
-from verl_tui.commands.output import print_messages
+from verl_tui.commands.shared import (
+    CONFIG,
+    configuration,
+    guide_of,
+    paths_of,
+    print_messages,
+)
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

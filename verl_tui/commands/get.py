@@ -9,10 +9,13 @@ from functools import cache, partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, configuration, guide_of, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
+    CommandError,
+    configuration,
+    guide_of,
+    paths_of,
     print_message,
     print_messages,
     print_note,

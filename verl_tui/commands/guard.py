@@ -11,17 +11,19 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     CONFIG,
+    EXIT_NOTHING,
     PATHS,
+    CommandError,
     configuration,
     guide_of,
     notifier_for,
     paths_of,
+    print_message,
+    print_messages,
     something_at,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.options import CONFIG, configuration, guide_of
+from verl_tui.commands.shared import CONFIG, configuration, guide_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

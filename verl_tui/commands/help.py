@@ -15,9 +15,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, CommandParser
-from verl_tui.commands.options import CONFIG, configuration, guide_of
-from verl_tui.commands.output import EXIT_OUTPUT, colour, print_message, writing
+from verl_tui.commands.shared import (
+    CONFIG,
+    EXIT_OUTPUT,
+    CommandError,
+    colour,
+    configuration,
+    guide_of,
+    print_message,
+    writing,
+)
 from verl_tui.config import Config, ConfigError, documented_defaults
 from verl_tui.given_files import NO_LINK, is_link, replacing
 from verl_tui.indicators import INDICATORS, Indicator, spellings
@@ -26,6 +33,8 @@ from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from verl_tui.commands.arguments import CommandParser
 
 
 HELP = "the manual: keys, formats, rules, metrics, configuration, commands"

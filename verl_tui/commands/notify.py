@@ -5,17 +5,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     CONFIG,
+    EXIT_NOTHING,
     NO_ADDRESS,
     PATHS,
+    CommandError,
     configuration,
     destination_for,
     loaded,
+    print_message,
     settings_for,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_message
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -73,9 +74,8 @@ def _test(options: Namespace, config: Config) -> int:
 
 def _show(options: Namespace, config: Config) -> int:
     """Show what a check would send, the limits considered."""
-    from verl_tui.notify.changes import Changes
     from verl_tui.notify.delivery import json_of
-    from verl_tui.notify.notifier import Limits
+    from verl_tui.notify.notifier import Changes, Limits
 
     now = time.time()
     settings = settings_for(config)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
+    EXIT_NOTHING,
     SCREEN,
+    CommandError,
     configuration,
     need_terminal,
     paths_of,
     piped,
+    print_messages,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
     from argparse import Namespace

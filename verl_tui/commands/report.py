@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     BASELINE,
     CONFIG,
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
     PATHS,
+    CommandError,
     baseline_first,
     configuration,
     loaded,
     paths_of,
-)
-from verl_tui.commands.output import (
-    EXIT_NOTHING,
-    EXIT_OUTPUT,
     plain_output,
     print_message,
     print_messages,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui import commands
 from verl_tui.answers.fitting import as_json, fitted
-from verl_tui.commands.arguments import CommandError, CommandParser, commands_of
+from verl_tui.commands.arguments import CommandParser, commands_of
 from verl_tui.commands.completion import actions
-from verl_tui.commands.output import EXIT_NOTHING
+from verl_tui.commands.shared import EXIT_NOTHING, CommandError
 from verl_tui.failures import note_failure
 from verl_tui.given_files import UsageError, is_there
 from verl_tui.patterns import pattern

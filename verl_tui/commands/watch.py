@@ -8,19 +8,17 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
+    EXIT_NOTHING,
     PATHS,
     SCREEN,
+    check_target,
     configuration,
     need_terminal,
     notifier_for,
     paths_of,
-    something_at,
-)
-from verl_tui.commands.output import (
-    EXIT_NOTHING,
-    check_target,
     print_messages,
+    something_at,
     writing,
 )
 from verl_tui.commands.signals import heeded

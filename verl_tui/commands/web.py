@@ -9,15 +9,17 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
     SCREEN,
+    CommandError,
     configuration,
     paths_of,
     piped,
+    print_message,
     something_at,
 )
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_message
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
     EXIT_OWN_ERROR,
+    PATHS,
+    CommandError,
     check_target,
+    configuration,
+    loaded,
+    paths_of,
     plain_output,
     print_messages,
     print_note,

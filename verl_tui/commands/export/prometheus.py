@@ -9,11 +9,16 @@ from contextlib import closing
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import EXIT_USAGE, CommandError
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
+    EXIT_USAGE,
+    PATHS,
+    CommandError,
     check_target,
+    configuration,
+    loaded,
+    paths_of,
     print_message,
     writing,
 )

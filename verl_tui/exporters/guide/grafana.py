@@ -7,7 +7,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names as names
-from verl_tui.exporters.guide.promql import RL_INSIGHT
+from verl_tui.exporters.guide.alerts import RL_INSIGHT
 from verl_tui.indicators import INDICATORS, Indicator, dialect, factor, spellings
 from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
