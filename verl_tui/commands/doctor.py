@@ -30,8 +30,16 @@ def run(options: Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.bundle.versions import installed
     from verl_tui.check.data import is_readable
-    from verl_tui.doctor.examination import VERSION, doctor_text, examine, wrong
-    from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
+    from verl_tui.doctor.examination import (
+        VERSION,
+        change_notices,
+        doctor_text,
+        examine,
+        notices_folder,
+        nvml,
+        terminal,
+        wrong,
+    )
     from verl_tui.monitor import Monitor, load
 
     now = time.time()

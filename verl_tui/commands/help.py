@@ -102,7 +102,7 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
         return command.format_help()
     name = " ".join(words)
     if name in TOPICS:
-        return _topic(TOPICS[name][1](config))
+        return _topic(name, config)
     if name in finding_ids():
         from verl_tui.exporters.guide.as_text import describe
 
@@ -115,9 +115,11 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     raise CommandError(f"help {name}: there is no such topic; {meant}")
 
 
-def _topic(markdown: str) -> str:
-    from verl_tui.pages import as_text
+def _topic(name: str, config: Config) -> str:
+    from verl_tui.pages import as_text, page
 
+    _, source = TOPICS[name]
+    markdown = page(source) if isinstance(source, str) else source(config)
     pager = _pager()
     styled = colour() and (not pager or _is_less(pager))
     return as_text(markdown, _width(), styled=styled)
@@ -145,12 +147,6 @@ def _wrapped(lines: Iterable[str]) -> str:
     """Return lines in the width of the terminal."""
     fill = partial(textwrap.fill, width=_width(), subsequent_indent=" " * 8)
     return "".join(f"{fill(line)}\n" for line in lines)
-
-
-def _page(folder: str) -> str:
-    from verl_tui.pages import page
-
-    return page(folder)
 
 
 def _keys(config: Config) -> str:
@@ -211,20 +207,21 @@ def _names(one: Indicator) -> str:
     return ", ".join(spellings(one.id)) or otherwise
 
 
-TOPICS: Mapping[str, tuple[str, Callable[[Config], str]]] = {
+TOPICS: Mapping[str, tuple[str, str | Callable[[Config], str]]] = {
     "keys": ("every key, with the ones you have set, and the signs in charts", _keys),
-    "screens": ("the screens and what their keys do, in words", lambda _: _page("tui")),
-    "formats": ("what is read, how it is recognised, what it gives", lambda _: _page("sources")),
-    "states": ("running, stalled, crashed: how they are recognised", lambda _: _page("runs")),
-    "rules": ("the health rules and diagnoses", lambda _: _page("health")),
+    "screens": ("the screens and what their keys do, in words", "tui"),
+    "formats": ("what is read, how it is recognised, what it gives", "sources"),
+    "states": ("running, stalled, crashed: how they are recognised", "runs"),
+    "rules": ("the health rules and diagnoses", "health"),
     "metrics": ("indicators, and their names in logs", _metrics),
     "configuration": ("every setting with its default", _configuration),
-    "commands": ("commands without a screen: exit codes, JSON fields, CSV columns",
-        lambda _: _page("commands")),
+    "commands": ("commands without a screen: exit codes, JSON fields, CSV columns", "commands"),
     "agents": ("for a program that watches runs: what to ask, when to stop one",
         lambda _: agents_page()),
 }  # fmt: skip
-"""Name -> a line for the list, and what makes the page in Markdown, in the order of the list."""
+"""Name -> a line for the list, and the folder whose README is the page, or what makes it in
+Markdown; in the order of the list.
+"""
 
 
 def _width() -> int:

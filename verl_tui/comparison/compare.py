@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from verl_tui.comparison.correlations import Association, associate
-from verl_tui.comparison.differences import Difference, differences
+from verl_tui.comparison.differences import (
+    Association,
+    Difference,
+    associate,
+    differences,
+)
 from verl_tui.comparison.outcomes import FIGURES, MeasuredRun, incomparable, measure
 from verl_tui.comparison.settings import (
     DifferingSetting,

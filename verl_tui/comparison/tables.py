@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.correlations import Association, Correlation
+    from verl_tui.comparison.differences import Association, Correlation
     from verl_tui.comparison.outcomes import Figure, FigureKind
     from verl_tui.comparison.settings import DifferingSetting, RunGroup
 

@@ -38,16 +38,9 @@ class ExportError(UsageError):
     """The runs cannot be written to this target; the text is one sentence."""
 
 
-class Exported(NamedTuple):
-    """The files that were written, and the runs that could not be."""
-
-    files: Sequence[Path]
-    problems: Sequence[str] = ()
-    """A sentence for each run that has none because of an error of our own."""
-
-
-def export(runs: Sequence[Run], target: str) -> Exported:
-    """Write runs as CSV.
+def export(runs: Sequence[Run], target: str) -> tuple[list[Path], list[str]]:
+    """Write runs as CSV; return the files that were written, and a sentence for each run that has
+    none because of an error of our own.
 
     Args:
         runs: At least one.
@@ -68,9 +61,9 @@ def export(runs: Sequence[Run], target: str) -> Exported:
         raise ExportError(f"{len(runs)} runs ({listed}) {why}")
     if target == "-":
         write_csv(runs[0], sys.stdout)
-        return Exported([])
+        return [], []
     _write(runs[0], path)
-    return Exported([path])
+    return [path], []
 
 
 def write_csv(run: Run, file: TextIO) -> None:
@@ -119,7 +112,9 @@ def exact(value: float) -> str:
     return str(int(value))
 
 
-def _into_directory(runs: Sequence[Run], directory: Path) -> Exported:
+def _into_directory(
+    runs: Sequence[Run], directory: Path
+) -> tuple[list[Path], list[str]]:
     directory.mkdir(parents=True, exist_ok=True)
     files, problems = [], []
     for run, name in zip(runs, unique_names(run.name for run in runs), strict=True):
@@ -134,7 +129,7 @@ def _into_directory(runs: Sequence[Run], directory: Path) -> Exported:
             problems.append(f"{path}: not written: {why}")
         finally:
             run.forget_series()
-    return Exported(files, problems)
+    return files, problems
 
 
 def _write(run: Run, path: Path, *, ours: bool = False) -> None:

@@ -1,8 +1,8 @@
 """Runs as Prometheus sees them: the newest value of everything, under the names of
 `verl_tui.prometheus_names`.
 
-Neither a step nor a model's text is ever a label, and `ExportLimits` bound the number of series;
-what they leave out is reported.
+Neither a step nor a model's text is ever a label, and the number of series is bounded; what is left
+out is reported.
 """
 
 from __future__ import annotations
@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-class ExportLimits(NamedTuple):
-    """Limits of an export."""
-
-    runs: int = 100
-    """Those whose newest record is youngest."""
-    metrics: int = 500
-    """Most metrics of a run: its indicators, then others in the order of the log."""
-
-
-_LIMITS = ExportLimits()
 _PER_SAMPLE = "timing_s/agent_loop/generate_sequences/mean"
 """Mean time that verl's agent loop takes for one sample; `generation_time` is that of a whole
 batch.
@@ -77,35 +67,36 @@ class Exposition(NamedTuple):
 
 
 def exposition(
-    monitor: Monitor, now: float, limits: ExportLimits = _LIMITS
+    monitor: Monitor, now: float, *, most_runs: int = 100, most_metrics: int = 500
 ) -> Exposition:
     """Return all metrics as they are now.
 
     Args:
         monitor: Has read and judged.
         now: Seconds since the epoch.
-        limits: How much is exported.
+        most_runs: Runs that are exported, those whose newest record is youngest.
+        most_metrics: Metrics of each: its indicators, then others in the order of the log.
     """
     out = _Families()
     known = filter(_has_something, monitor.runs.values())
     newest = sorted(known, key=lambda run: -(run.last_record or 0.0))
-    runs = newest[: limits.runs]
+    runs = newest[:most_runs]
     out.left["runs"] = len(newest) - len(runs)
     for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
         if gpu.memory_used is not None:
             out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
     labelled = _labelled(runs).items()
-    missing = [_add(out, monitor, *one, now, limits.metrics) for one in labelled]
-    for kind in ExportLimits._fields:
-        out.add(names.LEFT_OUT, out.left[kind], kind=kind)
-    beyond = [
-        f"{counted(out.left[kind], kind[:-1])} left out: at most {most:,}{whose} exported"
-        for kind, most, whose in zip(
-            limits._fields, limits, ("", " of a run"), strict=True
-        )
-        if out.left[kind]
-    ]
-    return Exposition(out.families(), (*filter(None, missing), *beyond))
+    said = [_add(out, monitor, *one, now, most_metrics) for one in labelled]
+    for kind, most in (
+        ("runs", f"{most_runs:,}"),
+        ("metrics", f"{most_metrics:,} of a run"),
+    ):
+        left = out.left[kind]
+        out.add(names.LEFT_OUT, left, kind=kind)
+        if left:
+            what = counted(left, kind.removesuffix("s"))
+            said.append(f"{what} left out: at most {most} exported")
+    return Exposition(out.families(), tuple(filter(None, said)))
 
 
 def _has_something(run: Run) -> bool:

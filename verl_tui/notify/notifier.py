@@ -6,7 +6,6 @@ nothing waits for a server.
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections import Counter
@@ -16,7 +15,13 @@ from queue import Full, Queue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import debug_log
-from verl_tui.given_files import NO_LINK, UsageError, is_link, replacing
+from verl_tui.given_files import (
+    NO_LINK,
+    UsageError,
+    is_link,
+    read_given,
+    replacing,
+)
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.notify.delivery import Destination, NotSentError, deliver
 from verl_tui.notify.message import (
@@ -473,14 +478,13 @@ class Notifier:
             StateFileError: It cannot be read, or holds something else, and is left alone.
         """
         try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-            with open(descriptor, "rb") as file:  # noqa: PTH123 - open already
-                text = file.read(_LARGEST)
-            self._take(json.loads(text))
+            if is_link(path):
+                raise StateFileError(f"{path}: {NO_LINK}")
+            self._take(json.loads(read_given(path, _LARGEST)))
         except FileNotFoundError:
             return
         except OSError as error:
-            why = NO_LINK if is_link(path) else (error.strerror or str(error)).lower()
+            why = (error.strerror or str(error)).lower()
             raise StateFileError(f"{path}: {why}") from error
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             why = "is not a file that `check --state` wrote: name another one, or remove it"

@@ -47,10 +47,10 @@ def run(options: Namespace) -> int:
         raise CommandError("no numbers to export", EXIT_NOTHING)
     plain_output()
     with writing(options.output):
-        exported = export(runs, options.output)
+        files, problems = export(runs, options.output)
     for run in filter(has_estimated_steps, runs):
         print_note(f"{run.name}: {ESTIMATED}")
-    for path in exported.files:
+    for path in files:
         print_note(f"wrote {path}")
-    print_messages(exported.problems)
-    return EXIT_OWN_ERROR if exported.problems else 0
+    print_messages(problems)
+    return EXIT_OWN_ERROR if problems else 0

@@ -66,18 +66,19 @@ def run(options: Namespace) -> int:
     config = configuration(options)
     _check(options)
     try:
-        from verl_tui.exporters.prometheus import ExportLimits, exposition
+        from verl_tui.exporters.prometheus import exposition
     except ModuleNotFoundError as error:
         raise CommandError(
             "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
         ) from error
-    limits = ExportLimits(options.runs, options.metrics)
     say = cache(print_message)  # once what the limits leave out
 
     def judged(monitor: Monitor) -> Exposition:
         now = time.time()
         monitor.judge(now)
-        page = exposition(monitor, now, limits)
+        page = exposition(
+            monitor, now, most_runs=options.runs, most_metrics=options.metrics
+        )
         for words in page.left_out:
             say(words)
         return page

@@ -91,11 +91,11 @@ def series(keys: Sequence[str], dialects: Sequence[str]) -> str:
     return "max by (run) (\n  " + "\n  or ".join(dict.fromkeys(found)) + "\n)"
 
 
-def rl_insight(key: str, matchers: str = 'experiment_name!=""') -> str:
+def rl_insight(key: str) -> str:
     """Return the series of a metric that verl's rl_insight logger writes, in base units, with its
     run as label `run`.
     """
-    metric = f"{RL_INSIGHT}{_plain(key)}{{{matchers}}}"
+    metric = f'{RL_INSIGHT}{_plain(key)}{{experiment_name!=""}}'
     factor = named(key).factor
     joined = f'label_join({metric}, "run", "/", "project", "experiment_name")'
     return joined if factor == 1 else f"({joined} * {factor:g})"
