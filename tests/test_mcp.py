@@ -17,9 +17,8 @@ import pytest
 from command_line import complaint, plain_surroundings, run
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
-from verl_tui.answers.fitting import as_json, fitted
 from verl_tui.cli import main
-from verl_tui.commands.tools import ROOM
+from verl_tui.commands.tools import ROOM, as_json, fitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -9,8 +9,7 @@ import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.doctor.examination import format_evidence
-from verl_tui.doctor.machine import change_notices, terminal
+from verl_tui.doctor.examination import change_notices, format_evidence, terminal
 
 if TYPE_CHECKING:
     from pathlib import Path

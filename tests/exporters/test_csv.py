@@ -102,7 +102,7 @@ def test_one_run_goes_into_a_file_or_a_directory(tmp_path: Path) -> None:
     assert export([run], str(tmp_path / "there")).files == [
         tmp_path / "there" / "run.csv"
     ]
-    assert export([run], f"{tmp_path}/new/").files == [tmp_path / "new" / "run.csv"]
+    assert export([run], f"{tmp_path}/new/")[0] == [tmp_path / "new" / "run.csv"]
     for path in tmp_path.rglob("*.csv"):
         assert path.read_bytes() == b"step,a\n1,2.5\n"
 
@@ -134,7 +134,7 @@ def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "run.csv").symlink_to(theirs)
     run = run_of(rows("a", (1, 2.5)))
-    (path,) = export([run], f"{folder}/").files
+    (path,) = export([run], f"{folder}/")[0]
     assert theirs.read_text() == "theirs"
     assert not path.is_symlink()
     assert path.read_text() == "step,a\n1,2.5\n"

@@ -12,10 +12,9 @@ import pytest
 from verl_tui.config import Config
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
-from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import Destination, NotSentError
 from verl_tui.notify.message import Message, of_finding, of_guard
-from verl_tui.notify.notifier import Notifier, Sender, StateFileError
+from verl_tui.notify.notifier import Changes, Notifier, Sender, StateFileError
 from verl_tui.notify.notify_settings import Choice, NotifySettings
 from verl_tui.records import Batch, SourceStatus
 

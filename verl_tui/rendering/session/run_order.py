@@ -89,7 +89,7 @@ class RunListing:
         wanted, note = self.filter.casefold(), ""
         found = [run for run in runs if wanted in run.name.casefold()]
         if not found:
-            from verl_tui.comparison.run_filter import CONDITION, meeting
+            from verl_tui.comparison.run_columns import CONDITION, meeting
 
             try:
                 if CONDITION.search(self.filter):
