@@ -11,6 +11,9 @@ from rich.cells import cell_len
 from verl_tui.comparison.compare import measured_differently
 from verl_tui.comparison.outcomes import (
     FIGURES,
+    Figure,
+    FigureKind,
+    MeasuredRun,
     direction,
     incomparable,
     measure,
@@ -37,7 +40,6 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
     from verl_tui.runs.run import Run
 
 _UNKNOWN = "–"

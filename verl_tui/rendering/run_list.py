@@ -18,6 +18,7 @@ from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.run_order import ORDERS
 from verl_tui.rendering.session.snapshot import (
     Unread,
+    View,
     not_reached,
     passed_over,
     shown_state,
@@ -52,7 +53,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _NAME = 18

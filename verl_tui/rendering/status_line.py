@@ -14,6 +14,7 @@ from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.snapshot import (
     Unread,
+    View,
     looking,
     not_reached,
     passed_over,
@@ -34,7 +35,6 @@ from verl_tui.times import age, clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _STATES: dict[State | Unread, tuple[str, int]] = {

@@ -21,7 +21,9 @@ from verl_tui.runs.time.forecast import (
     usual_times,
 )
 from verl_tui.runs.time.step_timing import (
+    Breakdown,
     SpeedFigure,
+    StepPart,
     breakdown,
     generation_latency,
     newest_steps,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Breakdown, StepPart
 
 _WIDE, _NARROW = 72, 34
 """Widths from which on notes and a bar fit, in cells."""

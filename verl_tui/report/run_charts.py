@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
-from verl_tui.rendering.charts.plan import ChartLook, plan_charts, single_metric
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    plan_charts,
+    single_metric,
+)
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.session.snapshot import View
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
 
     from verl_tui.monitor import Monitor
     from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-    from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 

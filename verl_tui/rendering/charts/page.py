@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
-from verl_tui.rendering.charts.plan import like, plan_charts, reward_parts
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    like,
+    plan_charts,
+    reward_parts,
+)
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
@@ -22,7 +28,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.charts.downsample import ChartCache
-    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.runs.run import Run
 
 _ALWAYS = "reward"

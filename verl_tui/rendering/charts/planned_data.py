@@ -18,9 +18,15 @@ from verl_tui.rendering.charts.chart_data import (
     ChartLine,
     Heat,
     Mark,
+    Points,
     Shade,
 )
-from verl_tui.rendering.charts.plan import newest_and_best, reward_parts
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    newest_and_best,
+    reward_parts,
+)
 from verl_tui.rendering.charts.x_axes import XAxis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
@@ -32,8 +38,6 @@ from verl_tui.runs.views.checkpoints import best, is_better_low, reached
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import BinsAt

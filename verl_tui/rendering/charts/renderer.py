@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.rendering.charts.axes import FEW_STEPS, fill_window, fit_window
+from verl_tui.rendering.charts.axes import (
+    FEW_STEPS,
+    Scale,
+    Window,
+    fill_window,
+    fit_window,
+)
 from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData
 from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.heat import heat_limits, heat_rows, limit_texts
@@ -29,7 +35,6 @@ from verl_tui.rendering.text.wrap import fit
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from verl_tui.rendering.charts.axes import Scale, Window
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""

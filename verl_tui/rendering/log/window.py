@@ -16,7 +16,14 @@ from verl_tui.rendering.log.line_kinds import (
     TextQuery,
     traceback_start,
 )
-from verl_tui.rendering.log.line_rows import LogLayout, row_pieces, rows, screen_rows
+from verl_tui.rendering.log.line_rows import (
+    LogLayout,
+    LogRow,
+    ScreenRow,
+    row_pieces,
+    rows,
+    screen_rows,
+)
 from verl_tui.rendering.log.target import LogTarget, texts
 from verl_tui.rendering.text.printable import middle, wrapped
 from verl_tui.rendering.text.search import Matches, Search
@@ -26,7 +33,6 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.log_blocks import LogBlock, SearchJob
     from verl_tui.records import SourceStatus
-    from verl_tui.rendering.log.line_rows import LogRow, ScreenRow
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 

@@ -15,6 +15,7 @@ from verl_tui.means import clamp
 from verl_tui.rendering.samples.answers import Answer, find_answers, truth_text
 from verl_tui.rendering.samples.speakers import (
     REPEATED,
+    TextChunk,
     over,
     parse_both,
     repeated,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.speakers import TextChunk
     from verl_tui.rendering.text.search import Search
 
 PARTS = ("prompt", "response", "truth", "fields")

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import Moment, Severity, Verdict
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
-from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
+from verl_tui.rendering.session.preferences import (
+    DRAWN,
+    USUAL_COLUMNS,
+    StateFile,
+    UserState,
+)
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.rendering.text.printable import natural, told_apart
 from verl_tui.runs.cached import cached_by_revision
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from verl_tui.monitor import Monitor
-    from verl_tui.rendering.session.preferences import UserState
     from verl_tui.rendering.text.piece import Piece
     from verl_tui.runs.run import Run
 
