@@ -16,9 +16,17 @@ from rich.cells import cell_len
 from verl_tui.health.finding import Episode, Finding, Severity, unjudged_rules
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
-from verl_tui.rendering.text.wrap import ELLIPSIS
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Pieces,
+    TextRows,
+    cells_of,
+    cut,
+    middle,
+    paragraph,
+    printable,
+    wrapped,
+)
 from verl_tui.rendering.verdict_row import MARKS, headline
 from verl_tui.words import counted
 
@@ -39,15 +47,15 @@ _NONE = "the log has no "
 class _Block(NamedTuple):
     """A finding as rows; without a head the reason why there is none."""
 
-    head: list[Pieces]
-    message: list[Pieces]
-    below: list[Pieces]
+    head: TextRows
+    message: TextRows
+    below: TextRows
 
 
 class HealthLayout(NamedTuple):
     """All rows of the panel, and where its parts begin."""
 
-    rows: list[Pieces]
+    rows: TextRows
     starts: Sequence[int] = ()
     """Row that each finding begins at."""
     not_judged: int | None = None
@@ -186,7 +194,7 @@ class FindingList:
 
 def _stacked(blocks: Sequence[_Block], rules: Sequence[Pieces] = ()) -> HealthLayout:
     """Return the rows of findings, and below them those of the rules that were not judged."""
-    rows: list[Pieces] = []
+    rows: TextRows = []
     starts = []
     for head, message, below in blocks:
         starts += [len(rows)] * bool(head)
@@ -242,7 +250,7 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
     yield from _indented("  ", source, "dim", width)
 
 
-def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:
+def _beginning(rows: TextRows, count: int, width: int) -> TextRows:
     """Return the first rows; if there are more, the last one ends with an ellipsis."""
     if len(rows) <= count:
         return rows
@@ -252,11 +260,11 @@ def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:
 
 def _indented(
     mark: str, text: str, role: str, width: int, *, mark_role: str = "", indent: int = 2
-) -> list[Pieces]:
+) -> TextRows:
     """Write indented text."""
     indent = 0 if width <= _NARROW else indent
     before = " " * indent + mark
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for line in wrapped(text, width - len(before)):
         rows.append([(before, mark_role or role), (line, role)])
         before = " " * len(before)
@@ -266,18 +274,18 @@ def _indented(
 # -- where nothing was found -----------------------------------------------------------------------
 
 
-def _quiet(view: View, width: int) -> list[Pieces]:
+def _quiet(view: View, width: int) -> TextRows:
     """Say why there is no finding."""
     one = headline(view)
     words = f"{one.head}{''.join(one.more[:1])}"
     return _indented(f"{one.mark} ", words[2:], one.role, width, indent=0)
 
 
-def _not_judged(view: View, width: int) -> list[Pieces]:
+def _not_judged(view: View, width: int) -> TextRows:
     """Write the rules that gave no verdict with their reasons."""
     known = view.verdict.not_judged
     counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
-    rows: list[Pieces] = [[(middle(counts, width), "dim")]]
+    rows: TextRows = [[(middle(counts, width), "dim")]]
     for rule in known:
         text, indent = f"{rule.id}: {reason_words(rule.reason)}", 2 * (width > _NARROW)
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
@@ -335,11 +343,11 @@ def _count(severity: Severity, count: int) -> str:
 
 def history_page(
     view: View, episodes: Sequence[Episode], width: int
-) -> tuple[list[Pieces], list[int], Sequence[object], str]:
+) -> tuple[TextRows, list[int], Sequence[object], str]:
     """Return the rows of episodes, in this order; the row that each begins at, the fields of each
     that stay the same when it is cleared, and how many there are.
     """
-    rows: list[Pieces] = []
+    rows: TextRows = []
     starts: list[int] = []
     for episode in episodes:
         starts.append(len(rows))
@@ -353,7 +361,7 @@ def history_page(
     return rows, starts, names, caption
 
 
-def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
+def _episode_rows(view: View, episode: Episode, width: int) -> TextRows:
     run, cleared = view.run, episode.cleared_step
     acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
     role = "dim" if acknowledged or cleared is not None else episode.severity.word
@@ -362,7 +370,7 @@ def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     steps.append("ongoing" if cleared is None else f"cleared at step {cleared}")
     steps += ["acknowledged"] * acknowledged
     name = middle(episode.id, width - 2)
-    rows: list[Pieces] = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
+    rows: TextRows = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
     message = (episode.message, "dim" if acknowledged else "text")
     for words, words_role in ((" · ".join(steps), "dim"), message):
         rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]

@@ -24,17 +24,20 @@ from verl_tui.rendering.session.snapshot import (
     shown_state,
 )
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import (
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Piece,
+    Pieces,
+    cells_of,
     cut,
     middle,
     paragraph,
     printable,
     short_run_names,
+    text_of,
     told_apart,
 )
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS
 from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl

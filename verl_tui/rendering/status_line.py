@@ -23,8 +23,7 @@ from verl_tui.rendering.session.snapshot import (
 )
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, middle, text_of
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl

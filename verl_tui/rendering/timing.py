@@ -10,9 +10,8 @@ from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
-from verl_tui.rendering.text.printable import cut, paragraph, printable
+from verl_tui.rendering.text.piece import ELLIPSIS, cut, fit, paragraph, printable
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit
 from verl_tui.runs.time.forecast import (
     next_occasions,
     pace,
@@ -36,7 +35,7 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
 
 _WIDE, _NARROW = 72, 34
@@ -55,7 +54,7 @@ _CALLS = "profiling/"
 _CLOCK = len("14:32")
 
 
-def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
+def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
     """Return the rows of the screen.
 
     Args:
@@ -70,7 +69,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
     found = breakdown(run)
     signs = _SOLID * len(_SIGNS) if solid else _SIGNS
     rates = [*filter(None, (steps_per_minute(run), generation_latency(run)))]
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for part in (
         _step_parts(run, found, view, width, signs),
         _progress(run, view, width),
@@ -85,7 +84,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
 
 def hours_rows(
     found: Mapping[str, Any] | None, width: int
-) -> tuple[list[Pieces], list[int], list[Episode]]:
+) -> tuple[TextRows, list[int], list[Episode]]:
     """Return rows on where a run's hours went: below a heading those of each line, and in which
     row and at which step each line begins.
     """

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.distributions import shares
 from verl_tui.means import clamp
 from verl_tui.rendering.text.numbers import axis_texts
-from verl_tui.rendering.text.piece import Pieces, joined
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import TextRows, fit, joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,14 +62,14 @@ def limit_texts(limits: Sequence[float], unit: str) -> list[str]:
 
 def heat_rows(
     data: ChartData, limits: Sequence[float], window: Window, left: int, width: int
-) -> list[Pieces]:
+) -> TextRows:
     """Return the strip: a row that says what it is of, then its shades behind their limits."""
     if data.heat is None or data.main is None:
         return []
     words = fit(data.heat.words, width)
     words += _LEGEND * (len(words) + len(_LEGEND) <= width)
     columns, role = _columns(data, limits, window, width), data.main.role
-    rows: list[Pieces] = [[(" " * left + words, "axis")]]
+    rows: TextRows = [[(" " * left + words, "axis")]]
     for row, label in enumerate(limit_texts(limits, data.unit), start=1):
         cells = "".join(_shade(found[-row]) if found else " " for found in columns)
         side = fit(label, left - 1).rjust(left - 1)

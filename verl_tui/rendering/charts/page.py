@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import View, nothing_yet
-from verl_tui.rendering.text.printable import short_names
+from verl_tui.rendering.text.piece import short_names
 from verl_tui.runs.views.state import is_of_one_step
 
 if TYPE_CHECKING:

@@ -28,9 +28,14 @@ from verl_tui.rendering.charts.title_row import (
 )
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import axis_texts
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, joined
-from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import (
+    Piece,
+    TextRows,
+    cells_of,
+    fit,
+    joined,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -69,8 +74,8 @@ class ChartRenderer:
         """True where there are no colours: findings in sparklines are signs."""
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
-        self._plots: LastResult[list[Pieces]] = LastResult()
-        self._strips: LastResult[list[Pieces]] = LastResult()
+        self._plots: LastResult[TextRows] = LastResult()
+        self._strips: LastResult[TextRows] = LastResult()
 
     def rows(
         self,
@@ -80,7 +85,7 @@ class ChartRenderer:
         *,
         cursor: int | None = None,
         focus: bool = False,
-    ) -> list[Pieces]:
+    ) -> TextRows:
         """Draw a chart of `width` x `height` cells: a title, the plot, and the axes where they
         fit.
         """
@@ -106,7 +111,7 @@ class ChartRenderer:
         width: int,
         height: int,
         cursor: int | None,
-    ) -> list[Pieces]:
+    ) -> TextRows:
         parts = part_rows(data, width, height // _PARTS, cursor)
         height -= len(parts)
         axes = (height >= 3) + (height >= 6)
@@ -117,7 +122,7 @@ class ChartRenderer:
             data = data._replace(shades=())
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data, *shown, right=True)
-        left: list[Pieces] = [[]] * height
+        left: TextRows = [[]] * height
         right = left
         if width >= _AXIS_FROM:
             least = _GUTTER * (data.reach is not None)
@@ -152,7 +157,7 @@ class ChartRenderer:
         ]
 
 
-def _sentences(text: str, width: int, rows: int) -> list[Pieces]:
+def _sentences(text: str, width: int, rows: int) -> TextRows:
     """Write sentences, a line each, in the middle of `rows` rows, wrapped and cut to fit."""
     lines = [line for one in text.split("\n") for line in wrapped(one, width)]
     if len(lines) > rows > 0:
@@ -178,12 +183,12 @@ def _row(scale: Scale, value: float, height: int) -> int:
 
 def _y_axis(
     scale: Scale | None, height: int, unit: str, least: int = 0, *, right: bool = False
-) -> list[Pieces]:
+) -> TextRows:
     """Write a y axis, its numbers in at least so many cells."""
     labels = row_labels(scale, height, unit)
     cells = max([least, *map(len, labels.values())])
     tick = ("├", "right") if right else ("┤", "rule")
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for y in range(height):
         side = tick if y in labels else ("│", "rule")
         text = labels.get(y, "")
@@ -209,7 +214,7 @@ def row_labels(scale: Scale | None, height: int, unit: str = "") -> Mapping[int,
     return {row: text for row, text in labels if text}
 
 
-def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Pieces]:
+def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> TextRows:
     """Write the x axis in one or two rows: a rule with ticks and marks, and labels with the name of
     the axis where there is room.
     """

@@ -15,9 +15,8 @@ from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import POWER_CAP, Gpu, GpuProcess
 from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
 from verl_tui.rendering.text.numbers import value_text
-from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.piece import fit, fit_left, middle
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.devices import Device, is_used, memory_percent
 from verl_tui.times import duration
@@ -25,7 +24,7 @@ from verl_tui.times import duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from verl_tui.rendering.text.piece import Piece, Pieces
+    from verl_tui.rendering.text.piece import Piece, Pieces, TextRows
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -99,7 +98,7 @@ def name(device: Device) -> str:
 
 def device_rows(
     devices: Sequence[Device], width: int, *, past: bool = True
-) -> list[Pieces]:
+) -> TextRows:
     """Lay out devices as one row each, e.g. `0 H100 ━━━━━━───  87% ━━━─ 62.1/79.6 GiB 71°C
     512/700W`; the time that the histories cover stands beside the first.
 
@@ -214,7 +213,7 @@ def _reason(device: Device, _: int) -> Pieces:
 # -- below a device's row --------------------------------------------------------------------------
 
 
-def history_rows(device: Device, width: int, height: int) -> list[Pieces]:
+def history_rows(device: Device, width: int, height: int) -> TextRows:
     """Draw a device's utilisation over time as columns, beside their scale and the time where they
     begin; nothing without room.
     """
@@ -239,7 +238,7 @@ def _since(device: Device, cells: int) -> str:
 
 def process_rows(
     gpu: Gpu, width: int, belongs: Callable[[GpuProcess], str]
-) -> list[Pieces]:
+) -> TextRows:
     """Return a row for each process: id, name, memory, and its relation to the shown run, which
     `belongs` names, empty if unknown.
     """
@@ -291,7 +290,7 @@ class _Figure(NamedTuple):
     series: Series
 
 
-def figure_rows(run: Run, used: Collection[str], width: int) -> list[Pieces]:
+def figure_rows(run: Run, used: Collection[str], width: int) -> TextRows:
     """Return a row for each figure that a run has logged of its hosts, in columns: label, bar,
     value, sparkline; and how many are left out. `used` are the keys that are shown elsewhere.
     """

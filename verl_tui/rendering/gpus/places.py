@@ -25,9 +25,20 @@ from verl_tui.rendering.gpus.device_rows import (
     troubles,
     worth,
 )
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Piece,
+    Pieces,
+    TextRows,
+    cells_of,
+    cut,
+    fit,
+    fit_left,
+    middle,
+    paragraph,
+    printable,
+    text_of,
+)
 from verl_tui.runs.views.devices import (
     WORKS,
     Device,
@@ -110,7 +121,7 @@ def _levels(devices: Sequence[Device], width: int) -> Pieces:
 
 def gpu_rows(
     view: View, width: int, height: int, *, zoomed: bool
-) -> tuple[str, list[Pieces], str]:
+) -> tuple[str, TextRows, str]:
     """Return the title of a panel of this size, with the figures of all devices of its first place;
     its rows, a cell narrower as they may have to scroll; and what stands out, for its lower edge.
 
@@ -123,7 +134,7 @@ def gpu_rows(
     width = max(1, width - 1)
     places = device_places(view, width)
     share = _height_of_each(places, height, zoomed=zoomed)
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for place in places:
         if rows and len(rows) + 2 < height:
             rows.append([])
@@ -164,9 +175,7 @@ def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool)
 
 # devices are read more rarely than runs make steps, and measured, then drawn
 @lru_cache(maxsize=4)
-def _panel_rows(
-    devices: tuple[Device, ...], width: int, most: int | None
-) -> list[Pieces]:
+def _panel_rows(devices: tuple[Device, ...], width: int, most: int | None) -> TextRows:
     """Write each device into a row, or all into so many rows."""
     if most is not None:
         return matrix(devices, width, most)
@@ -178,7 +187,7 @@ def detail_rows(
     width: int,
     height: int,
     belongs: Callable[[GpuProcess], str],
-) -> list[Pieces]:
+) -> TextRows:
     """Write devices on a full screen: each with its history and its processes.
 
     Args:
@@ -373,7 +382,7 @@ _NUMBER, _LEVEL = 5, 1
 _LONGEST_NAME = 20
 
 
-def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
+def matrix(devices: Sequence[Device], width: int, height: int) -> TextRows:
     """Lay out devices as a matrix with its legend.
 
     Args:
@@ -401,7 +410,7 @@ def _matrix_rows(
     marks: Mapping[int, str],
     width: int,
     cell: int,
-) -> list[Pieces]:
+) -> TextRows:
     """Write the devices of each node, behind its name and, of several rows, the first index."""
     across = max(map(len, nodes.values()))
     longest = min(max(map(cell_len, nodes)), _LONGEST_NAME, max(3, width // 3))
@@ -412,7 +421,7 @@ def _matrix_rows(
         fitting = max(1, (width - room - number) // cell)
         # a power of two, whose multiples are easily found
         across = min(across, 1 << (fitting.bit_length() - 1))
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for node, members in nodes.items():
         for at in range(0, len(members), across):
             shown = "" if at else fit_left(printable(node), longest)

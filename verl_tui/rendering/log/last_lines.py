@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.log.target import error_target
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.session.snapshot import View, nothing_yet, shown_state
-from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import fit, wrapped
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import TextRows
 
 _ROOMY = 12
 """Least height at which more than the first sentence stands above the log."""
@@ -40,7 +39,7 @@ def log_tail(view: View, on_read: Callable[[], object]) -> LogWindow:
 
 def tail_rows(
     window: LogWindow, view: View, width: int, height: int
-) -> list[Pieces] | None:
+) -> TextRows | None:
     """Return the rows of a size, None while the log is being read; an error stays in sight."""
     window.view = view
     log = window.log
@@ -58,12 +57,12 @@ def tail_rows(
     return None if rows is None else [*above, *rows][:height]
 
 
-def why_no_charts(view: View, width: int, most: int | None = None) -> list[Pieces]:
+def why_no_charts(view: View, width: int, most: int | None = None) -> TextRows:
     """Say why there are no charts: the state, what the run was at, what has been read; where only
     so many rows are to spare, the state alone.
     """
     room = max(1, width - _SIDE)
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for words, role in _sentences(view)[: None if most is None else 1]:
         lines = list(wrapped(words, room))
         if most is not None and len(lines) > most:

@@ -12,8 +12,7 @@ from verl_tui.indicators import INDICATORS, factor, resolve
 from verl_tui.patterns import pattern
 from verl_tui.rendering.log.line_kinds import LineKind, ParsedLine, split_line
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import Pieces, pieces
-from verl_tui.rendering.text.wrap import fit, spans
+from verl_tui.rendering.text.piece import Pieces, fit, pieces, spans
 from verl_tui.sources.fields.jsonl import flatten, integer, number, objects
 from verl_tui.text import one_line, safe
 

@@ -25,7 +25,7 @@ from verl_tui.rendering.log.line_rows import (
     screen_rows,
 )
 from verl_tui.rendering.log.target import LogTarget, texts
-from verl_tui.rendering.text.printable import middle, wrapped
+from verl_tui.rendering.text.piece import middle, wrapped
 from verl_tui.rendering.text.search import Matches, Search
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.log_blocks import LogBlock, SearchJob
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Pieces, TextRows
 
 
 LogQuery = Alarms | StepLine | TextQuery
@@ -283,7 +283,7 @@ class LogWindow:
 
     # -- which lines -------------------------------------------------------------------------------
 
-    def rows(self, width: int, height: int) -> list[Pieces] | None:
+    def rows(self, width: int, height: int) -> TextRows | None:
         """Return the rows in sight, None while they are being read: those before them stay."""
         pager = self.pager
         if pager is None or pager.log.problem is not None:
@@ -298,7 +298,7 @@ class LogWindow:
         except NotReadYet:
             return None
 
-    def _log_rows(self, pager: Pager, width: int, height: int) -> list[Pieces]:
+    def _log_rows(self, pager: Pager, width: int, height: int) -> TextRows:
         most = max(1000, pager.log.size // _SHORTEST)  # lines
         numbers = len(str(most)) + 1 if width >= ROOMY else 0
         query = self.query
@@ -432,7 +432,7 @@ class LogWindow:
             self.search = log.find(query, origin, search.way)
 
 
-def _words(words: str, width: int) -> list[Pieces]:
+def _words(words: str, width: int) -> TextRows:
     return [[(line, "")] for line in wrapped(words, max(1, width))]
 
 

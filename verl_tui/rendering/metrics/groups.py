@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
 from verl_tui.metrics import family_rank
-from verl_tui.rendering.text.printable import natural
+from verl_tui.rendering.text.piece import natural
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence

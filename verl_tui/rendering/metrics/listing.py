@@ -22,10 +22,9 @@ from verl_tui.rendering.metrics.groups import MetricGroup, Shelf, grouped_keys
 from verl_tui.rendering.session.snapshot import View, nothing_yet
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.printable import middle, natural, printable
+from verl_tui.rendering.text.piece import fit, middle, natural, printable
 from verl_tui.rendering.text.search import Matches, Search, checked
 from verl_tui.rendering.text.table import FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

@@ -23,9 +23,14 @@ from verl_tui.rendering.samples.speakers import (
     turn_words,
 )
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import MarkedSpan, Pieces, pieces
-from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ELLIPSIS, spans
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    MarkedSpan,
+    Pieces,
+    cut,
+    pieces,
+    spans,
+)
 from verl_tui.repetition import disjoint
 from verl_tui.words import counted
 

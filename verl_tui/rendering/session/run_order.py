@@ -16,7 +16,7 @@ from verl_tui.rendering.session.preferences import (
     UserState,
 )
 from verl_tui.rendering.text.hues import RUNS
-from verl_tui.rendering.text.printable import natural, told_apart
+from verl_tui.rendering.text.piece import natural, told_apart
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state

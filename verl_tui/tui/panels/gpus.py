@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.arrange import FRAME
 from verl_tui.rendering.gpus.places import gpu_row, gpu_rows
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import fit
 from verl_tui.times import age
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 

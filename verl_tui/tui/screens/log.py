@@ -11,7 +11,7 @@ from textual import events, on
 from textual.widgets import Input
 
 from verl_tui.rendering.log.target import LogTarget, log_target
-from verl_tui.rendering.text.wrap import wrap
+from verl_tui.rendering.text.piece import wrap
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.screens import ScreenContext, ScreenSpec

@@ -24,9 +24,8 @@ from verl_tui.rendering.metrics.listing import (
     metric_table,
     metric_words,
 )
-from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.piece import fit, printable, wrapped
 from verl_tui.rendering.text.search import filter_label
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
