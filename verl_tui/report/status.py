@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from verl_tui.check.data import Described, is_trained, report
+from verl_tui.check.data import is_trained, report
 from verl_tui.check.note import best_sentences, figures, no_verdict, progress, summary
 from verl_tui.comparison.written import escaped
 from verl_tui.health.finding import coverage_of, unjudged_rules
@@ -22,6 +22,7 @@ from verl_tui.words import counted, number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from verl_tui.check.data import Described
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys
+from verl_tui.rendering.metrics.listing import MetricGroup, grouped_keys
 from verl_tui.rendering.text.piece import natural
 
 

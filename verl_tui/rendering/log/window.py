@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING
 from verl_tui.means import next_of, page_rows
 from verl_tui.on_demand import log_blocks
 from verl_tui.on_demand.log_reader import Log, LogReader, ReplayCutoff
-from verl_tui.rendering.log.line_kinds import (
-    Alarms,
-    StepLine,
-    TextQuery,
-    traceback_start,
-)
 from verl_tui.rendering.log.line_rows import (
+    Alarms,
     LogLayout,
     LogRow,
     ScreenRow,
+    StepLine,
+    TextQuery,
     row_pieces,
     rows,
     screen_rows,
+    traceback_start,
 )
 from verl_tui.rendering.log.target import LogTarget, texts
 from verl_tui.rendering.text.piece import middle, wrapped
