@@ -50,8 +50,8 @@ _SLOWER, _QUICKER = 1.15, 0.87
 """Ratios of a trend from which on it is shown."""
 _STEPS = 8
 """Newest steps that are drawn one by one."""
-_CALLS = "profiling/"
 _CLOCK = len("14:32")
+_NO_PARTS = "The log times no parts of a step"
 
 
 def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
@@ -165,7 +165,7 @@ def _step_parts(
         )
         yield from paragraph(words, "warning", width)
     if not found.parts:
-        yield from paragraph(f"{_no_parts(run)}.", "dim", width)
+        yield from paragraph(f"{_NO_PARTS}.", "dim", width)
 
 
 def _part_name(line: _PartRow, cells: int) -> Pieces:
@@ -187,21 +187,12 @@ def _trend(line: _PartRow, _: int) -> Pieces:
     ]
 
 
-def _no_parts(run: Run) -> str:
-    """Say that the log has no timers, or none that parts of a step could be made of: TRL's are of
-    single calls, several in a step, within each other.
-    """
-    if any(key.startswith(_CALLS) for key in run.keys):
-        return f"The log times single calls ({_CALLS}…), no parts of a step"
-    return "The log times no parts of a step"
-
-
 def _untimed(run: Run, view: View) -> str:
     """Describe the time of a step whose parts are not timed."""
     known = pace(run)
     if known is not None:
         seconds = _short_time(known.seconds)
-        return f"{_no_parts(run)}; by the {known.origin} a step takes {seconds}."
+        return f"{_NO_PARTS}; by the {known.origin} a step takes {seconds}."
     if run.step is None:
         return _no_step(run, view)
     return "Nothing in the log says how long a step takes."
@@ -341,17 +332,6 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
         when = clock_time(end, now)
         at = f", {'at ' * (len(when) == _CLOCK)}{when}" if when else ""
         yield f"done in {duration(coming.seconds)}{at}", "good"
-        if len(coming.kinds) > 1:
-            kinds = (
-                f"{round(count)} × {_short_time(usual.seconds)} {_kind(usual.words)}"
-                for usual, count in coming.kinds
-            )
-            yield f"{coming.steps} steps ahead: {', '.join(kinds)}", "dim"
-
-
-def _kind(words: str) -> str:
-    words = words.removeprefix("a ").removeprefix("plain step").removeprefix("step ")
-    return words or "plain"
 
 
 # -- throughput ------------------------------------------------------------------------------------
