@@ -1,6 +1,6 @@
 """Findings as rows of a panel: all of them worst first, and below them on request the rules that
-were not judged; messages are cut where that makes all fit. Also all findings ever raised, each with
-the steps at which it was raised and cleared.
+were not judged; messages are a row each where that makes all fit. Also all findings ever raised,
+each with the steps at which it was raised and cleared.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -42,14 +42,6 @@ _NARROW = 12
 """Width up to which nothing is indented, in cells."""
 _POINTS = pattern(r"needs (\d+) points, has (\d+)")
 _NONE = "the log has no "
-
-
-class _Block(NamedTuple):
-    """A finding as rows; without a head the reason why there is none."""
-
-    head: TextRows
-    message: TextRows
-    below: TextRows
 
 
 class HealthLayout(NamedTuple):
@@ -131,16 +123,20 @@ class FindingList:
         return len(self._whole(view, width).rows)
 
     def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
-        """Return the rows of a panel of this size; those that must scroll are a cell narrower.
+        """Return the rows of a panel of this size, each message in one row where that makes all
+        fit; those that must scroll are a cell narrower.
 
         Args:
             view: The state to show.
             width: Cells of a row.
             height: Rows of the panel.
         """
-        for layout in self._ways(view, width, 0 if self._is_detailed else height):
-            if len(layout.rows) <= height:
-                return layout
+        whole = self._whole(view, width)
+        if len(whole.rows) <= height:
+            return whole
+        short = self._stacked(view, width, short=True)
+        if len(short.rows) <= height and not self._is_detailed:
+            return short
         return self._whole(view, width - 1)
 
     @property
@@ -148,58 +144,42 @@ class FindingList:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
 
-    def _ways(self, view: View, width: int, longest: int) -> Iterator[HealthLayout]:
-        """Yield all findings in ever fewer rows: without the rules that were not judged, then with
-        their messages cut.
-        """
-        yield self._whole(view, width)
-        blocks = self._blocks(view, width)
-        if self.findings and not self.reasons:
-            yield _stacked(blocks)
-            # the first ones a row longer than the others, as far as there is room
-            for most, longer in product(
-                range(longest, 0, -1), reversed(range(len(blocks)))
-            ):
-                cuts = (
-                    (head, _beginning(rows, most + (at < longer), width))
-                    for at, (head, rows, _) in enumerate(blocks)
-                )
-                yield _stacked([_Block(*one, []) for one in cuts])
-
     def _whole(self, view: View, width: int) -> HealthLayout:
-        """Return all findings, and where asked for the rules that were not judged."""
-        shown = self.reasons and view.run is not None and view.verdict.not_judged
-        rules = _not_judged(view, width) if shown else []
-        return _stacked(self._blocks(view, width), rules)
+        """Return all findings, and where asked for below them the rules that were not judged."""
+        rows, starts, _ = self._stacked(view, width)
+        shown = self.reasons and view.run is not None
+        rules = _not_judged(view, width) if shown and view.verdict.not_judged else []
+        return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
 
-    def _blocks(self, view: View, width: int) -> list[_Block]:
-        found = [self._block(view, one, width) for one in self.findings]
-        return found or [_Block([], _quiet(view, width), [])]
+    def _stacked(self, view: View, width: int, *, short: bool = False) -> HealthLayout:
+        """Return all findings, each message in one row if they are to be short; without any the
+        reason why.
+        """
+        rows: TextRows = []
+        starts = []
+        for finding in self.findings:
+            starts.append(len(rows))
+            rows += self._block(view, finding, width, short=short)
+        return HealthLayout(rows if starts else _quiet(view, width), starts)
 
-    def _block(self, view: View, finding: Finding, width: int) -> _Block:
-        """Write a finding: head and message; if it is unfolded also evidence and advice. What is
+    def _block(
+        self, view: View, finding: Finding, width: int, *, short: bool
+    ) -> Iterator[Pieces]:
+        """Yield a finding: head and message; if it is unfolded also evidence and advice. What is
         only a consequence of the one above is indented.
         """
         unfolded = _name(finding) in self.unfolded
         indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
         room = width - indent
-        below = [*_details(finding, room)] if unfolded else []
-        below += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
-        head = _head(view, finding, room, unfolded=unfolded)
         role = "dim" if _acknowledged(view, finding) else "text"
-        parts = [head], _indented("", finding.message, role, room)
-        space: Pieces = [(" " * indent, "")] if indent else []
-        return _Block(*([[*space, *row] for row in rows] for rows in (*parts, below)))
-
-
-def _stacked(blocks: Sequence[_Block], rules: Sequence[Pieces] = ()) -> HealthLayout:
-    """Return the rows of findings, and below them those of the rules that were not judged."""
-    rows: TextRows = []
-    starts = []
-    for head, message, below in blocks:
-        starts += [len(rows)] * bool(head)
-        rows += [*head, *message, *below]
-    return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
+        message = _indented("", finding.message, role, room)
+        if short:
+            message = [cut([*chain(*message)], room, ELLIPSIS)]
+        rows = [_head(view, finding, room, unfolded=unfolded), *message]
+        rows += _details(finding, room) if unfolded else ()
+        rows += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
+        for row in rows:
+            yield [(" " * indent, ""), *row] if indent else row
 
 
 # -- a finding -------------------------------------------------------------------------------------
@@ -248,14 +228,6 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
     yield from _indented("→ ", advice, "text", width, mark_role="advice")
     source = f"source: {finding.source}" if finding.source else ""
     yield from _indented("  ", source, "dim", width)
-
-
-def _beginning(rows: TextRows, count: int, width: int) -> TextRows:
-    """Return the first rows; if there are more, the last one ends with an ellipsis."""
-    if len(rows) <= count:
-        return rows
-    filled = [*rows[count - 1], (" ", ""), rows[count][-1]]
-    return [*rows[: count - 1], cut(filled, width, ELLIPSIS)]
 
 
 def _indented(
