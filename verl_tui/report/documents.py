@@ -120,7 +120,7 @@ def _filled(form: str, report: Report, drawn: Drawn, **more: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    documents.filters |= {one.__name__: one for one in _FILTERS}
+    documents.filters |= vars(sentences) | {one.__name__: one for one in _FILTERS}
     return documents.get_template(f"report.{form}.jinja").render(
         report=report,
         drawn=drawn,
@@ -158,25 +158,8 @@ def fenced_block(text: str) -> str:
     return fenced(text).replace("\n", _KEPT)
 
 
-_FILTERS = (
-    sentences.best_table,
-    sentences.capital,
-    sentences.caption,
-    sentences.comparison_tables,
-    counted,
-    escaped,
-    sentences.excerpt_heading,
-    fenced_block,
-    sentences.heading,
-    in_text,
-    sentences.line,
-    sentences.made_by,
-    sentences.run_name,
-    sentences.sample_origin,
-    sentences.verdict_word,
-    sentences.verdicts_table,
-    table,
-)
+_FILTERS = (counted, escaped, fenced_block, in_text, table)
+"""Of the templates, beside the sentences."""
 
 
 # -- for programs: JSON ----------------------------------------------------------------------------

@@ -263,33 +263,19 @@ def parse_filter(text: str) -> MetricFilter:
     clauses: list[list[Term]] = []
     joined = False
     for token in _TOKEN.finditer(checked(text)):
+        word = token["word"] or "/"  # an expression without its end is being typed
+        typed = token["pattern"] or word.removeprefix("/")
         if token["bar"]:
             joined = bool(clauses)
-        elif token["pattern"] or token["word"]:
-            term = _term(token)
-            if term is None:
-                continue
+        elif typed:
+            search = Search(typed.replace("\\/", "/"), literal=word[0] != "/")
+            term = Term(search, bool(token["not"]))
             if joined:
                 clauses[-1].append(term)
             else:
                 clauses.append([term])
             joined = False
     return MetricFilter(" ".join(text.split()), tuple(map(tuple, clauses)))
-
-
-def _term(token: re.Match[str]) -> Term | None:
-    word = token["word"]
-    negated = bool(token["not"])
-    if token["pattern"]:
-        return Term(Search(token["pattern"].replace("\\/", "/")), negated)
-    if not word.startswith("/"):
-        return Term(Search(word, literal=True), negated)
-    try:  # an expression that is being typed
-        if word[1:]:
-            return Term(Search(word[1:]), negated)
-        return None
-    except ValueError:
-        return None
 
 
 # -- the table -------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.finding import Moment, Severity, Verdict
+from verl_tui.health.finding import Moment, Severity
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.preferences import (
@@ -159,26 +159,17 @@ def first_to_show(
     finding, then the newest written; of those written at about the same time the first that was
     found.
     """
-
-    def severities(run: Run) -> list[Severity]:
-        return [
-            one.severity for one in monitor.verdicts.get(run.name, Verdict()).primary
-        ]
-
     known = (listing or RunListing()).unhidden(monitor.runs.values())
+    worst = {name: one.severity for name, one in monitor.verdicts.items()}
     runs = (
-        [run for run in known if Severity.CRITICAL in severities(run)]
+        [run for run in known if worst.get(run.name) is Severity.CRITICAL]
         or [run for run in known if run.step is not None]
         or ordered(known, ORDERS[0], Moment(now, monitor.verdicts))
     )
-    newest = max(map(_written, runs), default=0.0)
-    named = (run.name for run in runs if _written(run) >= newest - _TOGETHER)
-    return next(named, None)
-
-
-def _written(run: Run) -> float:
-    """Return when a run was last written to, 0 where that is unknown."""
-    return run.modified or run.last_record or 0.0
+    written = [run.modified or run.last_record or 0.0 for run in runs]
+    newest = max(written, default=0.0)
+    times = zip(runs, written, strict=True)
+    return next((run.name for run, at in times if at >= newest - _TOGETHER), None)
 
 
 def first_word(name: str) -> str:
