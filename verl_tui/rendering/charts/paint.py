@@ -212,11 +212,14 @@ class _Painting:
             columns = (x for x in range(self._width * 2) if x % period < dots)
             self._layer(mark.role, ((x, (y, y)) for x in columns))
             return
+        self._point_at_edge(mark.role, mark.value, y)
+
+    def _point_at_edge(self, role: str, value: float, y: int) -> None:
         # At the left: what moves towards its target comes near it at the right.
         arrow = ARROWS[2 if y else 1]
-        text = arrow + compact(mark.value)
+        text = arrow + compact(value)
         for cell, sign in enumerate(text if len(text) * 4 <= self._width else arrow):
-            self.put(cell * 2, y, sign, mark.role)
+            self.put(cell * 2, y, sign, role)
 
     def line(self, line: DrawnLine) -> None:
         """Draw a line, its stretches that a finding is about in the colour of that; then its signs,

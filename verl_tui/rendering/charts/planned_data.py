@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -85,10 +86,8 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
 
     first, last = _ends(look, run, axis, own)
     role, alarms = family_role(plan.key, plan.indicator), _alarms(plan, view, along)
-    lines = [
-        ChartLine(one, role=role, label=plan.label, alarms=alarms)
-        for one in points(plan.key)
-    ]
+    line = partial(ChartLine, role=role, label=plan.label, alarms=alarms)
+    lines = [*map(line, points(plan.key))]
     for one in points(plan.score) if plan.score else ():
         name = describe(plan.score).label
         lines.append(ChartLine(one, "points", "validation", name, SCORE))
@@ -120,19 +119,19 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         by_noise=look.smoothing is None,
     )
     data = _overlaid(data, plan.indicator, view, look.axis)
-    if plan.devices:
-        data = _of_devices(data, plan, points)
-    elif plan.large and not data.lettered:
-        data = _completed(data, plan, run, points)
-    return _linear_if_signed(data)
+    return _linear_if_signed(_completed(data, plan, run, points))
 
 
 def _completed(
     data: ChartData, plan: PlannedChart, run: Run, points: Callable[..., list[Points]]
 ) -> ChartData:
-    """Return a large chart of one run with what there is room for: the best value, the checkpoint
-    near it, and the parts if there are several.
+    """Return a chart with the curves of devices; with what there is room for where it is large, and
+    of one run: the best value, the checkpoint near it, and the parts if there are several.
     """
+    if plan.devices:
+        return _of_devices(data, plan, points)
+    if not plan.large or data.lettered:
+        return data
     words = [data.note]
     if found := best(run, "validation" if plan.score else plan.indicator or ""):
         words += [f"checkpoint @{found.nearest.step}"] if found.nearest else []
@@ -369,11 +368,17 @@ def others(
     assert shown is not None
     for run in view.selected:
         series = counterpart(shown, data.key, indicator, run)
-        if run is shown or series is None:
-            continue
-        along = on_axis(run, axis if data.axis.time else "step")
-        # Beginnings are laid over each other; times of day and steps are what they are.
-        later = data.axis.zero - along.axis.zero if axis == "relative" else 0
-        points = along.points(series, later)
-        if along.problem is None and len(points.steps):
-            yield run, series, points
+        if run is not shown and series is not None:
+            yield from _placed(series, run, data, axis)
+
+
+def _placed(
+    series: Series, run: Run, data: ChartData, axis: str
+) -> Iterator[tuple[Run, Series, Points]]:
+    """Yield another run's series along a chart's x axis, unless it has no times."""
+    along = on_axis(run, axis if data.axis.time else "step")
+    # Beginnings are laid over each other; times of day and steps are what they are.
+    later = data.axis.zero - along.axis.zero if axis == "relative" else 0
+    points = along.points(series, later)
+    if along.problem is None and len(points.steps):
+        yield run, series, points

@@ -54,7 +54,7 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.records import GpuProcess
+    from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.rendering.session.snapshot import View
 
 _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN})
@@ -243,10 +243,8 @@ def _this_host(view: View) -> DevicePlace:
 
 
 def _logged_place(view: View) -> tuple[DevicePlace, str]:
-    """Return the devices that the shown run has logged, and the host they are on. Those that an
-    active run has logged of this host are the same as are read here, and left out.
-    """
-    run, reading = view.run, view.monitor.gpus
+    """Return the devices that the shown run has logged, and the host they are on."""
+    run = view.run
     if run is None:
         return DevicePlace(), ""
     devices, _ = logged_devices(run)
@@ -254,14 +252,26 @@ def _logged_place(view: View) -> tuple[DevicePlace, str]:
     run_host = "" if nodes[1:] else "".join(nodes) or host(run)
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
-    if reading is not None and reading.gpus and state(run, view.now) in _ACTIVE:
-        devices = [
-            one for one in devices if not same_host(one.node or run_host, reading.host)
-        ]
-    where = f"newest logged {f'on {run_host}' if run_host else 'by the run'}"
-    if logs_cluster(run):
-        where = "of the cluster" + f", {run_host}" * bool(run_host)
-    return DevicePlace(f"{where} (charts: means of steps)", devices), run_host
+    if state(run, view.now) in _ACTIVE:
+        devices = _elsewhere(devices, run_host, view.monitor.gpus)
+    heading = _heading(logs_cluster(run), run_host)
+    return DevicePlace(f"{heading} (charts: means of steps)", devices), run_host
+
+
+def _elsewhere(
+    devices: list[Device], run_host: str, reading: GpuReading | None
+) -> list[Device]:
+    """Return logged devices without those of this host, where it has any: they are the same."""
+    if reading is None or not reading.gpus:
+        return devices
+    return [one for one in devices if not same_host(one.node or run_host, reading.host)]
+
+
+def _heading(cluster: bool, whose: str) -> str:
+    """Return the source of devices that are not read here."""
+    if cluster:
+        return "of the cluster" + f", {whose}" * bool(whose)
+    return f"newest logged {f'on {whose}' if whose else 'by the run'}"
 
 
 # -- many devices at a glance ----------------------------------------------------------------------

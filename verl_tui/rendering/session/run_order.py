@@ -166,10 +166,14 @@ def first_to_show(
         or [run for run in known if run.step is not None]
         or ordered(known, ORDERS[0], Moment(now, monitor.verdicts))
     )
-    written = [run.modified or run.last_record or 0.0 for run in runs]
-    newest = max(written, default=0.0)
-    times = zip(runs, written, strict=True)
-    return next((run.name for run, at in times if at >= newest - _TOGETHER), None)
+    newest = max(map(_written, runs), default=0.0)
+    named = (run.name for run in runs if _written(run) >= newest - _TOGETHER)
+    return next(named, None)
+
+
+def _written(run: Run) -> float:
+    """Return when a run was last written to, 0 where that is unknown."""
+    return run.modified or run.last_record or 0.0
 
 
 def first_word(name: str) -> str:
