@@ -160,9 +160,13 @@ def first_to_show(
     found.
     """
     known = (listing or RunListing()).unhidden(monitor.runs.values())
-    worst = {name: one.severity for name, one in monitor.verdicts.items()}
+    verdicts, none = monitor.verdicts, Verdict()
     runs = (
-        [run for run in known if worst.get(run.name) is Severity.CRITICAL]
+        [
+            one
+            for one in known
+            if verdicts.get(one.name, none).severity is Severity.CRITICAL
+        ]
         or [run for run in known if run.step is not None]
         or ordered(known, ORDERS[0], Moment(now, monitor.verdicts))
     )
