@@ -6,7 +6,7 @@ from dataclasses import replace
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.health.finding import Moment, Severity
+from verl_tui.health.finding import Moment, Severity, Verdict
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.preferences import (
