@@ -14,7 +14,7 @@ from verl_tui.on_demand.log_blocks import (
     read_block,
     search_next,
 )
-from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
+from verl_tui.rendering.log.line_rows import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
 from verl_tui.sources.files import CHUNK, opened, why
 from verl_tui.text import one_line

@@ -17,7 +17,7 @@ from verl_tui.exporters.csv import CsvColumn, csv_rows
 from verl_tui.exporters.file_names import create, named
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.values import in_sight
-from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.piece import middle
 from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets.rows import Rows

@@ -18,7 +18,7 @@ from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
 from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
 from verl_tui.rendering.session.snapshot import AppTrouble
-from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.piece import printable
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line

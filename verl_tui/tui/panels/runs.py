@@ -9,13 +9,13 @@ from textual.content import Content
 from textual.message import Message
 
 from verl_tui.rendering.run_list import (
-    badges,
+    BADGES,
+    SIGNS,
     caption,
     lay_out,
     on_edge,
     rows_of,
     run_strip,
-    signs,
 )
 from verl_tui.rendering.session.run_order import LETTERS, id_of
 from verl_tui.text import shell_words
@@ -50,7 +50,7 @@ class RunsPanel(TextPanel):
         "runs, with the focus",
         COMPARE,
         40,
-        (f"before a name: {badges()}", f"after a name: {signs()}"),
+        (f"before a name: {BADGES}", f"after a name: {SIGNS}"),
     )
     BINDINGS = actions("""
         space  select  runs.select   Select or deselect for comparing
@@ -202,7 +202,7 @@ class RunsPanel(TextPanel):
         """Return the title, and the names of the columns over these."""
         title, edge = ("$accent", "$accent") if focused else ("", "$panel-lighten-2")
         styles = {"title": title, "rule": edge, "name": "$text-muted"}
-        pieces = on_edge(self.TITLE, self._heading, "─")
+        pieces = on_edge(self.TITLE, self._heading)
         return Content.assemble(*((words, styles[role]) for words, role in pieces))
 
     def _mark(self, *size: int) -> None:

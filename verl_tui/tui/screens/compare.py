@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.means import clamp, next_of
-from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.piece import wrapped
 from verl_tui.rendering.text.search import filter_label
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.tui.keys import COMPARE, HelpSection, actions, first_keys

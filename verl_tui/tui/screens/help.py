@@ -11,9 +11,8 @@ from rich.cells import cell_len
 from textual.screen import Screen
 
 from verl_tui.rendering.charts.chart_data import legend
-from verl_tui.rendering.text.piece import Pieces, cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of, fit, wrap
 from verl_tui.rendering.text.search import Matches
-from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.tui.keys import (
     MOVE,
     TASKS,

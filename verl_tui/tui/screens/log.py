@@ -11,7 +11,7 @@ from textual import events, on
 from textual.widgets import Input
 
 from verl_tui.rendering.log.target import LogTarget, log_target
-from verl_tui.rendering.text.wrap import wrap
+from verl_tui.rendering.text.piece import wrap
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.screens import ScreenContext, ScreenSpec
@@ -257,7 +257,7 @@ class LogScreen(BufferedScreen[None]):
 
     def action_alarm(self, kind: str, way: int) -> None:
         """Go to the next or previous error, or warning."""
-        from verl_tui.rendering.log.line_kinds import Alarms, LineKind
+        from verl_tui.rendering.log.line_rows import Alarms, LineKind
 
         self.window.seek(Alarms(LineKind(kind)), way)
         self.redraw()
@@ -328,7 +328,7 @@ class LogScreen(BufferedScreen[None]):
 
     @on(Input.Submitted)
     def _search(self, event: Input.Submitted) -> None:
-        from verl_tui.rendering.log.line_kinds import TextQuery
+        from verl_tui.rendering.log.line_rows import TextQuery
         from verl_tui.rendering.text.search import Search
 
         window, pager = self.window, self.window.pager

@@ -11,8 +11,14 @@ from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.tiles import Strip, tiled
-from verl_tui.rendering.metrics.groups import LEAST_HEIGHT, Shelf, grid_shape, shelves
-from verl_tui.rendering.metrics.listing import ListedMetrics, shelf_words
+from verl_tui.rendering.metrics.listing import (
+    LEAST_HEIGHT,
+    ListedMetrics,
+    Shelf,
+    grid_shape,
+    shelf_words,
+    shelves,
+)
 from verl_tui.tui.widgets.chart import Chart, ChartTiles, Tile
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed, reading
-from verl_tui.rendering.metrics.groups import rows_apart
 from verl_tui.rendering.metrics.listing import (
     HELP,
     ListedMetric,
@@ -23,10 +22,10 @@ from verl_tui.rendering.metrics.listing import (
     listed_words,
     metric_table,
     metric_words,
+    rows_apart,
 )
-from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.piece import fit, printable, wrapped
 from verl_tui.rendering.text.search import filter_label
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast

@@ -15,7 +15,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Prov
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
-from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.piece import printable
 from verl_tui.toml_tables import toml_table
 from verl_tui.tui.keys import bindings, keys_of
 from verl_tui.tui.panels.panel import Panel

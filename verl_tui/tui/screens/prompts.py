@@ -12,7 +12,7 @@ from verl_tui.means import clamp
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples.browse import Marked
 from verl_tui.rendering.samples.words import why_none
-from verl_tui.rendering.text.printable import paragraph
+from verl_tui.rendering.text.piece import paragraph
 from verl_tui.runs.samples import Place
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast

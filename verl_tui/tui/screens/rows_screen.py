@@ -11,8 +11,7 @@ from textual.screen import ModalScreen, ScreenResultType
 from textual.widgets import Input
 
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import fit, printable
 from verl_tui.text import one_line
 from verl_tui.tui.keys import actions, columns, first_keys
 from verl_tui.tui.panels.panel import Panel

@@ -14,7 +14,6 @@ from verl_tui.rendering.charts.plan import (
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import reading, rows_of
-from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
@@ -198,17 +197,13 @@ class ZoomScreen(ChartActions):
         return histogram_rows(f"step {exact_step(found.step)} · ", *asked)
 
     def _origin_pieces(self) -> Iterator[tuple[str, str]]:
-        """Yield how the chart is drawn, where its metric was logged, what its times are."""
+        """Yield how the chart is drawn, where its metric was logged."""
         run = self.view.run
         for text in self.charts.look.words(run):
             yield text, "accent"
         if run is not None:
             for at, text in enumerate(provenance_words(run, self._plan.key)):
                 yield text if at else f"from {text}", "dim"
-            series = run.series(self._plan.key)
-            axis = on_axis(run, self.charts.look.axis)
-            if series is not None and (times := axis.origin(series)):
-                yield f"x by {times}", "dim"
 
     # -- keys --------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from textual.containers import Horizontal
 from textual.widgets import Input
 
+from verl_tui.rendering.text.piece import fit
 from verl_tui.rendering.text.search import Matches, filter_state
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import columns, key_name
 from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.role_styled import LOOKS_IN, RoleStyled

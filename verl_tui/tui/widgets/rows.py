@@ -15,8 +15,7 @@ from textual.reactive import var
 from textual.strip import Strip
 
 from verl_tui.means import clamp, page_rows
-from verl_tui.rendering.text.piece import Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import cut
+from verl_tui.rendering.text.piece import Pieces, cells_of, cut, text_of
 from verl_tui.tui.keys import HelpSection, actions
 from verl_tui.tui.terminal.scrolling import ScrollingRows
 from verl_tui.tui.widgets.role_styled import RoleStyled
