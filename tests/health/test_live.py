@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from planted import OTHER, STATUS, TUTORIAL, VERL, batch, ids, judge, planted, rows
+from planted import OTHER, STATUS, TUTORIAL, VERL, batch, rows
 from scenarios.failures import FAILURES
 from scenarios.failures import planted as failing
 
 from verl_tui.health.diagnoses import DIAGNOSES
-from verl_tui.health.finding import Severity
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.records import Settings
@@ -193,33 +191,3 @@ def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points: int) -> None:
     watching = Judge(load_guide(), run)
     assert "hang" not in {one.id for one in watching.verdict(last + 399.0).findings}
     assert "hang" in {one.id for one in watching.verdict(last + 2500.0).findings}
-
-
-def test_a_reward_too_noisy_to_tell_is_not_said_to_have_stood_still() -> None:
-    chance = random.Random(4)
-    noisy = [
-        sum(chance.random() < 0.3 + 0.3 * i / 60 for _ in range(4)) / 4
-        for i in range(60)
-    ]
-    far = [min(0.4, 0.02 * i) for i in range(60)]
-    verdict = judge(planted({"actor/kl_loss": far, "critic/score/mean": noisy}))
-    assert "ref-kl-above-band" not in ids(verdict)
-
-
-def test_a_solved_task_has_no_signal_and_that_is_no_fault() -> None:
-    solved = {
-        "critic/score/mean": [1.0] * 30,
-        "critic/advantages/max": [0.0] * 30,
-        "critic/advantages/min": [0.0] * 30,
-    }
-    (told_of,) = [
-        one for one in judge(planted(solved)).findings if one.id == "no-signal"
-    ]
-    assert told_of.severity is Severity.INFO
-    assert told_of.message.startswith("the task is solved: all advantages have been 0")
-    (told_of,) = [
-        one
-        for one in judge(planted({**solved, "critic/score/mean": [0.4] * 30})).findings
-        if one.id == "no-signal"
-    ]
-    assert told_of.severity is Severity.WARNING
