@@ -57,7 +57,7 @@ def live(
     columns: Columns, dialect: str, settings: Mapping[str, object]
 ) -> Iterator[tuple[int, set[Reported]]]:
     """Yield the steps after which a run that grows is judged, with what had been reported by then: one,
-    three or eight steps come between.
+    five or eighteen steps come between.
     """
     run = Run("r")
     status = (
@@ -74,7 +74,7 @@ def live(
             if (value := values[i]) is not None
         }
         run.apply(batch(rows(row, [i + 1], order=i), status=status), now=0.0)
-        if i % 12 in (0, 1, 4) or i == count - 1:
+        if i % 24 in (0, 1, 6) or i == count - 1:
             yield i + 1, reported(watching.verdict(1.0))
 
 
@@ -111,7 +111,7 @@ def compare(
     dialect: str,
     settings: Mapping[str, object] | None = None,
     *,
-    every: int = 75,
+    every: int = 38,
 ) -> set[Reported]:
     """Hold a run that grows against the same run when it has ended, and against what it was now and
     then.
@@ -147,8 +147,8 @@ PLANTED = {
     "dead-groups": ("zero_std", "reward"),
     "component-imbalance": ("rewards/", "reward"),
     "reward-hacking": ("reward", "val", "eval"),
-    "slow-phase": ("timing_s", "step_time"),
     "plateau": ("critic/score/mean", "reward", "val", "eval"),
+    "slow-phase": ("timing_s", "step_time"),
     "no-signal": ("critic/advantages", "critic/score/mean"),
 }
 """Failure -> parts of the names of what is looked at: few metrics are quickly judged at every
