@@ -6,11 +6,7 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, values
-
-from verl_tui.sources.formats.console import reader as console
+from log_reading import read_run, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -136,16 +132,3 @@ def test_lines_that_nobody_wrapped_stay_as_they_are(tmp_path: Path, text: str) -
     )
 
 
-@given(
-    cuts=st.lists(st.integers(0, 10**6), max_size=12),
-    columns=st.sampled_from([60, 80, 133]),
-)
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_gives_the_same_run(
-    tmp_path: Path, cuts: list[int], columns: int
-) -> None:
-    path = tmp_path / "train.log"
-    data = captured(verl(3), columns).encode()
-    whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
-    pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
-    assert points(pieces) == points(whole)

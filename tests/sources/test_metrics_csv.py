@@ -80,9 +80,6 @@ def test_what_we_export_we_read(tmp_path: Path) -> None:
         assert values(again, key) == values(run, key)
 
 
-CSV = b"step,a,b\n" + b"".join(
-    f"{n},{n / 3!r},{'' if n % 3 else n}\n".encode() for n in range(1, 40)
-)
 
 
 def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> None:
