@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.config import Config
@@ -16,13 +18,18 @@ from verl_tui.sources.source import FileSource
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from verl_tui.monitor import News
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import Format
 
 NOW = 1_800_000_000.0
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
+)
+"""Real logs of other people, which may not be here."""
+MADE = LOGS.parent / "made"
+"""Runs that real trainers made, which may not be here."""
 
 
 def read_runs(*paths: Path | str) -> dict[str, Run]:

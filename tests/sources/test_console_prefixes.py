@@ -252,5 +252,3 @@ def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(
     line: bytes, shown: bytes | None
 ) -> None:
     assert printed_line(line) == (line if shown is None else shown)
-
-

@@ -130,5 +130,3 @@ def test_lines_that_nobody_wrapped_stay_as_they_are(tmp_path: Path, text: str) -
     assert "were put together" not in note(
         read(tmp_path / "train.log", f"{text}\nstep:1 - a:1 - b:2\n")
     )
-
-

@@ -30,8 +30,6 @@ def line(step: int, score: float, response: str = "so it is", **more: object) ->
     )
 
 
-
-
 def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(
     tmp_path: Path,
 ) -> None:

@@ -57,8 +57,6 @@ def texts(record: object) -> list[str]:
     return found
 
 
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_recognised(name, tmp_path):
     path = tmp_path / ("7.jsonl" if FILES[name] is rollouts else name)
@@ -240,8 +238,6 @@ def test_what_ends_a_run_and_what_only_looks_like_it(tmp_path, tail, expected):
     path.write_text("step:1 - a:1\n" + tail)
     run = read_run(path)
     assert state(run, path.stat().st_mtime + 5 * 3600) is expected
-
-
 
 
 ODD = st.binary(max_size=300) | st.text(max_size=200).map(

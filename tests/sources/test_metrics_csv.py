@@ -80,8 +80,6 @@ def test_what_we_export_we_read(tmp_path: Path) -> None:
         assert values(again, key) == values(run, key)
 
 
-
-
 def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> None:
     path = tmp_path / "wandb_export.csv"
     head = [f"my - run - critic/score/mean{bound}" for bound in ("", "__MIN", "__MAX")]

@@ -208,8 +208,6 @@ def test_the_beginning_of_a_step_changes_none_before(
             assert values(run, key).items() <= values(begun, key).items()
 
 
-
-
 def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     step = "===== Step {}/2 =====\n  • Avg Reward: {}\n  • Generation KL Error: 0.1\n"

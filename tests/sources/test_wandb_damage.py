@@ -46,8 +46,6 @@ def damaged(flip: int) -> bytes:
     return bytes(data)
 
 
-
-
 @given(
     places=st.lists(
         st.tuples(st.integers(0, len(MANY) - 1), st.integers(1, 255)),
