@@ -12,9 +12,7 @@ from typing import Any
 
 import pytest
 from command_line import run as run_command
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, read_runs, values
+from log_reading import read_run, read_runs, values
 
 from verl_tui.cli import main
 from verl_tui.indicators import INDICATORS
@@ -207,19 +205,6 @@ def test_the_beginning_of_a_step_changes_none_before(
         begun = read_run(cut)
         for key in run.keys:
             assert values(run, key).items() <= values(begun, key).items()
-
-
-@given(st.sampled_from(sorted(FORMS)), st.lists(st.integers(0, 4000), max_size=4))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_pieces_make_no_difference(
-    tmp_path: Path, trainer: str, cuts: list[int]
-) -> None:
-    data = printed(FORMS[trainer][0])
-    whole, _ = feed_in_pieces(tmp_path / "a.log", console, data, [], to_the_end=True)
-    cut, _ = feed_in_pieces(tmp_path / "b.log", console, data, cuts, to_the_end=True)
-    assert {key: values(cut, key) for key in cut.keys} == {
-        key: values(whole, key) for key in whole.keys
-    }
 
 
 def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path: Path) -> None:
