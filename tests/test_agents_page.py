@@ -110,22 +110,14 @@ def test_the_skill_is_the_page_with_the_head_of_a_skill(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (
-            ["agents", "--skill", "linked"],
-            73,
-            "is a link, and nothing is written through one",
-        ),
-        (
-            ["agents", "--skill", "file-linked"],
-            73,
-            "is a link, and nothing is written through one",
-        ),
+        (["agents", "--skill", "linked"], 73, "is a link, and nothing is written through one"),
+        (["agents", "--skill", "file-linked"], 73, "is a link, and nothing is written through one"),
         (["agents", "--skill", "file"], 73, "not a directory"),
         (["agents", "--skill", "taken"], 73, "file exists"),
         (["keys", "--skill", "x"], 64, "help agents --skill DIR"),
         (["--skill", "x"], 64, "help agents --skill DIR"),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_written_elsewhere(
     words: list[str],
     code: int,

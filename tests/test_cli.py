@@ -232,16 +232,10 @@ def test_config_prints_where_and_what(
     ("text", "said"),
     [
         ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
-        (
-            "[guide.rules.kl-high]\nthreshold = 'x'",
-            '`guide.rules.kl-high.threshold` must be a number, not "x"',
-        ),
-        (
-            "[guide]\nsilence = ['nonsense']",
-            "`guide.silence` must name rules: there is no nonsense",
-        ),
+        ("[guide.rules.kl-high]\nthreshold = 'x'", '`guide.rules.kl-high.threshold` must be a number, not "x"'),
+        ("[guide]\nsilence = ['nonsense']", "`guide.silence` must name rules: there is no nonsense"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("command", ["check", "watch"])
 def test_a_broken_configuration_stops_every_command(
     command: str,

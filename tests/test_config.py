@@ -92,37 +92,19 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
     ("text", "message"),
     [
         ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
-        (
-            'refresh = "fast"',
-            '`refresh` must be a number of seconds, at least 0.05, not "fast"',
-        ),
+        ('refresh = "fast"', '`refresh` must be a number of seconds, at least 0.05, not "fast"'),
         ("refresh = 0", "`refresh` must be a number of seconds, at least 0.05, not 0"),
-        (
-            "refresh = nan",
-            "`refresh` must be a number of seconds, at least 0.05, not nan",
-        ),
-        (
-            "refresh = true",
-            "`refresh` must be a number of seconds, at least 0.05, not true",
-        ),
-        (
-            "response_limit = 1.5",
-            "`response_limit` must be a whole number, at least 1, not 1.5",
-        ),
-        (
-            "response_limit = -3",
-            "`response_limit` must be a whole number, at least 1, not -3",
-        ),
+        ("refresh = nan", "`refresh` must be a number of seconds, at least 0.05, not nan"),
+        ("refresh = true", "`refresh` must be a number of seconds, at least 0.05, not true"),
+        ("response_limit = 1.5", "`response_limit` must be a whole number, at least 1, not 1.5"),
+        ("response_limit = -3", "`response_limit` must be a whole number, at least 1, not -3"),
         ('charts = "reward"', '`charts` must be a list of texts, not "reward"'),
         ("charts = [1]", "`charts` must be a list of texts, not [1]"),
         ("mouse = 1", "`mouse` must be true or false, not 1"),
         ('ascii = "yes"', '`ascii` must be true or false, not "yes"'),
         ('desktop = "on"', '`desktop` must be one of off, osc9, osc777, not "on"'),
         ("desktop = true", "`desktop` must be one of off, osc9, osc777, not true"),
-        (
-            'desktop_from = "info"',
-            '`desktop_from` must be one of warning, critical, not "info"',
-        ),
+        ('desktop_from = "info"', '`desktop_from` must be one of warning, critical, not "info"'),
         ("theme = 3", "`theme` must be a text, not 3"),
         ("[keys]\nquit = 1", '`keys` must be a table of texts, not {"quit": 1}'),
         (
@@ -130,12 +112,9 @@ def test_the_limit_of_responses_reaches_the_guide() -> None:
             '`targets` must be a table of numbers, not {"reward": 1, "validation": "x"}',
         ),
         ("guide = 1", "`guide` must be a table, not 1"),
-        (
-            "[guide]\nresponse_limit = 3",
-            "`response_limit` stands at the top of the file, not in [guide]",
-        ),
+        ("[guide]\nresponse_limit = 3", "`response_limit` stands at the top of the file, not in [guide]"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sense_is_said_in_one_sentence(
     tmp_path: Path, text: str, message: str
 ) -> None:

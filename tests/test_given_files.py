@@ -34,26 +34,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("check run.log --config pipe", 64, "pipe: nobody writes into it"),
         ("export csv run.log -o pipe", 73, "pipe: nobody reads this pipe"),
         ("run.log --snapshot pipe.txt", 73, "pipe.txt: nobody reads this pipe"),
-        (
-            "export prometheus run.log --textfile pipe.prom",
-            73,
-            "nobody reads this pipe",
-        ),
-        (
-            "export prometheus run.log --login-file pipe",
-            64,
-            "pipe: nobody writes into it",
-        ),
-        (
-            "export prometheus run.log --login-file zeros",
-            64,
-            "must hold one line user:password",
-        ),
-        (
-            "export prometheus run.log --tls-cert pipe --tls-key pipe",
-            64,
-            "pipe: is no file",
-        ),
+        ("export prometheus run.log --textfile pipe.prom", 73, "nobody reads this pipe"),
+        ("export prometheus run.log --login-file pipe", 64, "pipe: nobody writes into it"),
+        ("export prometheus run.log --login-file zeros", 64, "must hold one line user:password"),
+        ("export prometheus run.log --tls-cert pipe --tls-key pipe", 64, "pipe: is no file"),
         ("export csv run.log -o circle", 73, "circle: is a link"),
         ("doctor LONG", 3, "no such file or directory"),
         ("LONG --snapshot a.txt", 3, "no such file or directory"),
@@ -64,7 +48,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("config --config LONG", 64, "file name too long"),
         ("check run.log --debug-log run.log", 73, "run.log: exists already"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.usefixtures("run")
 def test_what_is_said_of_it(
     command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]

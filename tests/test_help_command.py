@@ -77,10 +77,7 @@ def test_every_topic_fits_the_terminal(
 @pytest.mark.parametrize(
     ("topic", "words"),
     [
-        (
-            "keys",
-            ["ctrl+p", "look.log", "chart.next", "replay.faster", "Signs in charts"],
-        ),
+        ("keys", ["ctrl+p", "look.log", "chart.next", "replay.faster", "Signs in charts"]),
         ("formats", [format_.name for format_ in FORMATS]),
         ("rules", [rule.id for rule in load_guide().rules]),
         ("metrics", [*INDICATORS, "actor/ppo_kl"]),
@@ -88,7 +85,7 @@ def test_every_topic_fits_the_terminal(
         ("configuration", ["#refresh = 0.5"]),
         ("commands", ["exit code", "last_record_age_s", "VERL_TUI_RUN"]),
     ],
-)
+)  # fmt: skip
 def test_topics_say_all_that_there_is(
     topic: str,
     words: list[str],
@@ -215,24 +212,15 @@ def test_every_help_has_a_sentence_examples_and_exit_codes(
     ("argv", "sentence"),
     [
         (["check", "--jsn", "x"], "has no option --jsn, did you mean --json?"),
-        (
-            ["--snapshto=a.svg", "x"],
-            "has no option --snapshto, did you mean --snapshot?",
-        ),
-        (
-            ["--against", "a", "x"],
-            "`verl-tui watch` has no option --against; see",
-        ),
+        (["--snapshto=a.svg", "x"], "has no option --snapshto, did you mean --snapshot?"),
+        (["--against", "a", "x"], "`verl-tui watch` has no option --against; see"),
         (["check", "--frobnicate"], "`verl-tui check` has no option --frobnicate; see"),
         (["compare", "--align", "stp"], "--align: there is no stp, did you mean step?"),
-        (
-            ["compare", "--align", "x"],
-            "--align: there is no x: choose from end, step, time",
-        ),
+        (["compare", "--align", "x"], "--align: there is no x: choose from end, step, time"),
         (["export", "cvs", "x"], "there is no cvs, did you mean csv?"),
         (["guide", "a"], "`verl-tui guide` does not take a"),
     ],
-)
+)  # fmt: skip
 def test_a_mistyped_word_gets_the_nearest(
     argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -201,27 +201,13 @@ JUDGE = (
         (f"{TRACE}KeyboardInterrupt\n", False, 255, "ended?", INTERRUPTED, 0),
         ("", False, 255, "ended?", INTERRUPTED, 0),
         (JUDGE, False, 1, "crashed", f"{CRASHED}queue.Empty: no answer", 2),
-        (
-            JUDGE,
-            True,
-            1,
-            "crashed",
-            "the run crashed at step 10: queue.Empty: no answer",
-            2,
-        ),
+        (JUDGE, True, 1, "crashed", "the run crashed at step 10: queue.Empty: no answer", 2),
         (JUDGE, False, 255, "crashed", f"{CRASHED}queue.Empty: no answer", 2),
         (JUDGE, False, 0, "finished", "", 0),
-        (
-            prefixed("[rank0]: ", f"{TRACE}queue.Empty"),
-            False,
-            1,
-            "crashed",
-            f"{CRASHED}queue.Empty",
-            2,
-        ),
+        (prefixed("[rank0]: ", f"{TRACE}queue.Empty"), False, 1, "crashed", f"{CRASHED}queue.Empty", 2),
         ("", False, 1, "crashed", f"{CRASHED}W&B: the run exited with code 1", 2),
     ],
-)
+)  # fmt: skip
 def test_how_wandbs_own_log_says_it_ended(
     console: str,
     late: bool,

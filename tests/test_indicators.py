@@ -141,19 +141,11 @@ def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
         (["loss", "grad_norm", "learning_rate"], "policy_loss", None),
         (["train/loss", "train/reward"], "policy_loss", "train/loss"),
         (["loss", "reward"], "policy_loss", "loss"),
-        (
-            ["train/loss", "train/pg_loss", "rollout/raw_reward"],
-            "policy_loss",
-            "train/pg_loss",
-        ),
+        (["train/loss", "train/pg_loss", "rollout/raw_reward"], "policy_loss", "train/pg_loss"),
         (["loss/mean", "reward/mean"], "policy_loss", "loss/mean"),
         (["reward/mean", "critic/score/mean"], "reward", "critic/score/mean"),
         (["actor/entropy_loss", "actor/entropy"], "entropy", "actor/entropy"),
-        (
-            ["critic_kl", "actor/reward_kl_penalty"],
-            "reference_kl",
-            "actor/reward_kl_penalty",
-        ),
+        (["critic_kl", "actor/reward_kl_penalty"], "reference_kl", "actor/reward_kl_penalty"),
         (
             ["perf/throughput", "perf/throughput_per_gpu", "mismatch_kl/all/mean"],
             "throughput",
@@ -187,7 +179,7 @@ def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
         (["entropy_mean"], "entropy", "entropy_mean"),
         (["eval/perplexity", "eval/error_rate"], "validation", None),
     ],
-)
+)  # fmt: skip
 def test_preferences_and_traps(
     keys: list[str], indicator: str, expected: str | None
 ) -> None:
@@ -289,10 +281,7 @@ def test_what_is_reported_of_an_evaluation_and_is_no_score(key: str) -> None:
             "rollout/reward_mean rollout/reward_std rollout/kl_div ppo/policy_loss ppo/value_loss ppo/entropy",
             "tutorial",
         ),
-        (
-            "reward/mean kl/divergence policy/loss generation/length throughput/samples_per_second",
-            "tutorial",
-        ),
+        ("reward/mean kl/divergence policy/loss generation/length throughput/samples_per_second", "tutorial"),
         (
             "reward_mean reward_std response_length_mean policy_loss value_loss entropy learning_rate",
             "tutorial",
@@ -305,7 +294,7 @@ def test_what_is_reported_of_an_evaluation_and_is_no_score(key: str) -> None:
         ("perf/throughput training/global_step", "verl"),
         ("critic_score_mean actor_ppo_kl response_length_mean", "verl"),
     ],
-)
+)  # fmt: skip
 def test_dialects(keys: str, whose: str) -> None:
     assert dialect(keys.split()) == whose
 
@@ -331,15 +320,9 @@ def test_validation_scores_come_best_first() -> None:
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        (
-            ["val-core/openai/gsm8k/acc/mean_at_1"],
-            ["val-core/openai/gsm8k/acc/mean_at_1"],
-        ),
+        (["val-core/openai/gsm8k/acc/mean_at_1"], ["val-core/openai/gsm8k/acc/mean_at_1"]),
         (["val-core_gsm8k_acc_mean@1"], ["val-core_gsm8k_acc_mean@1"]),
-        (
-            ["val-aux/gsm8k/reward/mean@1", "val-aux/num_turns/mean"],
-            ["val-aux/gsm8k/reward/mean@1"],
-        ),
+        (["val-aux/gsm8k/reward/mean@1", "val-aux/num_turns/mean"], ["val-aux/gsm8k/reward/mean@1"]),
         (["val-aux/num_turns/mean", "val/loss"], []),
         (["eval_loss", "eval_runtime", "eval_steps_per_second"], []),
         (["eval_loss", "eval_reward", "eval_completions/mean_length"], ["eval_reward"]),
@@ -360,23 +343,11 @@ def test_validation_scores_come_best_first() -> None:
         ),
         (["eval/logps/chosen", "eval/rewards/rejected"], []),
         (["avg_reward"], []),
-        (
-            [
-                "validation/off_policy/evicted_samples",
-                "validation/filter_groups/evicted_samples",
-            ],
-            [],
-        ),
-        (
-            ["validation/rollout_failure/evicted_samples", "validation/gsm8k"],
-            ["validation/gsm8k"],
-        ),
-        (
-            ["val-core/math/acc/mean@1", "val-aux/math/acc_success_only/mean@1"],
-            ["val-core/math/acc/mean@1"],
-        ),
+        (["validation/off_policy/evicted_samples", "validation/filter_groups/evicted_samples"], []),
+        (["validation/rollout_failure/evicted_samples", "validation/gsm8k"], ["validation/gsm8k"]),
+        (["val-core/math/acc/mean@1", "val-aux/math/acc_success_only/mean@1"], ["val-core/math/acc/mean@1"]),
     ],
-)
+)  # fmt: skip
 def test_what_counts_as_validation(keys: list[str], expected: list[str]) -> None:
     assert validation_keys(keys) == expected
 
@@ -435,16 +406,13 @@ def quantiles(stem, *parts):
         (quantiles("rewards", "mean", "min", "max"), {"reward": "rewards/mean"}),
         (quantiles("scores"), {"reward": "scores/p50"}),
         (["reward", *quantiles("rewards", "mean")], {"reward": "reward"}),
-        (
-            quantiles("rollout/response_lengths"),
-            {"response_length": "rollout/response_lengths/p50"},
-        ),
+        (quantiles("rollout/response_lengths"), {"response_length": "rollout/response_lengths/p50"}),
         (quantiles("ppo/entropies"), {"entropy": "ppo/entropies/p50"}),
         (quantiles("critic/score"), {"reward": "critic/score/p50"}),
         (quantiles("eval/reward", "mean"), {"validation": "eval/reward/mean"}),
         (quantiles("score_std"), {}),
         (["rewards/p50", "rewards/p95"], {}),
     ],
-)
+)  # fmt: skip
 def test_a_distribution_stands_in_where_there_is_nothing_else(keys, expected):
     assert resolve(keys) == expected

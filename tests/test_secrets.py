@@ -278,21 +278,15 @@ def test_everyday_words_are_hidden_nowhere_else(said: str) -> None:
     [
         ("http://gpu-17.corp.example:8000/v1", "http://HOST:8000/v1"),
         ("ray://node7:10001 https://ml.acme.com/x", "ray://HOST:10001 https://HOST/x"),
-        (
-            "Cannot connect to host gpu-17.corp:8000 ssl",
-            "Cannot connect to host HOST:8000 ssl",
-        ),
-        (
-            "HTTPConnectionPool(host='judge-3', port=80)",
-            "HTTPConnectionPool(host='HOST', port=80)",
-        ),
+        ("Cannot connect to host gpu-17.corp:8000 ssl", "Cannot connect to host HOST:8000 ssl"),
+        ("HTTPConnectionPool(host='judge-3', port=80)", "HTTPConnectionPool(host='HOST', port=80)"),
         ("TaskRunner hostname: gpu-17, PID: 5", "TaskRunner hostname: HOST, PID: 5"),
         ("wandb://qwen2-7b/run ms://gsm8k/x host: cuda, host=localhost", None),
         ("root@gpu-17:~# ls on gpu-17", "root@HOST:~# ls on HOST"),
         ("https://github.com/a https://docs.ray.io/b http://localhost:8265", None),
         ("s3://bucket-7/run hf://datasets/x redis://host:6379", None),
     ],
-)
+)  # fmt: skip
 def test_hosts_in_addresses_are_hidden_where_they_say_who_writes(
     text: str, expected: str | None
 ) -> None:

@@ -248,13 +248,9 @@ def test_a_signal_leaves_nothing_half_written(
     [
         (("guard",), b"watching", {128 + signal.SIGHUP}),
         # It says so before it follows, and its code is 0 from then on.
-        (
-            ("export", "prometheus", "--port", "0"),
-            b"metrics are at",
-            {0, 128 + signal.SIGHUP},
-        ),
+        (("export", "prometheus", "--port", "0"), b"metrics are at", {0, 128 + signal.SIGHUP}),
     ],
-)
+)  # fmt: skip
 def test_what_follows_ends_with_its_terminal(
     log: Path, words: tuple[str, ...], said: bytes, codes: set[int]
 ) -> None:

@@ -270,29 +270,13 @@ def test_an_expression_that_takes_too_long_is_given_up(
     ("words", "code", "sentence"),
     [
         (["state", "logs"], 64, "2 runs: run_7, run_8; name one with --run"),
-        (
-            ["state", "logs", "--run", "run"],
-            64,
-            "in the names of several runs: run_7, run_8",
-        ),
+        (["state", "logs", "--run", "run"], 64, "in the names of several runs: run_7, run_8"),
         (["state", "logs", "--run", "none"], 64, "none of the runs: run_7, run_8"),
         (["state", "nothing"], 3, "nothing: no such file or directory"),
-        (
-            ["metrics", "logs/run_7", "--metric", "rewrd"],
-            64,
-            "no metric rewrd; alike: reward",
-        ),
+        (["metrics", "logs/run_7", "--metric", "rewrd"], 64, "no metric rewrd; alike: reward"),
         (["metrics", "logs/run_7", "--around", "3"], 64, "--around needs the metric"),
-        (
-            ["metrics", "logs/run_7", "--metric", "validation"],
-            3,
-            "no value of validation so far",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "critic/score/max"],
-            3,
-            "no value of critic/score/max so far",
-        ),
+        (["metrics", "logs/run_7", "--metric", "validation"], 3, "no value of validation so far"),
+        (["metrics", "logs/run_7", "--metric", "critic/score/max"], 3, "no value of critic/score/max so far"),
         (
             ["metrics", "logs/run_7", "--metric", "val-core/gsm8k/acc"],
             3,
@@ -303,32 +287,16 @@ def test_an_expression_that_takes_too_long_is_given_up(
             64,
             "no metric rollout/reward_mena; alike",
         ),
-        (
-            ["metrics", "logs/run_7", "--metric", "reward", "--metric", "rewrd"],
-            64,
-            "no metric rewrd",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "x", "--filter", "y"],
-            64,
-            "--metric names one",
-        ),
-        (
-            ["samples", "logs/run_7", "--validation"],
-            3,
-            "run_7 has no validation samples",
-        ),
+        (["metrics", "logs/run_7", "--metric", "reward", "--metric", "rewrd"], 64, "no metric rewrd"),
+        (["metrics", "logs/run_7", "--metric", "x", "--filter", "y"], 64, "--metric names one"),
+        (["samples", "logs/run_7", "--validation"], 3, "run_7 has no validation samples"),
         (["log", "logs/run_7", "--around", "999"], 3, "has reached step 40 so far"),
         (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
         (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
         (["findings"], 64, "name a log"),
-        (
-            [],
-            64,
-            "name a command: findings, ledger, log, metrics, runs, samples, state",
-        ),
+        ([], 64, "name a command: findings, ledger, log, metrics, runs, samples, state"),
     ],
-)
+)  # fmt: skip
 def test_one_sentence_where_there_is_no_answer(
     answered: Callable[..., tuple[int, str, str]],
     run: Path,

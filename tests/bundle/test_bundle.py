@@ -270,13 +270,10 @@ def test_the_stacks_of_a_running_training_are_in_it(
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (
-            "Error: Permission Denied: Try running again with elevated permissions",
-            "SYS_PTRACE",
-        ),
+        ("Error: Permission Denied: Try running again with elevated permissions", "SYS_PTRACE"),
         ("Error: Failed to find python version", "Failed to find python version"),
     ],
-)
+)  # fmt: skip
 def test_without_permission_the_rest_is_done(
     training: Path,
     monkeypatch: pytest.MonkeyPatch,

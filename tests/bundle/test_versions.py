@@ -24,13 +24,10 @@ if TYPE_CHECKING:
         ("vLLM API server version 0.10.1", [("vllm", "0.10.1")]),
         ("flash_attn 2.7.4, ", [("flash-attn", "2.7.4")]),
         ('File "/opt/conda/lib/python3.10/site-packages/a.py"', [("python", "3.10")]),
-        (
-            "ray: 0.5, torch 2.6 GB, vllm: 12.5%, deepspeed_time=1.2, perf/torch: 0.1",
-            [],
-        ),
+        ("ray: 0.5, torch 2.6 GB, vllm: 12.5%, deepspeed_time=1.2, perf/torch: 0.1", []),
         ("my-torch 1.2.3/4 x/vllm 1.2.3", []),
     ],
-)
+)  # fmt: skip
 def test_versions_in_a_log(
     tmp_path: Path, text: str, found: list[tuple[str, str]]
 ) -> None:

@@ -31,41 +31,16 @@ def _asked(
     ("name", "text", "format", "expected"),
     [
         ("train.log", f"hello\nworld\n{STEPS}", "console", "line 3: `step:1 - actor"),
-        (
-            "train.log",
-            "x" * 80 + "\n" * 200_000 + STEPS,
-            "console",
-            "line 200,001: `step:1",
-        ),
-        (
-            "train.log",
-            "loading\n 3%|#  | 1/40 [00:01<00:39]\n",
-            "console",
-            "a progress bar, and",
-        ),
-        (
-            "a.log",
-            "nothing of the kind\n",
-            "console",
-            "you named it: its beginning fits no",
-        ),
-        (
-            "a.jsonl",
-            '{"step": 1, "data": {"loss": 1.0}}\n',
-            "verl file logger",
-            "line 1: `{",
-        ),
+        ("train.log", "x" * 80 + "\n" * 200_000 + STEPS, "console", "line 200,001: `step:1"),
+        ("train.log", "loading\n 3%|#  | 1/40 [00:01<00:39]\n", "console", "a progress bar, and"),
+        ("a.log", "nothing of the kind\n", "console", "you named it: its beginning fits no"),
+        ("a.jsonl", '{"step": 1, "data": {"loss": 1.0}}\n', "verl file logger", "line 1: `{"),
         ("m.csv", "step,loss\n1,0.5\n", "metrics CSV", "line"),
-        (
-            "events.out.tfevents.17.h.1.0",
-            "",
-            "tensorboard events",
-            "its name: events.out",
-        ),
+        ("events.out.tfevents.17.h.1.0", "", "tensorboard events", "its name: events.out"),
         ("config.yaml", "a: 1\n", "settings", "its name"),
     ],
     ids=["step", "deep", "bar", "named", "json", "csv", "events", "settings"],
-)
+)  # fmt: skip
 def test_the_line_that_decided_is_named(
     tmp_path: Path, name: str, text: str, format: str, expected: str
 ) -> None:

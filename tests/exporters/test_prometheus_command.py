@@ -56,13 +56,10 @@ def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
         (["--textfile", "verl.prom", "--port", "1"], "--port is for a port"),
         (["--follow"], "--textfile"),
         (["--tls-cert", "cert.pem"], "belong together"),
-        (
-            ["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"],
-            "nowhere/cert.pem: no such file",
-        ),
+        (["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"], "nowhere/cert.pem: no such file"),
         (["--login-file", "nowhere/login"], "nowhere/login: no such file"),
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_sense_is_refused_with_its_reason(
     log: str, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,16 +30,12 @@ def file(tmp_path: Path, text: str = f'url = "{ADDRESS}"\n', mode: int = 0o600) 
         (ADDRESS, "apprise", ADDRESS),
         ("https://open.feishu.cn/open-apis/bot/v2/hook/1", "apprise", "feishu://1"),
         ("https://open.larksuite.com/open-apis/bot/v2/hook/1", "apprise", "lark://1"),
-        (
-            "https://oapi.dingtalk.com/robot/send?access_token=1",
-            "apprise",
-            "dingtalk://1",
-        ),
+        ("https://oapi.dingtalk.com/robot/send?access_token=1", "apprise", "dingtalk://1"),
         ("https://ntfy.sh/topic", "apprise", "https://ntfy.sh/topic"),
         ("HTTP://10.0.0.1:8080/hook", "json", "HTTP://10.0.0.1:8080/hook"),
         ("mailto://user:pass@example.com", "apprise", "mailto://user:pass@example.com"),
     ],
-)
+)  # fmt: skip
 def test_an_address_shows_its_preset(url: str, preset: str, for_apprise: str) -> None:
     found = destination({"VERL_TUI_NOTIFY_URL": url})
     assert found is not None
