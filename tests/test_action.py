@@ -39,7 +39,7 @@ def workflow() -> dict[str, Any]:
     return {"on" if name is True else name: part for name, part in found.items()}
 
 
-def test_it_has_the_shape_of_a_workflow() -> None:
+def test_it_has_the_shape_of_a_workflow():
     found = workflow()
     assert {"name", "on", "permissions", "jobs"} == found.keys()
     assert found["on"] == "pull_request"
@@ -96,12 +96,8 @@ def job(folder: Path, **training: object) -> Mapping[str, int]:
     ],
 )
 def test_its_steps_let_good_trainings_pass_and_no_others(
-    training: dict[str, object],
-    gate: int,
-    said: str,
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+    training, gate, said, tmp_path, capfd
+):
     codes = job(tmp_path, **training)
     shown = capfd.readouterr()
     assert codes == {"Install": 0, "Train": 0, "Gate": gate, "Summary": 0, "Report": 0}
@@ -110,9 +106,7 @@ def test_its_steps_let_good_trainings_pass_and_no_others(
     assert "<!DOCTYPE html>" in (tmp_path / "report.html").read_text("utf-8")
 
 
-def test_a_training_that_logs_nothing_does_not_pass(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_training_that_logs_nothing_does_not_pass(tmp_path, capfd):
     codes = job(tmp_path, logs=False)
     assert codes["Gate"] != 0, capfd.readouterr()
     assert "Not read" in (tmp_path / "summary.md").read_text("utf-8")

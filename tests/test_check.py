@@ -80,7 +80,7 @@ SCHEMA = {
 }
 
 
-def test_the_schema_to_the_letter(tmp_path: Path) -> None:
+def test_the_schema_to_the_letter(tmp_path):
     folder = tmp_path / "run_a"
     lines = [*(ppo(step, kl=0.3) for step in range(1, 31)), "{broken"]
     log = write(folder / "verl_logs.jsonl", lines)
@@ -122,7 +122,7 @@ def test_the_schema_to_the_letter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "null"])
-def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) -> None:
+def test_what_is_no_number_is_null_and_said_to_be(tmp_path, value):
     line = json.dumps(ppo(3)).replace("0.02", value)
     found, monitor = look(write(tmp_path / "a.jsonl", [ppo(1), ppo(2), line]))
     (run,) = found["runs"]
@@ -136,9 +136,7 @@ def test_what_is_no_number_is_null_and_said_to_be(tmp_path: Path, value: str) ->
     assert re.search(r"policy KL +not finite", note_text(found, monitor, NOW))
 
 
-def test_the_best_is_the_first_highest_finite_reward_with_its_own_checkpoint(
-    tmp_path: Path,
-) -> None:
+def test_the_best_is_the_first_highest_finite_reward_with_its_own_checkpoint(tmp_path):
     rewards = (1.0, 3.0, 3.0, float("nan"), 2.0)
     write(
         tmp_path / "run" / "verl_logs.jsonl",
@@ -156,9 +154,7 @@ def test_the_best_is_the_first_highest_finite_reward_with_its_own_checkpoint(
     ("rewards", "near"),
     [((1, 1, 3, 2, 1), 4), ((1, 2, 3, 1, 1), 2), ((1, 2, 3, 2, 1), 2)],
 )
-def test_of_two_checkpoints_as_near_the_better_one_is_named(
-    tmp_path: Path, rewards: tuple[float, ...], near: int
-) -> None:
+def test_of_two_checkpoints_as_near_the_better_one_is_named(tmp_path, rewards, near):
     records = [ppo(step, reward=one) for step, one in enumerate(rewards, 1)]
     write(tmp_path / "run" / "verl_logs.jsonl", records)
     for step in (2, 4):
@@ -167,9 +163,7 @@ def test_of_two_checkpoints_as_near_the_better_one_is_named(
     assert (best["step"], best["nearest_checkpoint"]["step"]) == (3, near)
 
 
-def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(
-    tmp_path: Path,
-) -> None:
+def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(tmp_path):
     rewards = (1.0, 1.5, 2.0, 3.0, 2.0, 1.8)
     write(
         tmp_path / "run" / "verl_logs.jsonl",
@@ -195,7 +189,7 @@ def test_the_nearest_checkpoint_is_named_where_the_best_step_has_none(
     assert "the trainer itself calls best: " in text
 
 
-def test_targets(tmp_path: Path) -> None:
+def test_targets(tmp_path):
     write(
         tmp_path / "run" / "verl_logs.jsonl",
         [ppo(step, reward=0.5 * step) for step in range(1, 6)],
@@ -222,11 +216,11 @@ def test_targets(tmp_path: Path) -> None:
     assert "  target rollout/reward_mean 9: not reached, best 2.5 at step 5\n" in text
 
 
-def test_an_info_is_no_warning() -> None:
+def test_an_info_is_no_warning():
     assert exit_code(of("info")) == HEALTHY
 
 
-def test_settings_alone_are_nothing_readable(tmp_path: Path) -> None:
+def test_settings_alone_are_nothing_readable(tmp_path):
     write(tmp_path / "run" / "verl_logs.jsonl", ["{broken", "{broken too"])
     write(tmp_path / "run" / "config.yaml", ["a: 1"])
     found, _ = look(tmp_path / "run" / "verl_logs.jsonl")
@@ -235,7 +229,7 @@ def test_settings_alone_are_nothing_readable(tmp_path: Path) -> None:
     assert exit_code({"version": 1, "runs": []}) == NOTHING_READABLE
 
 
-def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
+def test_the_note_tells_what_a_colleague_would(tmp_path):
     lines = [ppo(step, kl=0.02 if step < 20 else 0.3) for step in range(1, 41)]
     write(
         tmp_path / "run_a" / "verl_logs.jsonl",
@@ -299,9 +293,7 @@ def complete(step: int) -> dict[str, Any]:
         (25, "", "not judged: reward, response length"),
     ],
 )
-def test_only_what_was_judged_in_all_is_called_healthy(
-    steps: int, left_out: str, said: str, tmp_path: Path
-) -> None:
+def test_only_what_was_judged_in_all_is_called_healthy(steps, left_out, said, tmp_path):
     lines = [complete(step) for step in range(1, steps + 1)]
     for line in lines:
         line["data"].pop(left_out, None)
@@ -324,16 +316,14 @@ def test_only_what_was_judged_in_all_is_called_healthy(
         ),
     ],
 )
-def test_what_cannot_be_judged_is_not_too_short(
-    row: dict[str, float], why: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_judged_is_not_too_short(row, why, tmp_path):
     write(tmp_path / "run" / "log.jsonl", [{"step": i, **row} for i in range(1, 1558)])
     first, second, *_ = note(tmp_path / "run").splitlines()
     assert second.endswith(why)
     assert "yet" not in first
 
 
-def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
+def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path):
     write(tmp_path / "run" / "config.yaml", ["trainer: {total_training_steps: 30}"])
     lines = [ppo(step, reward=2.5 + 0.01 * (step == 20)) for step in range(1, 31)]
     write(tmp_path / "run" / "verl_logs.jsonl", lines)
@@ -351,7 +341,7 @@ def test_a_finished_run_says_which_checkpoint_to_keep(tmp_path: Path) -> None:
     )
 
 
-def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:
+def test_foreign_text_is_no_markup_and_no_escape(tmp_path):
     write(
         tmp_path / "[red]run[/red] :smile:" / "verl_logs.jsonl",
         [ppo(1), "{\x1b[31mred"],
@@ -363,7 +353,7 @@ def test_foreign_text_is_no_markup_and_no_escape(tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_headless_modules_load_nothing_that_draws() -> None:
+def test_headless_modules_load_nothing_that_draws():
     program = (
         "import sys, importlib\n"
         "for name in sys.argv[1:]:\n"
@@ -397,7 +387,7 @@ def test_headless_modules_load_nothing_that_draws() -> None:
         'train {{"iteration": {at}, "loss": 0.{at}, "rewards": {{"mean": 0.{at}}}}}',
     ],
 )
-def test_steps_in_no_known_form_are_said_to_be_there(form: str, tmp_path: Path) -> None:
+def test_steps_in_no_known_form_are_said_to_be_there(form, tmp_path):
     head = "Loading the model\nConfig: lr=5e-06, groups=8, kl=0.1\n"
     lines = [form.format(at=at) for at in range(10, 90)]
     log = write(tmp_path / "own" / "train.log", [head, *lines], age=7200.0)
@@ -421,9 +411,7 @@ def test_steps_in_no_known_form_are_said_to_be_there(form: str, tmp_path: Path) 
         "[env 2] step {at} reward 0.5 turns 3",
     ],
 )
-def test_numbers_before_the_first_step_are_not_taken_for_steps(
-    line: str, tmp_path: Path
-) -> None:
+def test_numbers_before_the_first_step_are_not_taken_for_steps(line, tmp_path):
     begun = ["INFO: Total training steps: 90"]
     lines = [line.format(at=at) for at in range(10, 40)]
     shown = note(write(tmp_path / "verl" / "train.log", [*begun, *lines]))
@@ -431,9 +419,7 @@ def test_numbers_before_the_first_step_are_not_taken_for_steps(
     assert "no known form" not in shown
 
 
-def test_a_file_without_a_line_of_a_training_is_said_to_have_none(
-    tmp_path: Path,
-) -> None:
+def test_a_file_without_a_line_of_a_training_is_said_to_have_none(tmp_path):
     lines = ["# Runs", "", "- warning: the third failed, see the errors below"]
     path = write(tmp_path / "INDEX.md", lines, age=7200.0)
     monitor = load([str(path)], Config(), NOW)
@@ -445,7 +431,7 @@ def test_a_file_without_a_line_of_a_training_is_said_to_have_none(
     assert "verl console" not in said
 
 
-def test_a_training_without_rewards_tells_its_losses(tmp_path: Path) -> None:
+def test_a_training_without_rewards_tells_its_losses(tmp_path):
     lines = [
         {"step": step, "loss": 4.0 / step, "eval_loss": 5.0 / step, "grad_norm": 1}
         for step in (1, 2, 4)

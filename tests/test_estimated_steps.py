@@ -45,9 +45,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("export csv", ESTIMATED),
     ],
 )
-def test_each_command_says_so(
-    command: str, said: str, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_command_says_so(command, said, log, capsys):
     main([*command.split(), str(log)])
     shown = capsys.readouterr()
     assert said in shown.out + shown.err
@@ -55,16 +53,14 @@ def test_each_command_says_so(
 
 @pytest.mark.parametrize("command", ["get state", "get metrics"])
 @pytest.mark.parametrize("stated", [True, False])
-def test_programs_are_told(
-    command: str, stated: bool, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_programs_are_told(command, stated, log, capsys):
     if stated:
         log.write_text("".join(f"step:{at} - actor/entropy:0.4\n" for at in (1, 2)))
     main([*command.split(), "--json", str(log)])
     assert json.loads(capsys.readouterr().out)["steps_estimated"] is not stated
 
 
-def test_the_screen_says_so(log: Path) -> None:
+def test_the_screen_says_so(log):
     now = time.time()
     monitor = load([str(log)], Config(), now)
     (run,) = monitor.runs.values()

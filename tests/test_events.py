@@ -94,9 +94,7 @@ def told(tmp_path: Path) -> Iterator[Told]:
         yield log
 
 
-def test_a_finding_is_told_once_with_its_evidence_and_when_it_is_over(
-    told: Told,
-) -> None:
+def test_a_finding_is_told_once_with_its_evidence_and_when_it_is_over(told):
     assert told.add(step(21)) == []
     (first,) = told.add(steps(22, 40, **{"actor/ppo_kl": 0.15}))
     assert (first["event"], first["finding"]) == ("finding", "kl-high")
@@ -119,7 +117,7 @@ def test_a_finding_is_told_once_with_its_evidence_and_when_it_is_over(
     assert kl["next"] == worse[0]["next"]
 
 
-def test_a_new_best_by_validation_at_most_once_a_minute(told: Told) -> None:
+def test_a_new_best_by_validation_at_most_once_a_minute(told):
     (one,) = told.add(step(21, **{"critic/score/mean": 0.6}))
     assert (one["event"], one["metric"], one["best_step"], one["value"]) == (
         "best", "reward", 21, 0.6,
@@ -137,7 +135,7 @@ def test_a_new_best_by_validation_at_most_once_a_minute(told: Told) -> None:
     assert kinds(told.look()) == ["state", "best", "end"], "none is lost at the end"
 
 
-def test_a_restart_says_from_where_to_where(tmp_path: Path) -> None:
+def test_a_restart_says_from_where_to_where(tmp_path):
     told = Told(tmp_path / "run" / "log.jsonl")
     told.add(steps(1, 20))
     (mark,) = (one for one in told.add(steps(9, 10)) if one["event"] == "restart")
@@ -147,7 +145,7 @@ def test_a_restart_says_from_where_to_where(tmp_path: Path) -> None:
     assert "restart" not in kinds(later.add(step(31))), "what was there is no news"
 
 
-def test_a_run_whose_files_vanish_ends(told: Told) -> None:
+def test_a_run_whose_files_vanish_ends(told):
     shutil.rmtree(told.path.parent)
     for _ in range(ABSENT):
         assert told.look() == [], "a log that is rotated is away for a moment"
@@ -159,7 +157,7 @@ def test_a_run_whose_files_vanish_ends(told: Told) -> None:
     assert not told.events.done
 
 
-def test_notes_beside_a_run_keep_nobody_waiting(tmp_path: Path) -> None:
+def test_notes_beside_a_run_keep_nobody_waiting(tmp_path):
     notes = tmp_path / "notes.log"
     notes.write_text("remember the milk\n")
     os.utime(notes, (1e9, 1e9))
@@ -179,9 +177,7 @@ def test_notes_beside_a_run_keep_nobody_waiting(tmp_path: Path) -> None:
         ("verl091_healthy", {"truncation"}, False),
     ],
 )
-def test_real_runs_are_told_in_few_lines(
-    tmp_path: Path, name: str, expected: set[str], *, critical: bool
-) -> None:
+def test_real_runs_are_told_in_few_lines(tmp_path, name, expected, critical):
     log = MADE / name / "train.log"
     if not log.is_file():
         pytest.skip(f"no {log}")
@@ -209,9 +205,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=["emoji", "escapes", "bidi", "keys", "quotes"])  # fmt: skip
-def test_no_event_is_long_or_tells_a_secret_whatever_a_log_wrote(
-    tmp_path: Path, text: str
-) -> None:
+def test_no_event_is_long_or_tells_a_secret_whatever_a_log_wrote(tmp_path, text):
     name = text.translate({0: "_", ord("/"): "_"})[:40]
     told = Told(tmp_path / name / "train.log")
     metric = f"critic/rewards/{text[:2000].replace(' ', '')}/mean"
@@ -233,8 +227,8 @@ def test_no_event_is_long_or_tells_a_secret_whatever_a_log_wrote(
 
 
 def test_the_command_needs_no_terminal_and_its_code_tells_how_it_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
     for name, kl, code in (("healthy", 0.03, 0), ("broken", 0.4, 2)):
         log = tmp_path / name / "log.jsonl"
@@ -249,7 +243,7 @@ def test_the_command_needs_no_terminal_and_its_code_tells_how_it_ended(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, None])
-def test_nothing_is_left_running(tmp_path: Path, ending: signal.Signals | None) -> None:
+def test_nothing_is_left_running(tmp_path, ending):
     log = tmp_path / "run" / "log.jsonl"
     log.parent.mkdir()
     log.write_text(steps(1, 20))

@@ -55,9 +55,7 @@ def append(path: Path, *steps: int) -> None:
 @pytest.mark.parametrize(
     ("each", "found"), [(5.0, State.ENDED), (3600.0, State.RUNNING)]
 )
-def test_silence_counts_only_while_somebody_looks(
-    log: Path, each: float, found: State
-) -> None:
+def test_silence_counts_only_while_somebody_looks(log, each, found):
     clock, monitor = Clock(), Monitor(Config())
     following = refreshes(
         [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event().is_set
@@ -71,9 +69,7 @@ def test_silence_counts_only_while_somebody_looks(
     assert state(run, clock.now) is found
 
 
-def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(
-    log: Path,
-) -> None:
+def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(log):
     stop = threading.Event()
     seen: list[int | None] = []
 

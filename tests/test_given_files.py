@@ -50,9 +50,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )  # fmt: skip
 @pytest.mark.usefixtures("run")
-def test_what_is_said_of_it(
-    command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_said_of_it(command, code, words, capsys):
     assert main(command.replace("LONG", "n" * 300).split()) == code
     said = capsys.readouterr()
     assert words in said.err + said.out
@@ -72,9 +70,7 @@ def test_what_is_said_of_it(
     ],
 )
 @pytest.mark.parametrize("target", ["theirs", "nowhere"])
-def test_nothing_is_written_through_a_link(
-    run: Path, command: str, target: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_written_through_a_link(run, command, target, capsys):
     (run / "theirs").write_text("theirs")
     named = next(word for word in command.split() if word.startswith("LINK"))
     (run / named).symlink_to(target)
@@ -85,14 +81,14 @@ def test_nothing_is_written_through_a_link(
     assert not (run / "nowhere").exists()
 
 
-def test_a_configuration_comes_through_a_pipe() -> None:
+def test_a_configuration_comes_through_a_pipe():
     words = [sys.executable, "-c", "print('refresh = 7.0')"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert load_config(Path(f"/dev/fd/{writer.stdout.fileno()}")).refresh == 7.0
 
 
-def test_no_state_is_kept_in_what_is_no_file(run: Path) -> None:
+def test_no_state_is_kept_in_what_is_no_file(run):
     pipe = run / "pipe"
     file = StateFile(pipe)
     said = file.change(lambda state: state.with_pin("a"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,10 +15,6 @@ from verl_tui.indicators import (
     validation_keys,
 )
 from verl_tui.metrics import describe, modern
-
-if TYPE_CHECKING:
-    import random
-
 
 # The guide's table: indicator, dialect, spellings in its order.
 GUIDE = [
@@ -84,14 +78,14 @@ SPELLINGS = [
 ]
 
 
-def test_every_spelling_of_the_guide_resolves() -> None:
+def test_every_spelling_of_the_guide_resolves():
     for indicator, whose, spelling in SPELLINGS:
         assert resolve([spelling]) == {indicator: spelling}
         # `timing/step` alone is too common a name to tell.
         assert dialect([spelling]) == whose or spelling == "timing/step"
 
 
-def test_the_guides_order_is_the_order_of_preference() -> None:
+def test_the_guides_order_is_the_order_of_preference():
     for indicator, _, names in [row for row in GUIDE if row[0] != "validation"]:
         # Old names of one present key are no preference of their own.
         present = list(
@@ -101,7 +95,7 @@ def test_the_guides_order_is_the_order_of_preference() -> None:
             assert resolve(present[i:])[indicator] == present[i]
 
 
-def test_verl_keys_resolve_in_csv_spelling_too() -> None:
+def test_verl_keys_resolve_in_csv_spelling_too():
     for indicator, _, spelling in [row for row in SPELLINGS if row[1] == "verl"]:
         flat = spelling.replace("/", "_")
         assert resolve([flat]) == {indicator: flat}
@@ -113,14 +107,14 @@ IDS = """
 """
 
 
-def test_ids_are_public() -> None:
+def test_ids_are_public():
     assert list(INDICATORS) == IDS.split()
     for name, indicator in INDICATORS.items():
         assert indicator.id == name
         assert spellings(name) or name == "validation"
 
 
-def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
+def test_the_keys_of_an_indicator_agree_with_their_descriptions():
     for indicator in INDICATORS.values():
         for spelling in spellings(indicator.id):
             if indicator.unit and describe(spelling).group != "other":
@@ -180,9 +174,7 @@ def test_the_keys_of_an_indicator_agree_with_their_descriptions() -> None:
         (["eval/perplexity", "eval/error_rate"], "validation", None),
     ],
 )  # fmt: skip
-def test_preferences_and_traps(
-    keys: list[str], indicator: str, expected: str | None
-) -> None:
+def test_preferences_and_traps(keys, indicator, expected):
     assert resolve(keys).get(indicator) == expected
 
 
@@ -239,7 +231,7 @@ FRAMEWORKS = {
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_other_frameworks(framework: str) -> None:
+def test_other_frameworks(framework):
     keys, indicators = (words.split() for words in FRAMEWORKS[framework])
     assert dialect(keys) == "other"
     assert set(indicators) <= set(resolve(keys))
@@ -264,7 +256,7 @@ def test_other_frameworks(framework: str) -> None:
         ),
     ],
 )
-def test_what_is_reported_of_an_evaluation_and_is_no_score(key: str) -> None:
+def test_what_is_reported_of_an_evaluation_and_is_no_score(key):
     assert validation_keys([key]) == []
 
 
@@ -295,11 +287,11 @@ def test_what_is_reported_of_an_evaluation_and_is_no_score(key: str) -> None:
         ("critic_score_mean actor_ppo_kl response_length_mean", "verl"),
     ],
 )  # fmt: skip
-def test_dialects(keys: str, whose: str) -> None:
+def test_dialects(keys, whose):
     assert dialect(keys.split()) == whose
 
 
-def test_validation_scores_come_best_first() -> None:
+def test_validation_scores_come_best_first():
     keys = [
         "val-aux/num_turns/mean",
         "val-aux/gsm8k/reward/std@8",
@@ -348,12 +340,12 @@ def test_validation_scores_come_best_first() -> None:
         (["val-core/math/acc/mean@1", "val-aux/math/acc_success_only/mean@1"], ["val-core/math/acc/mean@1"]),
     ],
 )  # fmt: skip
-def test_what_counts_as_validation(keys: list[str], expected: list[str]) -> None:
+def test_what_counts_as_validation(keys, expected):
     assert validation_keys(keys) == expected
 
 
 @pytest.mark.parametrize("prefix", ["", "train/"])
-def test_names_of_trls_ppo_mean_others_in_its_rloo(prefix: str) -> None:
+def test_names_of_trls_ppo_mean_others_in_its_rloo(prefix):
     """RLOO's are of whole responses, and judged as if of tokens they would be far too high."""
     rloo = [
         prefix + name
@@ -369,7 +361,7 @@ def test_names_of_trls_ppo_mean_others_in_its_rloo(prefix: str) -> None:
     }
 
 
-def test_a_negated_log_probability() -> None:
+def test_a_negated_log_probability():
     assert factor("log_prob", "rollout_corr/rollout_log_ppl") == -1
     assert factor("log_prob", "mismatch/mismatch_rollout_log_ppl") == -1
     assert factor("log_prob", "generation/log_prob") == 1
@@ -383,9 +375,7 @@ KNOWN = sorted({spelling for _, _, spelling in SPELLINGS} | _FOREIGN)
     st.lists(st.one_of(st.text(), st.sampled_from(KNOWN)), unique=True),
     st.randoms(use_true_random=False),
 )
-def test_any_keys_resolve_whatever_their_order(
-    keys: list[str], shuffle: random.Random
-) -> None:
+def test_any_keys_resolve_whatever_their_order(keys, shuffle):
     found = resolve(keys)
     whose = dialect(keys)
     scores = validation_keys(keys)

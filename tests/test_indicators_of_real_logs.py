@@ -76,7 +76,7 @@ REAL = [
 
 
 @pytest.mark.parametrize(("name", "whose", "at_least"), REAL)
-def test_real_logs_are_understood(name: str, whose: str, at_least: int) -> None:
+def test_real_logs_are_understood(name, whose, at_least):
     keys = keys_of(name)
     assert len(keys) >= at_least
     assert dialect(keys) == whose
@@ -157,5 +157,5 @@ def test_real_logs_are_understood(name: str, whose: str, at_least: int) -> None:
         ),
     ],
 )
-def test_real_logs_resolve(name: str, indicators: dict[str, str]) -> None:
+def test_real_logs_resolve(name, indicators):
     assert resolve(keys_of(name)) == indicators

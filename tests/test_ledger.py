@@ -214,9 +214,7 @@ KNOWN: list[tuple[Callable[[], Made], dict[str, float]]] = [
 @pytest.mark.parametrize(
     ("make", "expected"), [pytest.param(*one, id=one[0].__name__) for one in KNOWN]
 )
-def test_losses_that_are_known(
-    make: Callable[[], Made], expected: dict[str, float], tmp_path: Path
-) -> None:
+def test_losses_that_are_known(make, expected, tmp_path):
     made, passes = make()
     run = read_run(written(made, tmp_path / "run", *passes))
     found = told(run)
@@ -240,9 +238,7 @@ def test_losses_that_are_known(
     assert len(shown) == len(expected)
 
 
-def test_after_a_collapse_nothing_is_taught_and_a_stop_saves_the_rest(
-    tmp_path: Path,
-) -> None:
+def test_after_a_collapse_nothing_is_taught_and_a_stop_saves_the_rest(tmp_path):
     made = verl(400, random.Random(3))
     made.columns["timing_s/step"] = [STEP] * 400
     plant = next(one for one in FAILURES if one.id == "policy-collapse")
@@ -262,7 +258,7 @@ def test_after_a_collapse_nothing_is_taught_and_a_stop_saves_the_rest(
     assert f"a stop at {stop['finding']}" in in_words(found)[1]
 
 
-def test_a_run_that_hangs_loses_hours_until_now(tmp_path: Path) -> None:
+def test_a_run_that_hangs_loses_hours_until_now(tmp_path):
     run = read_run(written(world(), tmp_path / "run", (EVERY, STEADY)))
     found = told(run, STEADY[-1] + 1800)
     assert minutes(found) == pytest.approx({"hang": 30, "taught": 100}, rel=0.01)
@@ -271,7 +267,7 @@ def test_a_run_that_hangs_loses_hours_until_now(tmp_path: Path) -> None:
     assert found["stop"]["hours"] == pytest.approx(8.0)
 
 
-def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path: Path) -> None:
+def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path):
     made = world()
     made.settings = {}
     (tmp_path / "run").mkdir()
@@ -290,9 +286,7 @@ def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path: Path) -> 
     assert "down" in {one["id"] for one in found["unknown"]}
 
 
-def test_a_restart_without_times_costs_what_its_steps_usually_take(
-    tmp_path: Path,
-) -> None:
+def test_a_restart_without_times_costs_what_its_steps_usually_take(tmp_path):
     path = tmp_path / "train.log"
     steps = [*range(1, 81), *range(41, 101)]
     text = "step:{} - critic/score/mean:0.5{} - timing_s/step:60.0\n"
@@ -303,9 +297,7 @@ def test_a_restart_without_times_costs_what_its_steps_usually_take(
     assert line(found, "repeated")["heuristic"] == "they took as long as others"
 
 
-def test_the_time_until_the_first_step_is_that_of_the_lines_before(
-    tmp_path: Path,
-) -> None:
+def test_the_time_until_the_first_step_is_that_of_the_lines_before(tmp_path):
     path = tmp_path / "train.log"
     moment = "2026-01-01 10:{:02}:00,000 INFO worker.py: at work\n"
     lines = [moment.format(at) for at in (0, 15)]
@@ -318,7 +310,7 @@ def test_the_time_until_the_first_step_is_that_of_the_lines_before(
     assert minutes(found)["start-up"] == pytest.approx(14, abs=1)  # less the first step
 
 
-def test_means_are_of_logged_points_the_largest_first(tmp_path: Path) -> None:
+def test_means_are_of_logged_points_the_largest_first(tmp_path):
     made, passes = validating()
     saved = [10.0 * n if n % 50 == 0 else None for n in EVERY]
     made.columns["timing_s/save_checkpoint"] = saved
@@ -333,9 +325,7 @@ def test_means_are_of_logged_points_the_largest_first(tmp_path: Path) -> None:
 # -- where it is told ------------------------------------------------------------------------------
 
 
-def test_it_is_told_by_get_and_in_reports(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_told_by_get_and_in_reports(tmp_path, capsys):
     made, passes = restart()
     path = str(written(made, tmp_path / "run", *passes))
     assert main(["get", "ledger", path]) == 0
@@ -362,9 +352,7 @@ def test_it_is_told_by_get_and_in_reports(
         assert "restart at step 41" in text
 
 
-def test_without_a_step_there_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_step_there_is_one_sentence(tmp_path, capsys):
     (tmp_path / "train.log").write_text("Traceback (most recent call last):\nX: y\n")
     assert main(["get", "ledger", str(tmp_path)]) == 3
     assert capsys.readouterr().err.endswith(": no step so far\n")
@@ -375,7 +363,7 @@ def test_without_a_step_there_is_one_sentence(
 
 @pytest.mark.skipif(not REAL, reason=f"no real logs at {LOGS}: set VERL_TUI_LOGS")
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_real_hours_add_up_to_the_time_of_all_devices(path: Path) -> None:
+def test_real_hours_add_up_to_the_time_of_all_devices(path):
     for run in read_runs(path).values():
         now = (run.modified or NOW) + 7200
         found = ledger(run, Judge(GUIDE, run).verdict(now), GUIDE, now)

@@ -98,9 +98,7 @@ def seldom(*cases: object, unless: bool) -> object:
         for turn, file in ((1, "train.log"), (5, ""))
     ],
 )
-def test_a_run_is_what_became_of_it_however_old_it_is(
-    name: str, file: str, tmp_path: Path
-) -> None:
+def test_a_run_is_what_became_of_it_however_old_it_is(name, file, tmp_path):
     path, truth = copied(name, tmp_path) / file, RUNS[name]
     opened = load([str(path)], Config(), WRITTEN + AGES[0])
     opened_late = load([str(path)], Config(), WRITTEN + AGES[-1])
@@ -126,9 +124,7 @@ def test_a_run_is_what_became_of_it_however_old_it_is(
 @pytest.mark.parametrize(
     "name", [seldom(name, unless=at % 8 == 1) for at, name in enumerate(RUNS)]
 )
-def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(
-    name: str, tmp_path: Path
-) -> None:
+def test_any_file_of_a_run_alone_tells_nothing_wrong_of_its_end(name, tmp_path):
     place, truth = copied(name, tmp_path), RUNS[name]
     ends = (
         {State.CRASHED, State.ENDED} if truth.cause else {State.FINISHED, State.ENDED}

@@ -108,9 +108,7 @@ SAME = {
 """Calls of tools -> what gives the same answer."""
 
 
-async def test_tools_answer_as_the_commands_do(
-    logs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_tools_answer_as_the_commands_do(logs, capsys):
     async with served("logs") as client:
         tools = (await client.list_tools()).tools
         assert {one.name for one in tools} >= {
@@ -136,7 +134,7 @@ async def test_tools_answer_as_the_commands_do(
         assert (await called(client, "delete")).startswith("failed: no tool delete")
 
 
-def test_of_several_runs_each_is_told_in_brief(logs: Path) -> None:
+def test_of_several_runs_each_is_told_in_brief(logs):
     new, old = given("check")["runs"]
     assert (new["name"], old["name"]) == ("new", "old")
     assert new.keys() >= {"verdict", "next"}
@@ -174,7 +172,7 @@ REFUSED = [
 ]
 
 
-def test_what_cannot_be_answered_is_one_sentence(logs: Path) -> None:
+def test_what_cannot_be_answered_is_one_sentence(logs):
     for tool, arguments, sentence in REFUSED:
         said = refused(tool, **arguments)
         assert sentence in said, (tool, arguments)
@@ -188,20 +186,20 @@ def test_what_cannot_be_answered_is_one_sentence(logs: Path) -> None:
         assert "logs: no such file or directory" in refused(tool)
 
 
-def test_what_is_served_may_come_later(logs: Path) -> None:
+def test_what_is_served_may_come_later(logs):
     assert refused("state", "later") == "later: no such file or directory"
     (logs / "new").rename("later")
     assert given("state", "later")
     assert given("state", "later", path="later")
 
 
-def test_only_what_a_glob_matches_is_served(logs: Path) -> None:
+def test_only_what_a_glob_matches_is_served(logs):
     assert given("state", "logs/n*", path="logs/new")
     for other in ("logs/old", "logs"):
         assert "outside" in refused("state", "logs/n*", path=other)
 
 
-def test_answers_are_small_safe_and_masked(logs: Path) -> None:
+def test_answers_are_small_safe_and_masked(logs):
     dumps = logs / "new" / "rollout"
     dumps.mkdir()
     for step in range(1, 40):
@@ -224,12 +222,12 @@ def test_answers_are_small_safe_and_masked(logs: Path) -> None:
 # -- cutting ---------------------------------------------------------------------------------------
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_what_fits_stays_as_it_is():
     value = {"a": [1, {"b": "text"}], "c": None}
     assert fitted(value, 100) == {**value, "cut": {}}
 
 
-def test_lists_and_texts_are_cut_and_counted() -> None:
+def test_lists_and_texts_are_cut_and_counted():
     value = {"lines": [*range(5000)], "runs": [{"text": "x" * 5000}] * 100}
     found = fitted(value, 4000)
     cut = found.pop("cut")
@@ -269,7 +267,7 @@ def call(tool: str, number: int = 2) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-def test_standard_output_is_the_protocol_alone() -> None:
+def test_standard_output_is_the_protocol_alone():
     with begun("logs") as server:
         for number, tool in enumerate(("check", "state", "compare", "runs"), 2):
             ask(server, call(tool, number))
@@ -304,29 +302,27 @@ def test_a_client_that_goes_away_ends_it(
         assert not [one for one in children if one.is_running()]
 
 
-def test_a_signal_ends_it() -> None:
+def test_a_signal_ends_it():
     with begun("logs") as server:
         server.send_signal(signal.SIGINT)
         assert server.wait(10) == -signal.SIGINT
         assert server.stderr.read() == b""
 
 
-def test_what_cannot_be_served_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_served_is_said(capsys):
     assert main(["mcp", "-"]) == 64
     assert "standard input is the client's" in complaint(capsys)
     assert main(["mcp"]) == 64
     assert "name a log" in complaint(capsys)
 
 
-def test_without_the_package_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_package_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mcp.server.stdio", None)
     assert main(["mcp", "logs"]) == 64
     assert complaint(capsys) == "`mcp` needs mcp: pip install 'verl-tui[mcp]'"
 
 
-def test_no_other_command_imports_the_package() -> None:
+def test_no_other_command_imports_the_package():
     program = (
         "import sys; from verl_tui.cli import main\n"
         "for words in ('help mcp', 'check logs', 'get runs logs'): main(words.split())\n"

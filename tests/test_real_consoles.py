@@ -107,9 +107,7 @@ def hold(console: Path, truth: Losses, records: int) -> None:
         ("lf_dpo_raise", "trainer_log.jsonl", 47),
     ],
 )
-def test_every_record_of_a_console_is_at_its_step(
-    name: str, state: str, records: int
-) -> None:
+def test_every_record_of_a_console_is_at_its_step(name, state, records):
     path = MADE / name / "out" / state
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
@@ -132,7 +130,7 @@ def test_every_record_of_a_console_is_at_its_step(
         ("t116_trackio_live", range(1, 45)),
     ],
 )
-def test_consoles_of_trainings_that_kept_no_history(name: str, steps: range) -> None:
+def test_consoles_of_trainings_that_kept_no_history(name, steps):
     path = MADE / name / "train.log"
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
@@ -146,9 +144,7 @@ def test_consoles_of_trainings_that_kept_no_history(name: str, steps: range) -> 
     [("t019_resume", 101), ("swift_resume", 41), ("verl061_resume", 10)],
 )
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_training_that_was_resumed_is_a_restart_once(
-    name: str, step: int, alone: bool
-) -> None:
+def test_a_training_that_was_resumed_is_a_restart_once(name, step, alone):
     path = MADE / name
     if not path.is_dir():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
@@ -161,9 +157,7 @@ def test_a_training_that_was_resumed_is_a_restart_once(
     ("folder", "records"),
     [("run-20250606_130916-td8fx8t1", 15), ("run-20250612_081149-e845csgm", 103)],
 )
-def test_a_console_that_wandb_kept_has_every_record_at_its_step(
-    folder: str, records: int
-) -> None:
+def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder, records):
     """Its bars are rarer than its dicts, and stand before dicts of earlier steps."""
     directory = LOGS / JOY / folder
     if not directory.is_dir():
@@ -181,7 +175,7 @@ def test_a_console_that_wandb_kept_has_every_record_at_its_step(
 @pytest.mark.parametrize(
     "name", ["t019_eval", "t019_resume", "t019_log1", "lf_dpo", "lf_kto"]
 )
-def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name: str) -> None:
+def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name):
     """The console, the trainer's files and its event file are one run, each metric under one
     name.
     """

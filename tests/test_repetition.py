@@ -60,12 +60,12 @@ def entropy_of(words: list[str]) -> float | None:
         (CHINESE * 20, 0.9, 1.0),
     ],
 )  # fmt: skip
-def test_repetition(text: str, low: float, high: float) -> None:
+def test_repetition(text, low, high):
     assert low <= repeated(text) <= high
 
 
 @given(st.text(), st.integers(1, 50))
-def test_everything_stays_a_share(text: str, times: int) -> None:
+def test_everything_stays_a_share(text, times):
     text *= times
     assert 0.0 <= repeated(text) <= 1.0
     share = entropy_of(tokens(text))

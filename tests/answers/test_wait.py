@@ -99,9 +99,7 @@ def answer(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]
         ("not state=waiting and max kl > 0.1", 30),
     ],
 )
-def test_it_answers_as_soon_as_the_condition_holds(
-    log: Path, capsys: pytest.CaptureFixture[str], condition: str, step: int
-) -> None:
+def test_it_answers_as_soon_as_the_condition_holds(log, capsys, condition, step):
     lines = [*steps(11, 59), *steps(60, 5000, **{"val-core/gsm8k/acc/mean@1": 0.8})]
     with growing(log, lines):
         found = answer(capsys, "state", log.parent, "--wait", condition)
@@ -111,9 +109,7 @@ def test_it_answers_as_soon_as_the_condition_holds(
     assert found["bytes_read"] <= log.stat().st_size, "each byte is read once"
 
 
-def test_each_answer_is_of_the_moment_at_which_it_holds(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_answer_is_of_the_moment_at_which_it_holds(log, capsys):
     wait = ("--wait", "step=50")
     sample = {"step": 49, "input": "why?", "output": "because", "score": 1.0}
     (log.parent / "49.jsonl").write_text(json.dumps(sample) + "\n")
@@ -151,9 +147,7 @@ def test_each_answer_is_of_the_moment_at_which_it_holds(
         ("NOTES --wait step=1", 3, "notes: it is no training"),
     ],
 )  # fmt: skip
-def test_what_does_not_hold_is_said_in_one_sentence(
-    log: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, said: str
-) -> None:
+def test_what_does_not_hold_is_said_in_one_sentence(log, capsys, words, code, said):
     home = log.parents[1]
     texts = {
         "ended": log.read_text(),
@@ -183,9 +177,7 @@ def test_what_does_not_hold_is_said_in_one_sentence(
     assert err.count("\n") == 1
 
 
-def test_what_is_not_logged_is_said_at_once_and_waited_for(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_not_logged_is_said_at_once_and_waited_for(log, capsys):
     with growing(log, ()):
         wait = ["--wait", "rewrd > 1 or vl > 1", "--timeout", "1"]
         assert main(["get", "state", str(log.parent), *wait]) == 4
@@ -196,9 +188,7 @@ def test_what_is_not_logged_is_said_at_once_and_waited_for(
     assert last.endswith("within 1 s")
 
 
-def test_a_run_that_vanishes_ends_it(
-    log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_vanishes_ends_it(log, capsys):
     began = Event()
 
     def vanish() -> None:
@@ -217,9 +207,7 @@ def test_a_run_that_vanishes_ends_it(
     assert said.count("\n") == 1
 
 
-def test_real_runs_as_they_grow(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_real_runs_as_they_grow(tmp_path, capsys):
     raised = MADE / "verl061_raise" / "train.log"
     if not raised.is_file():
         pytest.skip(f"no {raised}")
@@ -238,7 +226,7 @@ def test_real_runs_as_they_grow(
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, None])
-def test_nothing_is_left_running(log: Path, ending: signal.Signals | None) -> None:
+def test_nothing_is_left_running(log, ending):
     command = [*GET, "state", log, "--wait", "rewrd>1"]
     with (
         growing(log, ()),
@@ -256,7 +244,7 @@ def test_nothing_is_left_running(log: Path, ending: signal.Signals | None) -> No
         assert one.wait(DEADLINE) == (141 if ending is None else 128 + ending)
 
 
-def test_standard_input_is_waited_for_too(log: Path) -> None:
+def test_standard_input_is_waited_for_too(log):
     done = subprocess.run(
         [*GET, "state", "-", "--wait", "step=9", "--json"], input=log.read_bytes(),
         capture_output=True, check=False, timeout=DEADLINE,

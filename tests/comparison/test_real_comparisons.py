@@ -32,7 +32,7 @@ def measured(found: Comparison) -> list[MeasuredRun]:
     return [one.measured for one in found.runs]
 
 
-def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not() -> None:
+def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not():
     found = made(
         "verl061_healthy", "verl061_collapse", "verl061_raise", "verl061_sigterm"
     )
@@ -47,7 +47,7 @@ def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not() 
     assert healthy.measured.figures["best_reward"].step == 40
 
 
-def test_two_trainers_have_no_metric_that_only_one_of_them_logs() -> None:
+def test_two_trainers_have_no_metric_that_only_one_of_them_logs():
     found = made("verl061_healthy", "t019_log1")
     assert not incomparable(KINDS["final_reward"], measured(found))
     assert {one.figure for one in found.differences} <= {

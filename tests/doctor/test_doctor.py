@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -11,9 +11,6 @@ from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.doctor.examination import format_evidence
 from verl_tui.doctor.machine import change_notices, terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STEPS = "".join(
     f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6)
@@ -41,15 +38,13 @@ def _asked(
     ],
     ids=["step", "deep", "bar", "named", "json", "csv", "events", "settings"],
 )  # fmt: skip
-def test_the_line_that_decided_is_named(
-    tmp_path: Path, name: str, text: str, format: str, expected: str
-) -> None:
+def test_the_line_that_decided_is_named(tmp_path, name, text, format, expected):
     path = tmp_path / name
     path.write_text(text)
     assert expected in format_evidence(path, format)
 
 
-def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
+def test_a_deciding_line_shows_no_secret(tmp_path):
     path = tmp_path / "train.log"
     path.write_text(
         "step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n"
@@ -57,9 +52,7 @@ def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
     assert "abcdefgh12345" not in format_evidence(path, "console")
 
 
-def test_a_run_without_a_fault_is_fine(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_a_fault_is_fine(tmp_path, capsys):
     (tmp_path / "train.log").write_text(STEPS)
     code, found = _asked(capsys, str(tmp_path))
     assert code == 0
@@ -75,9 +68,7 @@ def test_a_run_without_a_fault_is_fine(
     assert "verl console, by line 1: `step:1" in said
 
 
-def test_what_is_wrong_stands_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_stands_first(tmp_path, capsys):
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"step": 1, "data": {"loss": 1.0}}\n{"step": 2, "da\n{"step": 3, "data": {}}\n'
@@ -94,9 +85,7 @@ def test_what_is_wrong_stands_first(
     assert capsys.readouterr().out.splitlines()[2] == "what is wrong"
 
 
-def test_what_is_passed_over_is_said_and_is_no_fault(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_passed_over_is_said_and_is_no_fault(tmp_path, capsys):
     (tmp_path / "train.log").write_text(STEPS)
     (tmp_path / "other.jsonl").write_text("no log\n")
     code, found = _asked(capsys, str(tmp_path))
@@ -106,15 +95,11 @@ def test_what_is_passed_over_is_said_and_is_no_fault(
     assert code == 0
 
 
-def test_nothing_readable_has_a_code_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_readable_has_a_code_of_its_own(tmp_path, capsys):
     assert _asked(capsys, str(tmp_path))[0] == 3
 
 
-def test_a_faulty_configuration_is_a_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_faulty_configuration_is_a_finding(tmp_path, capsys):
     path = tmp_path / "config.toml"
     path.write_text("refresh = 0.001\n")
     code, found = _asked(capsys, "--config", str(path))
@@ -122,9 +107,7 @@ def test_a_faulty_configuration_is_a_finding(
     assert "`refresh` must be" in found["config"]["problem"]
 
 
-def test_changes_of_the_configuration_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changes_of_the_configuration_are_named(tmp_path, capsys):
     path = tmp_path / "config.toml"
     path.write_text("refresh = 2.0\n[targets]\nreward = 0.5\n")
     code, found = _asked(capsys, "--config", str(path))
@@ -146,13 +129,11 @@ def test_changes_of_the_configuration_are_named(
         ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "none", "Unicode, braille"),
     ],
 )
-def test_the_terminal_is_described(
-    variables: dict[str, str], colours: str, characters: str
-) -> None:
+def test_the_terminal_is_described(variables, colours, characters):
     found = terminal(Config(), variables)
     assert (found["colours"], found["characters"]) == (colours, characters)
 
 
-def test_notices_are_tried(tmp_path: Path) -> None:
+def test_notices_are_tried(tmp_path):
     assert change_notices(tmp_path)["problem"] is None
     assert "looked at once a second" in change_notices(tmp_path / "none")["problem"]

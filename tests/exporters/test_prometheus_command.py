@@ -40,7 +40,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return code, said
 
 
-def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
+def test_a_file_is_written_whole_and_once(log, tmp_path):
     out = tmp_path / "verl.prom"
     assert main(["export", "prometheus", log, "--textfile", str(out)]) == 0
     assert 'verl_average_reward{run="run"} 0.5\n' in out.read_text(encoding="utf-8")
@@ -60,9 +60,7 @@ def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
         (["--login-file", "nowhere/login"], "nowhere/login: no such file"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused_with_its_reason(
-    log: str, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_makes_no_sense_is_refused_with_its_reason(log, words, why, capsys):
     code, said = refused(capsys, log, *words)
     assert code == 64
     assert why in said
@@ -71,9 +69,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason(
 @pytest.mark.parametrize(
     "text", ["", "ann", ":sesame", "\ufeff:sesame", "ann:", "ann:se\nsame"]
 )
-def test_a_login_needs_a_user_and_a_password(
-    log: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_login_needs_a_user_and_a_password(log, text, tmp_path, capsys):
     file = tmp_path / "login"
     file.write_text(text, encoding="utf-8")
     code, said = refused(capsys, log, "--login-file", str(file))
@@ -83,9 +79,7 @@ def test_a_login_needs_a_user_and_a_password(
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
-def test_a_login_that_others_may_read_is_said(
-    log: str, mode: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_login_that_others_may_read_is_said(log, mode, tmp_path, capsys):
     file = tmp_path / "login"
     file.write_text("ann:sesame", encoding="utf-8")
     file.chmod(mode)
@@ -97,17 +91,13 @@ def test_a_login_that_others_may_read_is_said(
     assert "sesame" not in said
 
 
-def test_files_that_are_no_certificate(
-    log: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_are_no_certificate(log, capsys):
     code, said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
     assert code == 64
     assert "not a PEM certificate" in said
 
 
-def test_nothing_to_export(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_to_export(log, tmp_path, capsys):
     out = tmp_path / "verl.prom"
     assert (
         main(
@@ -119,9 +109,7 @@ def test_nothing_to_export(
     assert not out.exists()
 
 
-def test_without_the_library_the_sentence_says_how_to_get_it(
-    log: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_the_sentence_says_how_to_get_it(log, capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "verl_tui.exporters.prometheus", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client.core", None)
     code, said = refused(capsys, log, "--textfile", "verl.prom")

@@ -178,7 +178,7 @@ def named(address: str, query: str) -> list[str]:
     return [one["metric"]["run"] for one in result]
 
 
-def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) -> None:
+def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path):
     log = tmp_path / "logs" / "gsm8k" / "run.jsonl"
     other = tmp_path / "logs" / "tutorial" / "verl_logs.jsonl"
     for path, line in ((log, verl), (other, tutorial)):

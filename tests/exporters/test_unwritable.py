@@ -65,9 +65,7 @@ def refused(
 
 
 @pytest.mark.parametrize(("words", "name"), EXPORTS)
-def test_below_a_file_nothing_can_be_written(
-    words: list[str], name: str, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_below_a_file_nothing_can_be_written(words, name, log, capsys):
     before = log.read_bytes()
     said = refused(words, log, f"{log}/{name}", capsys)
     assert re.fullmatch(
@@ -77,13 +75,7 @@ def test_below_a_file_nothing_can_be_written(
 
 
 @pytest.mark.parametrize(("words", "name"), EXPORTS)
-def test_a_directory_that_may_not_be_written(
-    words: list[str],
-    name: str,
-    log: Path,
-    sealed: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_directory_that_may_not_be_written(words, name, log, sealed, capsys):
     said = refused(words, log, f"{sealed}/{name}", capsys)
     assert re.fullmatch(
         rf"{re.escape(str(sealed))}/{name.rstrip('/')}(/run)?: permission denied", said

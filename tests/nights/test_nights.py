@@ -45,7 +45,7 @@ LONGEST = 4000
         for name in NIGHTS
     ],
 )
-def test_a_night(name: str, tmp_path: Path) -> None:
+def test_a_night(name, tmp_path):
     night: Night = NIGHTS[name]
     if isinstance(night.play, Path) and not night.play.is_dir():
         pytest.skip(f"no {night.play}: set VERL_TUI_LOGS")
@@ -64,7 +64,7 @@ def test_a_night(name: str, tmp_path: Path) -> None:
             assert answer[0] - shown <= LATER.get(name, WITHIN)
 
 
-def test_there_are_twenty_nights_of_all_kinds_and_each_is_in_the_table() -> None:
+def test_there_are_twenty_nights_of_all_kinds_and_each_is_in_the_table():
     page = (ROOM / "README.md").read_text(encoding="utf-8")
     table = page.partition("## The table")[2]
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \|", table, re.MULTILINE)
@@ -77,7 +77,7 @@ def test_there_are_twenty_nights_of_all_kinds_and_each_is_in_the_table() -> None
     assert {NIGHTS[name].answer for name in ALWAYS} == {*kinds}
 
 
-def test_the_program_follows_the_page_for_agents() -> None:
+def test_the_program_follows_the_page_for_agents():
     stop, _, rest = agents_page().partition("Stop a run only if")[2].partition("\n2. ")
     assert STOPPING.keys() == set(re.findall(r"`([a-z]+-[a-z-]+)`", stop))
     assert (STEPS, SECONDS) == (2, 120.0)
@@ -97,7 +97,7 @@ WRITER = """
 """
 
 
-def test_the_programs_themselves_supervise_a_live_run(tmp_path: Path) -> None:
+def test_the_programs_themselves_supervise_a_live_run(tmp_path):
     log = tmp_path / "run" / "verl_logs.jsonl"
     log.parent.mkdir()
     command = [sys.executable, "-m", "verl_tui", "watch", "--events", log.parent]

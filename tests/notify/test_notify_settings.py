@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,11 +28,11 @@ def wants(choice: Choice, id: str, severity: Severity) -> bool:
     return choice.wants(Finding(id, severity, ""))
 
 
-def test_an_empty_table_is_the_default() -> None:
+def test_an_empty_table_is_the_default():
     assert parse_settings(Config().notify, KNOWN) == NotifySettings()
 
 
-def test_every_setting_is_read() -> None:
+def test_every_setting_is_read():
     text = """
         severity = "warning"
         states = ["crashed", "ended?"]
@@ -72,7 +71,7 @@ def test_every_setting_is_read() -> None:
     assert not wants(other, "kl-high", Severity.INFO)
 
 
-def test_the_example_of_the_manual_is_understood() -> None:
+def test_the_example_of_the_manual_is_understood():
     text = documented_defaults()
     start = text.index("#[notify]")
     example = text[start : text.index("\n# ", start)]
@@ -109,7 +108,7 @@ def test_the_example_of_the_manual_is_understood() -> None:
         ({"runs": 3}, "`notify.runs` must be a table with a table for each pattern of names"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_said(table: dict[str, Any], message: str) -> None:
+def test_what_makes_no_sense_is_said(table, message):
     with pytest.raises(ValueError, match=r".") as caught:
         parse_settings(table, KNOWN)
     assert str(caught.value).partition(", not ")[0] == message
