@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import complaint, plain_surroundings, write_log
+from command_line import complaint, write_log
 
 from verl_tui.cli import build_parser, main, read
 from verl_tui.commands.help import agents_page
@@ -25,11 +25,6 @@ CONDITIONS = set(re.findall(r"['`](\S+[=<>]\S+)['`]", PAGE))
 REFERENCE = (Path(__file__).parents[1] / "verl_tui/commands/README.md").read_text(
     encoding="utf-8"
 )
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
 
 
 def test_it_is_short():

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import complaint, plain_surroundings, run, write_log
+from command_line import complaint, run, write_log
 from ordinary_rights import ordinary_rights
 
 from verl_tui.cli import main
@@ -18,11 +18,6 @@ from verl_tui.cli import main
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
 
 
 @pytest.fixture

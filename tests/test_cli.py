@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import complaint, plain_surroundings, write_log
+from command_line import complaint, write_log
 
 import verl_tui
 from verl_tui import commands
@@ -23,11 +23,6 @@ from verl_tui.commands.arguments import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -205,10 +200,11 @@ def test_the_guide_is_alerts_and_a_dashboard_too(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["panels"]
 
 
-def test_config_prints_where_and_what(tmp_path, capsys):
-    assert main(["config"]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith(f"# {tmp_path / 'config.toml'}\n")
+def test_config_prints_where_and_what(tmp_path, asked):
+    mine = tmp_path / "mine.toml"
+    mine.touch()
+    text = asked("config", "--config", mine).out
+    assert text.startswith(f"# {mine}\n")
     assert "\n#refresh = 0.5\n" in text
 
 

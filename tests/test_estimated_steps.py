@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import plain_surroundings
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -26,8 +25,7 @@ ESTIMATED = "steps are estimated: no source states them"
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    plain_surroundings(tmp_path, monkeypatch)
+def log(tmp_path: Path) -> Path:
     path = tmp_path / "plain" / "train.log"
     path.parent.mkdir()
     path.write_text(DICTS)

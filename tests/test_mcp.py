@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from command_line import complaint, plain_surroundings
+from command_line import complaint
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from verl_tui.answers.fitting import as_json, fitted
@@ -42,7 +42,6 @@ HELLO = {
 @pytest.fixture(autouse=True)
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two runs that are served, a third one beside them, and links that lead there."""
-    plain_surroundings(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     for name, source in (
         ("logs/new", "filelogger_v07.jsonl"),

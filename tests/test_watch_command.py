@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import complaint, plain_surroundings, write_log
+from command_line import complaint, write_log
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 
 Watch = list[tuple[list[str], Config, dict[str, Any]]]
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -25,13 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
-
-
 @pytest.fixture
 def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
     """Return a function that asks for an answer as JSON."""

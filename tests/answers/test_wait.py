@@ -28,10 +28,7 @@ GET = [sys.executable, "-m", "verl_tui", "get"]
 
 
 @pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
     monkeypatch.setattr("verl_tui.answers.waiting.BETWEEN", 0.05)
 

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A run of two steps, and neither settings nor a login from outside."""
-    (tmp_path / "config.toml").write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    """A run of two steps, and no login from outside."""
     monkeypatch.delenv("VERL_TUI_LOGIN", raising=False)
     path = tmp_path / "run.jsonl"
     lines = [

@@ -4,7 +4,6 @@ is there alone.
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 from typing import TYPE_CHECKING
@@ -31,15 +30,10 @@ EXPORTS = [
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log of one step, without settings from outside."""
-    (tmp_path / "config.toml").write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+def log(tmp_path: Path) -> Path:
+    """A log of one step."""
     path = tmp_path / "run.jsonl"
-    path.write_text(
-        json.dumps({"step": 1, "data": {"critic/score/mean": 0.5}}) + "\n",
-        encoding="utf-8",
-    )
+    path.write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
     return path
 
 

@@ -26,8 +26,8 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"VERL_TUI_NOTIFY_{name}", raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    (tmp_path / "config.toml").write_text("")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").touch()
 
 
 @pytest.fixture
