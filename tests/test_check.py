@@ -310,12 +310,9 @@ def test_only_what_was_judged_in_all_is_called_healthy(steps, left_out, said, tm
     ("row", "why"),
     [
         ({"task_success": 0.5}, "no indicator of this log is known, nothing to judge"),
-        (
-            {"grad_norm": 0.5},
-            "rules judged, none found anything; not logged: reward, KL, entropy, response length",
-        ),
+        ({"grad_norm": 0.5}, "rules judged, none found anything; not logged: reward, KL, entropy, response length"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_judged_is_not_too_short(row, why, tmp_path):
     write(tmp_path / "run" / "log.jsonl", [{"step": i, **row} for i in range(1, 1558)])
     first, second, *_ = note(tmp_path / "run").splitlines()

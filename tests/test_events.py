@@ -14,7 +14,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from test_made_states import MADE
+from real_logs import MADE
 
 from verl_tui.cli import main
 from verl_tui.config import Config

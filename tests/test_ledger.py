@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from log_reading import read_run, read_runs
+from real_logs import LOGS, MADE
 from scenarios.failures import FAILURES
 from scenarios.worlds import NOW, World, dump, prose, verl
 from tensorboardX.event_file_writer import EventsWriter
@@ -33,12 +34,9 @@ if TYPE_CHECKING:
 GUIDE = load_guide()
 STEPS, STEP = 100, 60.0
 GPUS = {"trainer.n_gpus_per_node": 8, "trainer.nnodes": 2}
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
-)
 REAL = [
     *sorted(path for path in LOGS.glob("*") if path.is_dir()),
-    *sorted((LOGS.parent / "made").glob("*"))[::4],
+    *sorted(MADE.glob("*"))[::4],
 ]
 
 

@@ -1,28 +1,26 @@
 """States of runs that real trainers made, fresh, after two minutes and after two hours, against
 what is known of them.
 
-They are looked for in `made` beside the logs of `$VERL_TUI_LOGS`, else in `shared/made` beside the
-checkout. Without them these tests skip.
+Without them these tests skip.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+from real_logs import MADE
 
 from verl_tui.config import Config
 from verl_tui.health.finding import Severity
 from verl_tui.monitor import load
 from verl_tui.runs.views.state import State, remaining, state
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
-)
-MADE = LOGS.parent / "made"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 WRITTEN = 1_800_000_000.0
 AGES = (5.0, 120.0, 7200.0)
 JUDGE = "judge model endpoint returned 503"

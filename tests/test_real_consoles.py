@@ -1,23 +1,21 @@
 """Consoles of real trainers, each alone, held against the history that the trainer itself kept.
 
-They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; those made by
-ourselves in `made` beside that. Without them these tests skip.
+Without them these tests skip.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import read_run, values
+from real_logs import LOGS, MADE
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
-)
-MADE = LOGS.parent / "made"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 JOY = "JOY-SWang__R1-AQA-Omni/wandb"
 _LOSSES = ("loss", "eval_loss")
 

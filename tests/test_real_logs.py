@@ -1,14 +1,12 @@
 """Real logs of strangers, held against regular expressions that share nothing with the readers.
 
-They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; without them
-these tests skip.
+Without them these tests skip.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from functools import cache
 from pathlib import Path
@@ -16,15 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import own_keys, read_run, read_runs, values
+from real_logs import LOGS
 
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
-)
 pytestmark = pytest.mark.skipif(
     not LOGS.is_dir(), reason=f"no real logs at {LOGS}: set VERL_TUI_LOGS"
 )

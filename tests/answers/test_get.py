@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from log_reading import read_run
-from test_real_logs import LOGS
+from real_logs import LOGS
 
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
@@ -248,16 +248,8 @@ def test_an_expression_that_takes_too_long_is_given_up(get, tmp_path):
         (["metrics", "logs/run_7", "--around", "3"], 64, "--around needs the metric"),
         (["metrics", "logs/run_7", "--metric", "validation"], 3, "no value of validation so far"),
         (["metrics", "logs/run_7", "--metric", "critic/score/max"], 3, "no value of critic/score/max so far"),
-        (
-            ["metrics", "logs/run_7", "--metric", "val-core/gsm8k/acc"],
-            3,
-            "no value of val-core/gsm8k/acc so far",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "rollout/reward_mena"],
-            64,
-            "no metric rollout/reward_mena; alike",
-        ),
+        (["metrics", "logs/run_7", "--metric", "val-core/gsm8k/acc"], 3, "no value of val-core/gsm8k/acc so far"),
+        (["metrics", "logs/run_7", "--metric", "rollout/reward_mena"], 64, "no metric rollout/reward_mena; alike"),
         (["metrics", "logs/run_7", "--metric", "reward", "--metric", "rewrd"], 64, "no metric rewrd"),
         (["metrics", "logs/run_7", "--metric", "x", "--filter", "y"], 64, "--metric names one"),
         (["samples", "logs/run_7", "--validation"], 3, "run_7 has no validation samples"),

@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from test_made_states import MADE
+from real_logs import MADE
 
 from verl_tui.cli import main
 

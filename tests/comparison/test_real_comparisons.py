@@ -1,11 +1,9 @@
-"""Runs of real trainers, compared; they are looked for beside the logs of `$VERL_TUI_LOGS`."""
+"""Runs of real trainers, compared."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
+from real_logs import MADE
 
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.comparison.outcomes import KINDS, MeasuredRun, incomparable
@@ -13,10 +11,6 @@ from verl_tui.comparison.settings import differing_settings
 from verl_tui.config import Config
 from verl_tui.monitor import load
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-)
-MADE = LOGS.parent / "made"
 NOW = 1_800_000_000.0
 pytestmark = pytest.mark.skipif(
     not MADE.is_dir(), reason=f"no runs of real trainers in {MADE}"

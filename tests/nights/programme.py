@@ -12,9 +12,9 @@ from nights.playing import BEGAN, Fault, Scene
 from producers.pathologies import extracts
 from producers.pathologies.measure import EXTRACTS
 from producers.pathologies.training import halves
+from real_logs import MADE
 from scenarios import verl_names
 from scenarios.worlds import World, verl
-from test_made_states import MADE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
