@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from log_reading import notes, read_text, values
-from verl_tui.sources.fields.jsonl import is_name
 
+from verl_tui.sources.fields.jsonl import is_name
 from verl_tui.sources.formats.catalog import FORMATS
 
 if TYPE_CHECKING:
