@@ -62,18 +62,18 @@ def notices(
     if len(texts) > _MOST:
         more = len(texts) - _MOST + 1
         texts[_MOST - 1 :] = [f"{more} more, the first of them {texts[_MOST - 1]}"]
-    form = _FORMS.get(config.desktop, "")
-    # Semicolons separate fields in 777, and make a progress bar in some terminals' 9.
-    said = [printable(one_line(text, _LONGEST)).replace(";", ",") for text in texts]
-    sequences = [*map(form.format, said)]
-    if environment.get("TMUX"):
-        sequences = [*map(_through_tmux, sequences)]
-    return "".join([_BELL * config.bell, *sequences])
-
-
-def _through_tmux(sequence: str) -> str:
-    """Wrap a sequence so that tmux passes it on, if its `allow-passthrough` is on."""
-    return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    sequences = _BELL * config.bell
+    for text in texts:
+        # Semicolons separate fields in 777, and make a progress bar in some terminals' 9.
+        said = printable(one_line(text, _LONGEST)).replace(";", ",")
+        sequence = _FORMS.get(config.desktop, "").format(said)
+        if environment.get(
+            "TMUX"
+        ):  # which passes it on, if its `allow-passthrough` is on
+            escaped = sequence.replace("\x1b", "\x1b\x1b")
+            sequence = f"\x1bPtmux;{escaped}\x1b\\"
+        sequences += sequence
+    return sequences
 
 
 _BUDGET = 0.005
@@ -178,9 +178,27 @@ class MonitorApp(TerminalApp):
         """Take in what waits, for a few milliseconds at most, and draw it when it is due."""
         if self._reading is None:
             return
-        taken = self._take_in(self._reading, monotonic() + _BUDGET)
-        if self._reading.waiting:
+        now, until = self._clock(), monotonic() + _BUDGET
+        taken: set[str] = set()
+        for news in self._reading.take():
+            self.attempt(self.monitor.apply, news, now)
+            taken.add("gpus" if isinstance(news, GpuReading) else "logs")
+            if isinstance(news, Batch) and not news.live:
+                self._attention.old(news.run, now)
+            if isinstance(news, Preview) and self._picked in (None, news.run):
+                taken.add("whole")
+            if monotonic() > until:
+                break
+        self._draw_taken(taken)
+
+    def _draw_taken(self, taken: set[str]) -> None:
+        """Draw when it is due what there was: logs, a reading of the GPUs, the whole of a log or a
+        preview of it.
+        """
+        if self._reading is not None and self._reading.waiting:
             self.post_message(self.News())
+        if "logs" in taken and self._has_loaded():
+            taken.add("whole")
         if "whole" in taken and not self._paused:
             # a small log is seen without a wait, and so is the end of a long one
             self.paint()
@@ -189,25 +207,6 @@ class MonitorApp(TerminalApp):
         elif taken and not self._paused:
             # the first of several messages takes all there is
             self._show()
-
-    def _take_in(self, reading: NewsSource, until: float) -> set[str]:
-        """Apply what waits to the monitor, until a monotonic time; return what there was: logs, a
-        reading of the GPUs, the whole of a log or a preview of it.
-        """
-        now = self._clock()
-        taken: set[str] = set()
-        for news in reading.take():
-            self.attempt(self.monitor.apply, news, now, otherwise=None)
-            taken.add("gpus" if isinstance(news, GpuReading) else "logs")
-            if isinstance(news, Batch) and not news.live:
-                self._attention.old(news.run, now)
-            if isinstance(news, Preview) and self._picked in (None, news.run):
-                taken.add("whole")
-            if monotonic() > until:
-                break
-        if "logs" in taken and self._has_loaded():
-            taken.add("whole")
-        return taken
 
     def _has_loaded(self) -> bool:
         """Note how far loading is, from the first news of logs on; return True if it has just
@@ -289,7 +288,7 @@ class MonitorApp(TerminalApp):
     def _show(self) -> None:
         """Judge, and have every screen in sight show the newest state."""
         now = self._clock()
-        self.attempt(self._judge, now, otherwise=None)
+        self.attempt(self._judge, now)
         with debug_log.timed("frame"):
             self._draw(now)
 
@@ -307,11 +306,8 @@ class MonitorApp(TerminalApp):
             self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
         found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
-        finished = {
-            name
-            for name, run in monitor.runs.items()
-            if state(run, now) is State.FINISHED
-        }
+        runs = monitor.runs.items()
+        finished = {name for name, run in runs if state(run, now) is State.FINISHED}
         news = self._attention.news(found, finished, now)
         sequences = notices(news, self.config, os.environ)
         if sequences:
@@ -326,7 +322,7 @@ class MonitorApp(TerminalApp):
             self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
         now = self._clock()
-        self.attempt(self._judge, now, otherwise=None)
+        self.attempt(self._judge, now)
         if self._judge_later is not None:
             self._soon()
         elif not self._paused:

@@ -21,7 +21,7 @@ from verl_tui.rendering.session.run_order import LETTERS, id_of
 from verl_tui.text import shell_words
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.panel import PanelSpec, TextPanel
+from verl_tui.tui.panels.panel import NOTHING, PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
 
@@ -85,12 +85,12 @@ class RunsPanel(TextPanel):
     @property
     def filter(self) -> str:
         """Lists only the runs whose name contains this, or that meet it; all where none does."""
-        return self._view.listing.filter if self._view is not None else ""
+        return self.view.listing.filter
 
     @filter.setter
     def filter(self, text: str) -> None:
-        if self._view is not None:
-            self._view.listing.filter = text
+        if self.view is not NOTHING:  # else no list is seen
+            self.view.listing.filter = text
         self.redraw()
 
     def needed(self, view: View, width: int, height: int) -> int:
@@ -122,27 +122,25 @@ class RunsPanel(TextPanel):
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
-        runs = self._view.monitor.runs if self._view is not None else {}
-        run = runs.get(self._chosen or "")
+        run = self.view.monitor.runs.get(self._chosen or "")
         return shell_words(run.paths) if run is not None else ""
 
     def action_sort(self) -> None:
         """Sort by the next of `ORDERS` and show the first runs."""
-        if self._view is not None:
-            self._view.listing.next_order()
+        self.view.listing.next_order()
         self._relist()
         self._rows.scroll_home(animate=False, immediate=True)
 
     def action_reverse(self) -> None:
         """Sort the other way round."""
-        if self._view is not None:
-            self._view.listing.reverse = not self._view.listing.reverse
+        listing = self.view.listing
+        listing.reverse = not listing.reverse
         self._relist()
 
     def action_hide(self) -> None:
         """Hide the chosen run, and show the next one."""
-        view, name, names = self._view, self._chosen, self._names
-        if view is None or name not in names or len(names) < 2:
+        view, name, names = self.view, self._chosen, self._names
+        if name not in names or len(names) < 2:
             return
         at = names.index(name)
         self.post_message(self.Picked((*names[at + 1 :], names[at - 1])[0]))
@@ -155,7 +153,7 @@ class RunsPanel(TextPanel):
 
     def keep(self, **chosen: tuple[str, ...]) -> None:
         """Take and remember columns, groups or hidden runs."""
-        problem = self._view.listing.keep(**chosen) if self._view is not None else ""
+        problem = self.view.listing.keep(**chosen)
         if problem:
             toast(self.app, problem)
         self._relist()
@@ -166,12 +164,11 @@ class RunsPanel(TextPanel):
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or deselect it."""
-        view, name = self._view, self._chosen
-        if view is None or name not in view.monitor.runs:
-            return
-        if not view.selection.toggle(name):
-            toast(self.app, f"{len(LETTERS)} runs are compared at most")
-        self._relist()
+        view, name = self.view, self._chosen
+        if name in view.monitor.runs:
+            if not view.selection.toggle(name):
+                toast(self.app, f"{len(LETTERS)} runs are compared at most")
+            self._relist()
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the runs that are listed."""

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from textual.binding import Binding
     from textual.dom import DOMNode
 
-    from verl_tui.rendering.session.snapshot import View
-
 
 KeyRow = tuple[str, str, str]
 """Keys, what they do, the name of the action."""
@@ -150,7 +148,7 @@ _ROOMY = 56
 """Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
 
 
-class HelpScreen(RowsScreen[None]):
+class HelpScreen(RowsScreen):
     """A list of all keys."""
 
     TITLE_WORDS = "keys: the names are for [keys] in the configuration"
@@ -164,14 +162,14 @@ class HelpScreen(RowsScreen[None]):
         help.back    closes
     """
 
-    def title_words(self, view: View) -> str:
+    def title_words(self) -> str:
         """Return the title: no run is shown."""
         return self.TITLE_WORDS
 
-    def show(self, view: View) -> None:
+    def show(self, view: object) -> None:
         """Do nothing: no new step changes a key."""
 
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return the sections with the words that are searched for."""
         from verl_tui.tui.screens.help import sections
 

@@ -14,7 +14,7 @@ import asyncio
 import os
 from abc import abstractmethod
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual._context import active_message_pump
 from textual.app import ReturnType
@@ -41,7 +41,6 @@ else:
     # no widget: Textual takes the stylesheet's rules of the first base
     _Widget = MessagePump
 
-_Result = TypeVar("_Result")
 _MANY = 100
 """Errors outside of all parts at which the app ends after all."""
 _MOST_PASTED = 10_000
@@ -56,8 +55,8 @@ class Contained(MessagePump):
     """A base for widgets, screens and apps whose errors do not end the app."""
 
     def attempt(
-        self, call: Callable[..., _Result], *given: Any, otherwise: _Result
-    ) -> _Result:
+        self, call: Callable[..., Any], *given: Any, otherwise: Any = None
+    ) -> Any:
         """Return what a call returns, or something else where it fails."""
         try:
             return call(*given)
@@ -81,7 +80,10 @@ class ContainedWidget(Contained, _Widget):
         """Return rows of the widget, blank ones where they cannot be drawn."""
         blank = [Strip.blank(crop.width)] * crop.height
         # Also of a part that has failed: it draws its sentence.
-        return Contained.attempt(self, super().render_lines, crop, otherwise=blank)
+        lines: list[Strip] = Contained.attempt(
+            self, super().render_lines, crop, otherwise=blank
+        )
+        return lines
 
 
 class ContainedPart(ContainedWidget):
@@ -93,8 +95,8 @@ class ContainedPart(ContainedWidget):
     """The sentence, empty while all is well."""
 
     def attempt(
-        self, call: Callable[..., _Result], *given: Any, otherwise: _Result
-    ) -> _Result:
+        self, call: Callable[..., Any], *given: Any, otherwise: Any = None
+    ) -> Any:
         """Return what a call returns, or something else where it fails or the part has failed."""
         if self.failed:
             return otherwise
