@@ -124,7 +124,7 @@ def _draw(
     from verl_tui.monitor import load
     from verl_tui.sources.host.gpus import read_once
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.export import screen_svg, screen_text, settled
+    from verl_tui.tui.export import picture, settled
 
     now = time()
     monitor = load(specs, config, now)
@@ -135,8 +135,7 @@ def _draw(
 
     async def take(pilot: Pilot[object]) -> None:
         await settled(pilot, app.browser)
-        svg = snapshot.suffix == ".svg"
-        text = screen_svg(app, "verl-tui") if svg else screen_text(app)
+        text = picture(app, snapshot.suffix)
         with replacing(snapshot) as file:
             file.write(text)
         app.exit(0)

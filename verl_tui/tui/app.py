@@ -23,8 +23,7 @@ from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.terminal.net import ContainedPart
-from verl_tui.tui.widgets.chart import MoveCursor
-from verl_tui.tui.widgets.chart_keys import with_step_in_sight
+from verl_tui.tui.widgets.chart import MoveCursor, with_step_in_sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

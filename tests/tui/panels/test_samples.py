@@ -37,7 +37,7 @@ class SamplesHost(Host):
     @property
     def shown(self) -> tuple[int, int] | None:
         """Step and index of the sample shown."""
-        shown = self.query_one(SamplesPanel).browse.shown
+        shown = self.query_one(SamplesPanel).shown
         return (shown[0].step, shown[1]) if shown is not None else None
 
 

@@ -28,8 +28,14 @@ from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.panels.panel import NOTHING, Panel, PanelSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.chart import Chart, ChartTiles, MoveCursor
-from verl_tui.tui.widgets.chart_keys import look_after, step_at, why_unchanged
+from verl_tui.tui.widgets.chart import (
+    Chart,
+    ChartTiles,
+    MoveCursor,
+    look_after,
+    step_at,
+    why_unchanged,
+)
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:

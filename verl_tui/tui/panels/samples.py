@@ -25,7 +25,6 @@ from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.role_styled import LOOKS_IN
 from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ _ALL = 1 << 30
 class DocumentRows(Rows):
     """Shows a document; at the ends of a folded one it is unfolded first."""
 
-    LOOKS = LOOKS_IN["samples"]
+    LOOKS = "samples"
 
     def __init__(self, owner: SampleMoves, *, id: str | None = None) -> None:
         """Make the rows for what shows samples in them."""
@@ -258,6 +257,11 @@ class SamplesPanel(SampleMoves, TextPanel):
         self.moved(moved=True)
 
     @property
+    def shown(self) -> tuple[Place, int] | None:
+        """Place and index of the sample shown, None where there is none."""
+        return self.browse.shown
+
+    @property
     def browse(self) -> Browse:
         """Which sample of the shown run is shown."""
         return self.browse_of(self.view.run)
@@ -303,14 +307,14 @@ class SamplesPanel(SampleMoves, TextPanel):
         width, height = self.content_size
         if not self.text.is_mounted or width < 2 or height < 1:
             return
-        headed = browse.shown is not None and height > 1
+        headed = self.shown is not None and height > 1
         self._header.display = headed
         if headed:
             self._header.show(*header(browse, width))
         # The scrollbar comes and goes, the text stays where it is.
         self._draw_text(width - 1, height - headed)
-        if browse.shown != self._drawn:
-            self._drawn = browse.shown
+        if self.shown != self._drawn:
+            self._drawn = self.shown
             self.to_top()
         if run is not None:
             self.subtitle(caption(browse, run.samples, self.view.keys))

@@ -17,8 +17,7 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS, TABLE
+from verl_tui.tui.widgets.chart import KEYS, READING, TABLE, Chart, MoveCursor
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:

@@ -196,26 +196,11 @@ class DashboardLayout(BufferedScreen):
         """Give each part of the screen its room, to suit what there is to show; return whether any
         has got another. Then all is drawn after the layout.
         """
-        view, size = self.view, self.app.size
-        of = view.run and view.run.name, size
-        if of != self._most_of:
-            self._most_of, self._most = of, {}
-            for panel in self.panels:
-                if panel.failed:  # it may do with another run, or at another size
-                    panel.fail("")
-                    self.call_after_refresh(self.redraw)
-        needs: dict[str, Need] = {}
-        for panel in self.panels:
-            name, charts = panel.PANEL.name, panel.PANEL.name == "charts"
-            room = cells_for(name, size.width) - 2, size.height - 2
-            rows = panel.attempt(panel.needed, view, *room, otherwise=int(not charts))
-            # a second step makes charts of rows, and what says nothing more goes at once
-            if rows and not charts:
-                rows = max(rows, self._most.get(name, 0))
-            self._most[name] = rows
-            needs[name] = Need(rows, panel.PANEL.share, panel.PANEL.least)
-        names = max(map(cell_len, view.monitor.runs), default=0) + BESIDE
-        rooms = arrange(needs, *size, names=names, zoomed=self._front, foot=self.foot)
+        size = self.app.size
+        names = max(map(cell_len, self.view.monitor.runs), default=0) + BESIDE
+        rooms = arrange(
+            self._needs(), *size, names=names, zoomed=self._front, foot=self.foot
+        )
         if rooms == self._rooms.rooms:
             return False
         self._rooms.rooms = rooms
@@ -224,6 +209,28 @@ class DashboardLayout(BufferedScreen):
         self.refresh(layout=True, repaint=False)
         self.call_after_refresh(self.redraw)
         return True
+
+    def _needs(self) -> dict[str, Need]:
+        """Ask each panel how many rows there are to show."""
+        view, size = self.view, self.app.size
+        of = view.run and view.run.name, size
+        other = of != self._most_of
+        if other:
+            self._most_of, self._most = of, {}
+        needs: dict[str, Need] = {}
+        for panel in self.panels:
+            if other and panel.failed:  # it may do with another run, or at another size
+                panel.fail("")
+                self.call_after_refresh(self.redraw)
+            name, charts = panel.PANEL.name, panel.PANEL.name == "charts"
+            room = cells_for(name, size.width) - 2, size.height - 2
+            rows = panel.attempt(panel.needed, view, *room, otherwise=int(not charts))
+            # a second step makes charts of rows, and what says nothing more goes at once
+            if rows and not charts:
+                rows = max(rows, self._most.get(name, 0))
+            self._most[name] = rows
+            needs[name] = Need(rows, panel.PANEL.share, panel.PANEL.least)
+        return needs
 
     def _place(self, child: Widget, room: Room | None) -> None:
         """Have a part look as its place in the layout asks for; one without a place is gone."""

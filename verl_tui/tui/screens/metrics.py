@@ -34,8 +34,7 @@ from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS
+from verl_tui.tui.widgets.chart import KEYS, READING, Chart, MoveCursor
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 

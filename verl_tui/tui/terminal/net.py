@@ -61,7 +61,7 @@ class Contained(MessagePump):
         try:
             return call(*given)
         except Exception as error:
-            if not _contained(self, error):
+            if not self._is_contained(error):
                 raise
             return otherwise
 
@@ -69,8 +69,12 @@ class Contained(MessagePump):
         try:
             await super()._dispatch_message(message)
         except Exception as error:
-            if not _contained(self, error):
+            if not self._is_contained(error):
                 raise
+
+    def _is_contained(self, error: Exception) -> bool:
+        app = self.app
+        return isinstance(app, ContainedApp) and app.contain(error, self)
 
 
 class ContainedWidget(Contained, _Widget):
@@ -233,10 +237,8 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
             for node in at.ancestors_with_self:
                 passed = asyncio.Event()
                 if node.call_later(passed.set):
-                    left = max(0.0, until - monotonic())
-                    await asyncio.wait(
-                        (asyncio.create_task(passed.wait()),), timeout=left
-                    )
+                    task = asyncio.create_task(passed.wait())
+                    await asyncio.wait((task,), timeout=max(0.0, until - monotonic()))
             if at is before and not self._at_work():
                 return
             before = at
@@ -245,24 +247,18 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
     def _at_work(self) -> bool:
         """Return True if the screen in front has messages to handle, or searches for typed text."""
         screens = self.screen_stack[-1:]
-        return any(
-            one.node in screens and not one.is_finished for one in self.workers
-        ) or any(
-            node.message_queue_size
-            for screen in screens
-            for node in screen.walk_children(with_self=True)
+        searches = [one for one in self.workers if not one.is_finished]
+        nodes = [
+            one for screen in screens for one in screen.walk_children(with_self=True)
+        ]
+        return any(one.node in screens for one in searches) or any(
+            one.message_queue_size for one in nodes
         )
-
-
-def _contained(pump: MessagePump, error: Exception) -> bool:
-    app = pump.app
-    return isinstance(app, ContainedApp) and app.contain(error, pump)
 
 
 def _part(origin: MessagePump) -> ContainedPart | None:
     """Return the part of the screen that a widget belongs to."""
-    nodes = origin.ancestors_with_self if isinstance(origin, DOMNode) else ()
-    return next(
-        (node for node in nodes if isinstance(node, ContainedPart) and node.MAY_FAIL),
-        None,
-    )
+    for node in origin.ancestors_with_self if isinstance(origin, DOMNode) else ():
+        if isinstance(node, ContainedPart) and node.MAY_FAIL:
+            return node
+    return None
