@@ -83,6 +83,11 @@ class VerlApp(MonitorApp):
     class Read(Once):
         """Samples that a screen or a panel shows have been read."""
 
+    cursor: int | None = None
+    """Step at which the charts are read."""
+    _greeted = False
+    """True while it is said what has changed before the first key."""
+
     def __init__(
         self,
         specs: Sequence[str],
@@ -105,12 +110,8 @@ class VerlApp(MonitorApp):
         self._picked = shown
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
-        self.cursor: int | None = None
-        """Step at which the charts are read."""
         self._selection = Selection()
         self._looks = Looks(self.state_file)
-        self._greeted = False
-        """True while it is said what has changed before the first key."""
         self._notebook = NoteBook(self.state_file.path)
         self._listing = RunListing(self.state_file)
 
@@ -128,7 +129,7 @@ class VerlApp(MonitorApp):
         """Draw the samples that have been read; nothing else has changed."""
         for screen in self.screen_stack[-1:]:  # there is none as the app ends
             show = getattr(screen, "show_samples", None)
-            if show is not None:
+            if show:
                 show(self.view_at(self._clock()))
 
     # -- drawing -----------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class VerlApp(MonitorApp):
         view = self.view_at(now)
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
-            if show is not None and screen in (self.screen, self._dashboard):
+            if show and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
                 at.attempt(show, view)
         words = self._looks.words(view, key=False)
@@ -221,7 +222,7 @@ class VerlApp(MonitorApp):
         """Show the next or previous run of the list."""
         view = self.view_at(self._shown_at)
         other = view.beside(way)
-        if other is None or other is view.run:
+        if not other or other is view.run:
             toast(self, "no other run is listed")
         else:
             self.post_message(RunsPanel.Picked(other.name))

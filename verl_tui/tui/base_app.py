@@ -114,6 +114,10 @@ class TerminalApp(ContainedApp[int]):
     Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
     """
 
+    _known_theme = ""
+    _repaint: Timer | None = None
+    _reported = 0
+    """Errors of our own that the user has copied a report of."""
     hints = cached_property(HintKeys)
     """Keys that sentences name; those of the user are known before anything is drawn."""
 
@@ -133,17 +137,13 @@ class TerminalApp(ContainedApp[int]):
         """
         super().__init__(ascii_only=ascii_only)
         self.config = config
-        self.state_file = state_file if state_file is not None else StateFile()
+        self.state_file = state_file or StateFile()
         self.user_keys: dict[str, str] = {}
         """Keys that the user has given to actions, by their names."""
         for theme in OURS:
             self.register_theme(theme)
-        self._known_theme = ""
-        self._repaint: Timer | None = None
         self._said: set[str] = set()
         """Errors outside of all parts that were said since a report was copied."""
-        self._reported = 0
-        """Errors of our own that the user has copied a report of."""
 
     def get_driver_class(self) -> type[Driver]:
         """Return our driver where Textual would take its own for Linux."""
@@ -219,7 +219,7 @@ class TerminalApp(ContainedApp[int]):
             part.fail(
                 f"This screen has failed: {failure.words}. esc leaves it, {copies}."
             )
-        elif part is not None:
+        elif part:
             words = f"This panel has failed: {failure.words}."
             part.fail(f"{words} {copies}; all else goes on.")
         elif failure.words not in self._said:
@@ -287,7 +287,7 @@ class TerminalApp(ContainedApp[int]):
             self._repaint_soon()
 
     def _repaint_soon(self, *, wanted: bool = True) -> None:
-        if self._repaint is not None:
+        if self._repaint:
             self._repaint.stop()
         self._repaint = self.set_timer(SETTLED, self.action_redraw) if wanted else None
 

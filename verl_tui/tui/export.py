@@ -66,7 +66,7 @@ def screen_text(app: App[Any]) -> str:
     return "\n".join(row.rstrip() for row in screen_rows(app)) + "\n"
 
 
-def picture(app: App[Any], ending: str, title: str = "verl-tui") -> str:
+def screen_picture(app: App[Any], ending: str, title: str = "verl-tui") -> str:
     """Return the screen as a text, or for `.svg` as a picture with a title.
 
     Rich gives every character the width of one cell; Chinese text would be squeezed to half its
@@ -150,7 +150,7 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
         try:
             paths = create(Path.cwd(), named(run, where), *endings)
             for path in paths:
-                text = picture(app, path.suffix)
+                text = screen_picture(app, path.suffix)
                 path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             _give_up(app, paths, error)
@@ -186,7 +186,7 @@ def take_chart(
         view: What there is.
         look: How the chart is drawn.
     """
-    if view.run is not None:
+    if view.run:
         name = named(view.run.name, found.key)
         take_table(app, name, in_sight(found, right, view, look))
 

@@ -101,6 +101,17 @@ class MonitorApp(TerminalApp):
     class News(Once):
         """Something waits to be taken in."""
 
+    _picked: str | None = None
+    """Name of the shown run."""
+    _paused = False
+    _settled = False
+    """True once the work that waits for the end of loading has been done."""
+    _painted = float("-inf")
+    """Monotonic seconds of the last drawing of new records."""
+    _paint_later: Timer | None = None
+    _judge_later: Timer | None = None
+    """Judges the next runs that have not been judged at all."""
+
     def __init__(
         self,
         specs: Sequence[str],
@@ -126,22 +137,12 @@ class MonitorApp(TerminalApp):
         super().__init__(config, ascii_only=ascii_only, state_file=state_file)
         self._specs = tuple(specs)
         self._clock = clock
-        self.monitor = monitor if monitor is not None else Monitor(config)
-        self._reading = None if monitor is not None else self.new_reading()
+        self.monitor = monitor or Monitor(config)
+        self._reading = None if monitor else self.new_reading()
         self._attention = Acknowledgements()
-        self._picked: str | None = None
-        """Name of the shown run."""
         self._notifier = notifier
-        self._paused = False
         self._loading = monitor is None
-        self._settled = False
-        """True once the work that waits for the end of loading has been done."""
-        self._painted = float("-inf")
-        """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
-        self._paint_later: Timer | None = None
-        self._judge_later: Timer | None = None
-        """Judges the next runs that have not been judged at all."""
 
     def on_mount(self) -> None:
         """Begin to read."""
@@ -149,16 +150,16 @@ class MonitorApp(TerminalApp):
         # garbage, which is not collected automatically any more (see `tui.watch`)
         self.set_interval(SWEEP, lambda: gc.collect() and None)
         # after the first frame, which its threads would delay
-        if self._reading is not None:
+        if self._reading:
             self.call_after_refresh(self._reading.start)
-        if self._notifier is not None:
+        if self._notifier:
             self.notify(_NOTIFYING, timeout=8, markup=False)
         # with the user's keys, and still before the first frame
         self.call_next(self.paint)
 
     def on_unmount(self) -> None:
         """Stop reading."""
-        if self._reading is not None:
+        if self._reading:
             self._reading.stop()
 
     def new_reading(self) -> NewsSource:
@@ -176,7 +177,7 @@ class MonitorApp(TerminalApp):
     @on(News)
     def _take(self) -> None:
         """Take in what waits, for a few milliseconds at most, and draw it when it is due."""
-        if self._reading is None:
+        if not self._reading:
             return
         now, until = self._clock(), monotonic() + _BUDGET
         taken: set[str] = set()
@@ -195,7 +196,7 @@ class MonitorApp(TerminalApp):
         """Draw when it is due what there was: logs, a reading of the GPUs, the whole of a log or a
         preview of it.
         """
-        if self._reading is not None and self._reading.waiting:
+        if self._reading and self._reading.waiting:
             self.post_message(self.News())
         if "logs" in taken and self._has_loaded():
             taken.add("whole")
@@ -229,7 +230,7 @@ class MonitorApp(TerminalApp):
 
     def action_reload(self) -> None:
         """Forget everything and read it again; drawing goes on where it was paused."""
-        if self._reading is None:
+        if not self._reading:
             return
         if any(map(pipe.is_meant, self._specs)):
             self.notify("standard input cannot be read a second time")
@@ -260,7 +261,7 @@ class MonitorApp(TerminalApp):
 
     def _soon(self) -> None:
         """Draw now if the last drawing is long enough ago, else as soon as it is."""
-        if self._paint_later is not None or self._paused:
+        if self._paint_later or self._paused:
             return
         distance = self.config.refresh * (_LOADING if self._loading else 1)
         wait = self._painted + distance - monotonic()
@@ -278,7 +279,7 @@ class MonitorApp(TerminalApp):
 
     def paint(self) -> None:
         """Show what the logs have brought; the next such drawing keeps its distance."""
-        if self._paint_later is not None:
+        if self._paint_later:
             # Else it would go off beside the next one, as long as there is news.
             self._paint_later.stop()
             self._paint_later = None
@@ -298,7 +299,7 @@ class MonitorApp(TerminalApp):
 
     def _judge(self, now: float) -> None:
         """Judge the runs, and notify the user of news outside the app where that is wanted."""
-        if self._loading or self._judge_later is not None:
+        if self._loading or self._judge_later:
             return
         monitor = self.monitor
         self._awake(now)
@@ -312,7 +313,7 @@ class MonitorApp(TerminalApp):
         sequences = notices(news, self.config, os.environ)
         if sequences:
             self.write_sequence(sequences)
-        if self._notifier is not None:
+        if self._notifier:
             self._send(self._notifier, now)
 
     def _judge_on(self) -> None:
@@ -323,7 +324,7 @@ class MonitorApp(TerminalApp):
             return
         now = self._clock()
         self.attempt(self._judge, now)
-        if self._judge_later is not None:
+        if self._judge_later:
             self._soon()
         elif not self._paused:
             self._draw(now)
@@ -340,7 +341,7 @@ class MonitorApp(TerminalApp):
     @property
     def troubles(self) -> tuple[AppTrouble, ...]:
         """Errors of our own, and notifications that could not be sent."""
-        failing = self._notifier.failing if self._notifier is not None else ""
+        failing = self._notifier.failing if self._notifier else ""
         return (*super().troubles, *[AppTrouble("unsent", failing)] * bool(failing))
 
     def show_troubles(self) -> None:

@@ -120,7 +120,7 @@ class ReplayApp(VerlApp):
         """Go to the step at which the charts are read, for example that of a finding."""
         recorded = self._playback.recording.runs.get(self._picked or "")
         moment = None
-        if recorded is not None and self.cursor is not None:
+        if recorded and self.cursor is not None:
             moment = recorded.when(self.cursor)
         if moment is not None:
             self._go(moment)

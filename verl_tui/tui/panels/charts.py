@@ -59,18 +59,16 @@ class StartLog(Rows):
     class Read(Once):
         """More of the log has been read."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._tail: LogWindow | None = None
-        self._view = NOTHING
-        self._shown: object = None
-        """The run, and whether it has ended."""
+    _tail: LogWindow | None = None
+    _view = NOTHING
+    _shown: object = None
+    """The run, and whether it has ended."""
 
     def show(self, view: View) -> None:
         """Show the end of the log of the shown run."""
         self._view, run = view, view.run
         shown = run and (run, run.outcome is not None)
-        if self._tail is None or shown != self._shown:
+        if not self._tail or shown != self._shown:
             from verl_tui.rendering.log.last_lines import log_tail
 
             self.stop()
@@ -82,7 +80,7 @@ class StartLog(Rows):
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         width, height = self.size
-        if self._tail is None or not (width and height):
+        if not self._tail or not (width and height):
             return
         from verl_tui.rendering.log.last_lines import tail_rows
 
@@ -96,7 +94,7 @@ class StartLog(Rows):
 
     def stop(self) -> None:
         """Read nothing any more."""
-        if self._tail is not None:
+        if self._tail:
             self._tail.reader.stop()
             self._tail = None
 
@@ -173,9 +171,7 @@ class ChartsPanel(Panel):
     def _show_log(self, view: View) -> None:
         """Show the end of the log instead of the charts of a run that has none."""
         run = view.run
-        instead = (
-            run is not None and not self.filter.text and not run.keys and has_log(run)
-        )
+        instead = bool(run and not self.filter.text and not run.keys and has_log(run))
         if instead is self._tiles.display:
             self._tiles.display = not instead
             self._start_log.display = instead
@@ -325,7 +321,7 @@ class ChartsPanel(Panel):
     def write_table(self) -> None:
         """Write the points of the focused chart to a file."""
         chart = self.focused_plan()
-        if chart is not None:
+        if chart:
             take_chart(self.app, chart, None, self.view, self.look)
 
     def focused_plan(self) -> PlannedChart | None:
@@ -339,7 +335,7 @@ class ChartsPanel(Panel):
         where none is drawn.
         """
         found = next(iter(self.charts[self._slot :]), None)
-        if focus and found is not None:
+        if focus and found:
             found.focus(scroll_visible=False)
         return found
 
@@ -378,13 +374,13 @@ class ChartActions(BufferedScreen):
     def action_read(self, columns: int) -> None:
         """Move the cursor of all charts, though none may have the focus."""
         chart = self.reader()
-        if chart is not None:
+        if chart:
             chart.action_read(columns)
 
     def action_read_end(self, way: int) -> None:
         """Move the cursor of all charts to the first or last point."""
         chart = self.reader()
-        if chart is not None:
+        if chart:
             chart.action_read_end(way)
 
     def action_look(self, what: str) -> None:

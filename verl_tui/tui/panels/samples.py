@@ -169,7 +169,7 @@ class SampleMoves(MessagePump):
     def clip(self) -> str:
         """Return the sample as it is copied."""
         sample = self.browse.sample
-        return whole(sample) if sample is not None else ""
+        return whole(sample) if sample else ""
 
     def action_go(self, way: str, *given: int) -> None:
         """Show another sample, by a method of `Browse`."""
@@ -231,7 +231,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         screen, and where the run has no sample.
         """
         run = view.run
-        if run is None or not run.samples.places:
+        if not run or not run.samples.places:
             return 1
         alone = is_of_one_step(run)  # then no chart wants the room
         if not alone and self.screen.size.height < TALL:
@@ -239,7 +239,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         self.view = view
         self._settle()
         sample, most = self.browse.sample, height if alone else _MOST
-        if sample is None:
+        if not sample:
             return _LEAST
         size = width - 1, most - 1
         key = view.keys["samples.unfold"]
@@ -268,13 +268,13 @@ class SamplesPanel(SampleMoves, TextPanel):
 
     def browse_of(self, run: Run | None) -> Browse:
         """Return which sample of a run is shown."""
-        return self._browses.setdefault(run.name if run is not None else "", Browse())
+        return self._browses.setdefault(run.name if run else "", Browse())
 
     def scores_of(self, view: View, *, validation: bool) -> ScoreMap:
         """Return the scores of the shown run's prompts, and have them read in the background."""
         from verl_tui.on_demand.score_map import ScoreMap
 
-        samples = view.run.samples if view.run is not None else Samples()
+        samples = view.run.samples if view.run else Samples()
         found = self._scores.of((samples, validation), ScoreMap)
         if found.show(samples, validation=validation):
             view.browser.run_later(found)
@@ -285,7 +285,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         self.beside = not self.beside and self.marked not in (None, one)
         if self.beside:
             return ""
-        self.marked = one if self.marked is None else None
+        self.marked = None if self.marked else one
         return f"marked: {marked_words(one)}" if self.marked else ""
 
     # -- drawing -----------------------------------------------------------------------------------
@@ -293,10 +293,10 @@ class SamplesPanel(SampleMoves, TextPanel):
     def _settle(self) -> None:
         """Find the sample for what the user has chosen of the shown run."""
         run = self.view.run
-        if run is not None:
+        if run:
             step, self._wanted = self._wanted, None
             nearest = run.samples.nearest_place(step) if step is not None else None
-            if nearest is not None:
+            if nearest:
                 self.browse.go_to(nearest)
             self.browse.settle(run.samples, self.view.browser, run.end)
 
@@ -316,7 +316,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         if self.shown != self._drawn:
             self._drawn = self.shown
             self.to_top()
-        if run is not None:
+        if run:
             self.subtitle(caption(browse, run.samples, self.view.keys))
 
     def _draw_text(self, width: int, height: int) -> None:
@@ -324,9 +324,9 @@ class SamplesPanel(SampleMoves, TextPanel):
         sample = browse.sample
         bare = self.has_class("-bare") and not self.has_class("-zoomed")
         short = bare and self.content_size.height == 1
-        if browse.page is None:
+        if not browse.page:
             self.text.show_rows(why_none(self.view, width, short=short))
-        elif sample is None:
+        elif not sample:
             self.text.show_rows([[(browse.page.problem or "reading …", "dim")]])
         elif short:
             self.text.show_rows([short_row(browse, sample, width)])
@@ -340,7 +340,7 @@ class SamplesPanel(SampleMoves, TextPanel):
     def read_on(self) -> bool:
         """Unfold the sample, and keep it; return False if nothing of it is folded."""
         document = self.text.document
-        if document is None or self._unfolded or not document.hides:
+        if not document or self._unfolded or not document.hides:
             return False
         self.browse.stay()
         self.action_unfold()

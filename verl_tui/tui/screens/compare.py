@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.means import clamp, next_of
-from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.printable import paragraph
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.panels.runs import RunsPanel
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.runs.run import Run
-    from verl_tui.tui.screens.dashboard import Dashboard
 
 _SPARKED = 14
 """Least height of a table with the course of each run's reward above it."""
@@ -53,13 +52,11 @@ class CompareScreen(RowsScreen):
         compare.back                closes
     """
 
-    def __init__(self, dashboard: Dashboard) -> None:
-        super().__init__(dashboard)
-        self._current: str | None = None
-        """Name of the run that the cursor is at."""
-        self._alignment = Alignment.END
-        self._narrows = False
-        """True once a filter has been typed here, which is that of the list."""
+    _current = ""
+    """Name of the run that the cursor is at."""
+    _alignment = Alignment.END
+    _narrows = False
+    """True once a filter has been typed here, which is that of the list."""
 
     @property
     def runs(self) -> list[Run]:
@@ -88,18 +85,20 @@ class CompareScreen(RowsScreen):
         if self._narrows:
             view.listing.filter = self.wanted
         runs = self.runs
+        title = self._title(runs)
         if not runs:
-            return RowsPage([[(part, "dim")] for part in wrapped(_NONE, width)])
+            rows = paragraph(_NONE, "dim", width)
+            return RowsPage(rows, title=title)
         sparks = self.size.height > _SPARKED
         at, alignment = self._at(runs), self._alignment
         heading, rows = comparison(view, runs, alignment, width, at, sparks=sparks)
-        return RowsPage(rows, heading=heading, matches=view.matches)
+        return RowsPage(rows, title=title, heading=heading, matches=view.matches)
 
-    def title_words(self) -> str:
+    def _title(self, runs: Sequence[Run]) -> str:
         """Return how many runs are compared, up to where, and the key that selects others."""
         from verl_tui.rendering.compare_rows import where
 
-        view, runs = self.view, self.runs
+        view = self.view
         select = f"{view.keys['runs.select']} in the list selects"
         if len(runs) < 2:
             return f"compare: {select} more"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from verl_tui.rendering.config_rows import SettingsPage
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
-    from verl_tui.tui.screens.dashboard import Dashboard
 
 
 class ConfigScreen(RowsScreen):
@@ -40,17 +39,10 @@ class ConfigScreen(RowsScreen):
         config.back            back
     """
 
-    def __init__(self, dashboard: Dashboard) -> None:
-        super().__init__(dashboard)
-        self._comparing = False
-        self._settings: SettingsPage | None = None
-        self._first_other = 0
-        """Index of the other run that is shown first."""
-
-    def title_words(self) -> str:
-        """Return what is shown."""
-        words = "differences" if self._comparing else "configuration"
-        return words + super().title_words()
+    _comparing = False
+    _settings: SettingsPage | None = None
+    _first_other = 0
+    """Index of the other run that is shown first."""
 
     def page(self, width: int) -> RowsPage:
         """Return the settings; they seldom change, and there may be a thousand of them."""
@@ -91,12 +83,13 @@ class ConfigScreen(RowsScreen):
             heading=heading,
             detail=full,
             matches=Matches(len(page.entries), len(every.entries)),
+            title=self.of_run("differences" if self._comparing else "configuration"),
         )
 
     def _runs(self) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""
         shown = self.view.run
-        if shown is None:
+        if not shown:
             return []
         others = [run for run in self.view.monitor.runs.values() if run is not shown]
         start = self._first_other % max(1, len(others))
@@ -127,7 +120,7 @@ class ConfigScreen(RowsScreen):
     def clip(self) -> str:
         """Return the chosen setting as it is copied."""
         at = self.list.entry
-        entries = self._settings.entries if self._settings is not None else ()
+        entries = self._settings.entries if self._settings else ()
         return entries[at].text if at is not None and at < len(entries) else ""
 
 

@@ -86,7 +86,7 @@ class Dashboard(DashboardLayout, ChartActions):
         Lists that open a chosen row answer the key before.
         """
         panel = self.focused_panel
-        if panel is not None and not isinstance(panel, ChartsPanel):
+        if panel and not isinstance(panel, ChartsPanel):
             self.action_zoom()
             return
         from verl_tui.tui.screens.zoom import ZoomScreen
@@ -94,7 +94,7 @@ class Dashboard(DashboardLayout, ChartActions):
         charts = self.charts
         # what was covered may still plan for a run that is gone
         found = charts.focused_plan()
-        if found is not None and self.view.run is not None:
+        if found and self.view.run:
             zoomed = ZoomScreen(found, charts, self.view, charts.listed)
 
             def left(_: object) -> None:
@@ -189,7 +189,7 @@ class Dashboard(DashboardLayout, ChartActions):
     def action_finding(self, way: int) -> None:
         """Choose the next finding; charts and samples go to its step."""
         finding = self._health().found.choose_next(way)
-        if finding is None:
+        if not finding:
             toast(self.app, "no finding to go to in this run")
         else:
             self.go_to(finding)
@@ -239,7 +239,7 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         health = self._health()
         finding, run = health.chosen_or_first(), self.view.run
-        if finding is None or run is None:
+        if not finding or not run:
             toast(self.app, "no finding to acknowledge")
             return
         known = self.view.acknowledgements.toggle(run.name, finding)
@@ -287,7 +287,7 @@ class Dashboard(DashboardLayout, ChartActions):
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        name = self.focused_panel.id if self.focused_panel is not None else None
+        name = self.focused_panel.id if self.focused_panel else None
         names = (name,) if name in _FILTERED else tuple(_FILTERED)
         text = self._runs.filter if name == "runs" else self.charts.filter.text
         self._ask(names, filter_label([_FILTERED[one] for one in names]), text)

@@ -121,10 +121,16 @@ class DashboardLayout(BufferedScreen):
     }
     """
 
+    view: View = NOTHING
+    """What is shown."""
+    _most_of: object = None
+    _front = ""
+    """Name of the panel that fills the screen."""
+    foot = "keys"
+    """Name of what is in the last row."""
+
     def __init__(self) -> None:
         super().__init__(id="dashboard")
-        self.view: View = NOTHING
-        """What is shown."""
         self.panels: tuple[Panel, ...] = tuple(
             panel(id=spec.name) for spec, panel in PANELS.items()
         )
@@ -137,11 +143,6 @@ class DashboardLayout(BufferedScreen):
         """The most rows that each panel has needed for one run, at one size: panels only grow, so
         that the screen does not jump with every finding that comes and goes.
         """
-        self._most_of: object = None
-        self._front = ""
-        """Name of the panel that fills the screen."""
-        self.foot = "keys"
-        """Name of what is in the last row."""
 
     def compose(self) -> ComposeResult:
         """Where each stands is worked out when there is something to show."""
@@ -235,7 +236,7 @@ class DashboardLayout(BufferedScreen):
     def _place(self, child: Widget, room: Room | None) -> None:
         """Have a part look as its place in the layout asks for; one without a place is gone."""
         child.display = room is not None
-        if room is None:
+        if not room:
             return
         width, height = self.app.size
         bare = isinstance(child, Panel) and not room.framed
@@ -272,7 +273,7 @@ class DashboardLayout(BufferedScreen):
     @property
     def focused_panel(self) -> Panel | None:
         """The panel that has the focus, or something in it."""
-        around = self.focused.ancestors if self.focused is not None else ()
+        around = self.focused.ancestors if self.focused else ()
         return next((node for node in around if isinstance(node, Panel)), None)
 
     def action_next_panel(self, way: int) -> None:
@@ -280,7 +281,7 @@ class DashboardLayout(BufferedScreen):
         screen.
         """
         current = self.zoomed or self.focused_panel
-        name = current.PANEL.name if current is not None else ""
+        name = current.PANEL.name if current else ""
         order = [
             one for one in self.ORDER if one in (name, "charts") or self._most.get(one)
         ]
@@ -294,7 +295,7 @@ class DashboardLayout(BufferedScreen):
             self.set_focus(self._verdict)
             return
         panel = next(one for one in self.panels if one.id == name)
-        if self.zoomed is None and self._is_in_sight(panel):
+        if not self.zoomed and self._is_in_sight(panel):
             self._focus_in(panel)
             return
         self._zoom(panel)
@@ -302,17 +303,17 @@ class DashboardLayout(BufferedScreen):
 
     def _focus_in(self, panel: Panel) -> None:
         inner = next((widget for widget in panel.query("*") if widget.focusable), None)
-        if inner is not None:
+        if inner:
             self.set_focus(inner, scroll_visible=False)
 
     def action_zoom(self) -> None:
         """Let the focused panel fill the screen, or give the others their room back."""
-        if self.zoomed is not None:
+        if self.zoomed:
             self._zoom(None)
         else:
             self._zoom(self.focused_panel or self.panel(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""
-        self._front = panel.PANEL.name if panel is not None else ""
+        self._front = panel.PANEL.name if panel else ""
         self.suit()

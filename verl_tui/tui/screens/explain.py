@@ -31,7 +31,7 @@ class ExplainScreen(RowsScreen):
         from verl_tui.explain import explain, told
 
         view, run = self.view, self.view.run
-        if run is None or view.loading:
+        if not run or view.loading:
             return RowsPage([[("not read yet", "dim")]])
         found = self.known.of(
             (run.name, run.revision, view.verdict),

@@ -160,10 +160,6 @@ class HelpScreen(RowsScreen):
         help.back    closes
     """
 
-    def title_words(self) -> str:
-        """Return the title: no run is shown."""
-        return self.TITLE_WORDS
-
     def show(self, view: object) -> None:
         """Do nothing: no new step changes a key."""
 
@@ -179,7 +175,8 @@ class HelpScreen(RowsScreen):
         each = max(1, (width - _GAP * (columns - 1)) // columns)
         found, known = (sum(one.lines for one in some) for some in (narrowed, every))
         rows = _rows([one for one in narrowed if one.lines], each, columns)
-        return RowsPage([*rows], matches=Matches(found, known))
+        counts = Matches(found, known)
+        return RowsPage([*rows], title=self.TITLE_WORDS, matches=counts)
 
 
 def _rows(sections: Iterable[KeySection], width: int, columns: int) -> Iterator[Pieces]:

@@ -61,13 +61,10 @@ class LineScreen(RowsScreen):
         self._text = whole_line(line)
         self._title = title
 
-    def title_words(self) -> str:
-        """Return which line it is."""
-        return self._title
-
     def page(self, width: int) -> RowsPage:
         """Wrap the line."""
-        return RowsPage([[(row, "")] for row in islice(wrap(self._text, width), _MOST)])
+        rows = [[(row, "")] for row in islice(wrap(self._text, width), _MOST)]
+        return RowsPage(rows, title=self._title)
 
     def clip(self) -> str:
         """Return what is copied: all of it."""
@@ -167,7 +164,7 @@ class LogScreen(BufferedScreen):
         super().__init__()
         self._dashboard = dashboard
         view, finding = dashboard.view, dashboard.chosen_finding
-        if finding is None and view.cursor is None:
+        if not finding and view.cursor is None:
             crashes = (one for one in view.verdict.findings if one.id == "crash")
             finding = next(crashes, None)
         self.window = LogWindow(
@@ -205,7 +202,7 @@ class LogScreen(BufferedScreen):
     def look(self) -> None:
         """Look whether the file has grown, unless paused."""
         log = self.window.log
-        if log is not None and not self.window.view.paused:
+        if log and not self.window.view.paused:
             log.look()
 
     @on(Read)
@@ -227,7 +224,7 @@ class LogScreen(BufferedScreen):
     def action_go(self, way: str, by: float) -> None:
         """Go by so many rows or pages, or to an end: `move`, `page`, `go_end`."""
         pager = self.window.pager
-        if pager is not None:
+        if pager:
             self.window.target = None
             getattr(pager, way)(by)
             self.redraw()
@@ -241,12 +238,12 @@ class LogScreen(BufferedScreen):
     def action_follow(self) -> None:
         """Follow the newest line, or stay at the lines in sight."""
         pager = self.window.pager
-        follows = pager is not None and pager.follow
+        follows = pager and pager.follow
         self.action_go(*(("move", 0) if follows else ("go_end", 1)))
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
-        if self.window.query is None:
+        if not self.window.query:
             self.action_search()
         else:
             self.window.seek(self.window.query, way)
@@ -272,12 +269,12 @@ class LogScreen(BufferedScreen):
     def clip(self) -> str:
         """Mark the line that is copied, and return it."""
         row = self._mark_current()
-        return row.whole if row is not None else ""
+        return row.whole if row else ""
 
     def action_whole(self) -> None:
         """Show the line that would be copied in full."""
         pager, row = self.window.pager, self._mark_current()
-        if pager is not None and row is not None:
+        if pager and row:
             title, number = pager.log.path.name, pager.log.number(row.start)
             if number is not None:
                 title = f"line {number + row.times - 1:,} of {title}"
@@ -285,7 +282,7 @@ class LogScreen(BufferedScreen):
 
     def _mark_current(self) -> LogRow | None:
         row = self.window.mark_current()
-        if row is not None:
+        if row:
             self.redraw()
         return row
 
@@ -294,9 +291,9 @@ class LogScreen(BufferedScreen):
         window = self.window
         if self._bar.display:
             self._bar.close()
-        elif window.search is not None and window.log is not None:
+        elif window.search and window.log:
             window.log.search = window.search = None
-        elif window.query is not None:
+        elif window.query:
             window.query = None
         else:
             self.dismiss()
@@ -307,7 +304,7 @@ class LogScreen(BufferedScreen):
     def action_search(self) -> None:
         """Open the line to type a search in."""
         query = self.window.query
-        expression = query.search.expression if query is not None else ""
+        expression = query.search.expression if query else ""
         self._bar.open("search this log: ", expression)
         self._say_matches()
         # the bar may have come while the rows were made
@@ -334,7 +331,7 @@ class LogScreen(BufferedScreen):
             toast(self.app, str(error))
             return
         self._bar.close()
-        if window.query is not None and pager is not None:
+        if window.query and pager:
             window.mark = None
             # From the newest line there is only the way back.
             window.seek(window.query, -1 if pager.follow else 1)

@@ -85,7 +85,7 @@ class MetricGrid(ChartTiles):
     def _page_data(self, size: Size) -> list[ChartData]:
         """Return what the charts show, their axes lined up, and the names of groups."""
         shown, run = self._shown, self._shown.view.run
-        if run is None or not self.keys:
+        if not run or not self.keys:
             return [ChartData("", label="metrics", empty=shown.otherwise)]
         self._mark()
         data: list[ChartData] = []

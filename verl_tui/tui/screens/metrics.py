@@ -313,7 +313,7 @@ class MetricsScreen(ChartActions):
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
         plan = self._plan()
-        if plan is None:
+        if not plan:
             return
         metrics = self._metrics
         zoomed = ZoomScreen(
@@ -340,7 +340,7 @@ class MetricsScreen(ChartActions):
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
         run = self.view.run
         look = ChartLook() if self._is_table else self.charts.look
-        if run is not None:
+        if run:
             columns = listed(self._metrics.keys, self.view, look)
             take_table(self.app, named(run.name, "metrics"), columns)
 

@@ -41,7 +41,7 @@ class NoteScreen(RowsScreen):
         self._notebook.read()
         self._steps: list[int] = []
         """The steps of the notes that are listed."""
-        newest = view.run.step if view.run is not None else None
+        newest = view.run.step if view.run else None
         self._run = view.run
         self._step = newest if view.cursor is None else view.cursor
         """The step that the line is for."""
@@ -64,7 +64,7 @@ class NoteScreen(RowsScreen):
 
     @on(Input.Submitted)
     def _write(self, event: Input.Submitted) -> None:
-        if self._run is not None and self._step is not None:
+        if self._run and self._step is not None:
             problem = self._notebook.write(self._run, self._step, event.value)
             if problem:
                 toast(self.app, problem, rows=2)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 class PromptsScreen(RowsScreen):
     """A row for each prompt that was drawn at several steps, a column for each step."""
 
+    TITLE_WORDS = "prompts"
     HELP_SECTION = HelpSection("prompts by steps", SAMPLES, 25)
     BINDINGS = actions("""
         left,h      step(-1)  prompts.left    Earlier step of the prompt
@@ -51,14 +52,13 @@ class PromptsScreen(RowsScreen):
         self._panel = panel = dashboard.panel(SamplesPanel)
         panel.show(self.view)  # it may be out of sight
         browse = panel.browse
-        self._chosen = browse.fact.prompt if browse.fact is not None else None
+        self._chosen = browse.fact.prompt if browse.fact else None
         self._step = sys.maxsize
         """The step under the cursor, or the nearest one."""
         self._validation: bool | None = None
         """Which samples are shown."""
-        if browse.shown is not None and not browse.chosen.follow:
+        if browse.shown and not browse.chosen.follow:
             self._step, self._validation = browse.shown[0]
-        self._table: PromptTable | None = None
         self._at: tuple[PromptRow, int] | None = None
         """The chosen prompt, and the step at which it was drawn."""
 
@@ -66,23 +66,17 @@ class PromptsScreen(RowsScreen):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def title_words(self) -> str:
-        """Return how many prompts there are of each kind."""
-        table = self._table
-        counts = table.counts if table is not None and table.rows else "prompts"
-        return counts + super().title_words()
-
     def page(self, width: int) -> RowsPage:
         """Return the prompts as far as they have been read."""
         from verl_tui.rendering.samples import prompts as made
 
-        self._table = self._at = None
+        self._at = None
         view, run = self.view, self.view.run
-        if run is None or not run.samples.places:
+        if not run or not run.samples.places:
             return RowsPage(why_none(view, width))
         if self._validation is None:  # the same prompts come again in each
-            places = run.samples.places
-            self._validation = sum(place.validation for place in places) > 1
+            kinds = [place.validation for place in run.samples.places]
+            self._validation = sum(kinds) > 1
         found = self._panel.scores_of(view, validation=self._validation)
         reading = found.waits()
         # sorting costs: while steps come it is done at each growth by an eighth
@@ -90,12 +84,10 @@ class PromptsScreen(RowsScreen):
         table: PromptTable = self.known.of(
             (found, reading, news), lambda: made.PromptTable(found)
         )
-        self._table = table
         if not table.rows:
             kind = "validation" if self._validation else "training"
-            return RowsPage(
-                paragraph(made.why_no_map(found, table, kind), "dim", width)
-            )
+            why = made.why_no_map(found, table, kind)
+            return RowsPage(paragraph(why, "dim", width))
         rows, names = table.rows, [row.name for row in table.rows]
         at = names.index(self._chosen) if self._chosen in names else 0
         step = rows[at].nearest(self._step)
@@ -108,6 +100,7 @@ class PromptsScreen(RowsScreen):
             made.map_words(found, table),
             [columns.heading()],
             lambda _, width, most: table.detail(rows[at], step, width)[:most],
+            title=self.of_run(table.counts),
         )
 
     @on(Rows.Chosen)
@@ -118,7 +111,7 @@ class PromptsScreen(RowsScreen):
 
     def action_step(self, way: int) -> None:
         """Go to the next or previous step at which the chosen prompt was drawn."""
-        if self._at is not None:
+        if self._at:
             past, step = self._at
             steps = sorted(past.cells)
             self._step = steps[clamp(steps.index(step) + way, 0, len(steps) - 1)]
@@ -132,7 +125,7 @@ class PromptsScreen(RowsScreen):
     def _sample(self) -> Marked | None:
         """Return the first response in the chosen cell."""
         run = self.view.run
-        if run is None or self._at is None:
+        if not run or not self._at:
             return None
         past, step = self._at
         place = Place(step, bool(self._validation))

@@ -57,6 +57,8 @@ class RowsPage(NamedTuple):
     """Returns an entry in full, given its index, cells and rows; None for no such rows."""
     matches: Matches | None = None
     """How many there are that match the filter."""
+    title: str = ""
+    """By default what the screen is called, of which run."""
 
 
 class RowsScreen(BufferedScreen, ModalScreen[None]):
@@ -137,10 +139,10 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         self.view = view
         self.redraw()
 
-    def title_words(self) -> str:
-        """Return the title."""
+    def of_run(self, words: str) -> str:
+        """Return a title with the name of the run."""
         run = self.view.run
-        return self.TITLE_WORDS + (f" of {one_line(run.name, 80)}" if run else "")
+        return f"{words} of {one_line(run.name, 80)}" if run else words
 
     def page(self, width: int) -> RowsPage:
         """Return what is shown of the view in rows of so many cells."""
@@ -152,7 +154,8 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         if not self._frame.is_mounted or width < 1:
             return
         page = self._page = self.page(width)
-        title = Content(fit(printable(self.title_words()), self.title_room))
+        words = page.title or self.of_run(self.TITLE_WORDS)
+        title = Content(fit(printable(words), self.title_room))
         # else Textual would paint all of it anew
         if self._frame.border_title != title.markup:
             self._frame.border_title = title
@@ -165,7 +168,7 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         self._heading.show(page.heading[: -1 if flat else None])
         self._draw_detail()
         caption = page.caption
-        if page.matches is not None:
+        if page.matches:
             escape = self.view.keys[columns(self.FOOTER)[-1][0]]
             self.bar.say({self.FILTER[2]: page.matches}, escape=escape)
             if self.wanted:
@@ -177,7 +180,7 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     def _draw_detail(self) -> None:
         detail = self._page.detail
         pieces: Sequence[Pieces] = ()
-        if detail is not None:
+        if detail:
             # The height is computed, since the layout may still have the one before.
             height = max(1, min(4, self._frame.size.height // 6))
             pieces = detail(self.list.entry, self.list.size.width, height)

@@ -110,6 +110,8 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     }
     """
 
+    _export: Export | None = None
+
     def __init__(self, dashboard: Dashboard) -> None:
         """Make the screen; the panel knows the sample shown, the filter, the order, the folds."""
         super().__init__()
@@ -124,7 +126,6 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         self.text = DocumentRows(self, id="text")
         self._compared: LastResult[list[Pieces]] = LastResult()
         self._bar = FilterBar(query.HINT)
-        self._export: Export | None = None
         # the sentence has the room of the list where there is nothing to list
         self.set_class(self.browse.page is None, "-nothing")
 
@@ -155,7 +156,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         """Draw the newest state; of another run the same step, or the nearest."""
         shown, before = self.browse.shown, self._view.run
         self._view = view
-        if shown is not None and view.run is not None and view.run is not before:
+        if shown and view.run and view.run is not before:
             nearest = view.run.samples.nearest_place(*shown[0])
             self.browse.go_to(nearest or shown[0], shown[1])
         if self.has_class("-beside") is not self._panel.beside:
@@ -172,11 +173,11 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             return  # too early, or the app is ending
         browse, view = self.browse, self._view
         run = view.run
-        samples, end = (run.samples, run.end) if run is not None else (None, None)
+        samples, end = (run.samples, run.end) if run else (None, None)
         if browse.settle(samples, view.browser, end):
             self.to_top()
-        self.set_class(browse.page is None, "-nothing")
-        if browse.page is None or run is None:
+        self.set_class(not browse.page, "-nothing")
+        if not browse.page or not run:
             self._place.show([("samples", "strong")])
             self.text.show_rows(words.why_none(view, max(1, self.text.width - 1)))
             return
@@ -188,7 +189,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             self._draw_beside(run)
         else:
             self._draw_sample()
-        if self._export is not None and self._export.done:
+        if self._export and self._export.done:
             self._say(self._export.words())
             self._export = None
 
@@ -201,7 +202,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
 
         def row(at: int) -> Pieces:
             sample = page.sample(visible[at])
-            words = excerpt(sample.response) if sample is not None else None
+            words = excerpt(sample.response) if sample else None
             return table.row(SampleRow(listing.facts[visible[at]], words))
 
         self._titles.show([table.heading("dim")])
@@ -223,7 +224,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         sample = browse.sample  # the newest request is read first
         said = words.sample_words(browse)
         strip = words.group_strip(browse)
-        if sample is None:
+        if not sample:
             self._line.show([("reading … ", "warning"), *said], strip)
             return
         text = self.text
@@ -239,7 +240,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     def _draw_beside(self, run: Run) -> None:
         """Draw the shown sample beside the marked one."""
         shown, marked = self.browse.shown, self._panel.marked
-        if marked is None or shown is None:
+        if not marked or not shown:
             return
         both = marked, Marked(run.name, run.samples, *shown)
         # the newest request is read first
@@ -312,7 +313,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     def action_beside(self) -> None:
         """Mark the sample, or show it beside the marked one, or alone again."""
         run, shown = self._view.run, self.browse.shown
-        if run is not None and shown is not None:
+        if run and shown:
             said = self._panel.compare(Marked(run.name, run.samples, *shown))
             if said:
                 self._say(said)
@@ -351,7 +352,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample, and unfold what it is in."""
         browse, document = self.browse, self.text.document
-        if document is None or not document.hits:
+        if not document or not document.hits:
             if browse.query.searches:
                 self._say("no hit in this sample's text")
             return
@@ -367,7 +368,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     def action_copy_response(self) -> None:
         """Copy the response to the clipboard of the terminal."""
         sample = self.browse.sample
-        if sample is not None:
+        if sample:
             copy_text(self.app, sample.response)
 
     def action_export(self, everything: bool) -> None:
@@ -376,9 +377,9 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         indices = browse.listing.visible
         if not everything:
             indices = [] if browse.index is None else [browse.index]
-        if self._export is not None:
+        if self._export:
             self._say("still writing")
-        elif browse.page is None or run is None or not indices:
+        elif not browse.page or not run or not indices:
             self._say("nothing to write")
         else:
             try:

@@ -87,6 +87,9 @@ class ZoomScreen(ChartActions):
     }
     """
 
+    _right: PlannedChart | None = None
+    """The metric of the y axis at the right."""
+
     def __init__(
         self, found: PlannedChart, charts: ChartsPanel, view: View, listing: ChartLister
     ) -> None:
@@ -103,8 +106,6 @@ class ZoomScreen(ChartActions):
         self._listing = listing
         self._origins: LastResult[Pieces] = LastResult()
         """The line below the chart."""
-        self._right: PlannedChart | None = None
-        """The metric of the y axis at the right."""
         self.charts = charts
         self.view: View = view
         """What was drawn last."""
@@ -125,7 +126,7 @@ class ZoomScreen(ChartActions):
 
     def show(self, view: View) -> None:
         """Draw the newest state of the shown run; while there is none, the previous chart."""
-        if view.run is not None:
+        if view.run:
             before, self.view = self.view.run, view
             if before is None or view.run.name != before.name:
                 self._plan = self._alike(self._plan)
@@ -156,9 +157,9 @@ class ZoomScreen(ChartActions):
         view, look = self.view, self.charts.look
         name = view.name_in(max(_LEAST_NAME, self.size.width // 3))
         data = chart_data(self._plan, view, look)._replace(run=name)
-        if view.run is not None and view.run.series(self._plan.key) is None:
+        if view.run and view.run.series(self._plan.key) is None:
             data = data._replace(empty=f"{view.run.name} has no {self._plan.key}")
-        if self._right is None:
+        if not self._right:
             return data
         return with_right(data, chart_data(self._right, view, look))
 
@@ -167,11 +168,11 @@ class ZoomScreen(ChartActions):
         nothing where that is not logged.
         """
         run, spread = self.view.run, self._plan.spread
-        if run is None or spread is None:
+        if not run or spread is None:
             return []
         newest = run.end if run.end is not None else _NEWEST
         found = run.histograms.at(spread.stem, newest if step is None else step)
-        if found is None:
+        if not found:
             return []
         tall = self.size.height
         height = next(_HISTOGRAM_ROWS[at] for at in _HISTOGRAM_ROWS if at <= tall)
@@ -182,7 +183,7 @@ class ZoomScreen(ChartActions):
         """Return how the chart is drawn, where its metric was logged, what its times are."""
         run, key, look = self.view.run, self._plan.key, self.charts.look
         pieces = [(text, "accent") for text in look.words(run)]
-        if run is not None:
+        if run:
             for at, text in enumerate(provenance_words(run, key)):
                 pieces.append((text if at else f"from {text}", "dim"))
             series = run.series(key)
@@ -235,7 +236,7 @@ class ZoomScreen(ChartActions):
         """Remove the cursor, else the second axis, else close."""
         if self._chart.cursor is not None:
             self.post_message(MoveCursor(None))
-        elif self._right is not None:
+        elif self._right:
             self._draw_other(self._plan, None)
         else:
             self.dismiss()
@@ -243,7 +244,7 @@ class ZoomScreen(ChartActions):
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""
         second = second_metric(self._plan, self._planned())
-        self._draw_other(self._plan, second if self._right is None else None)
+        self._draw_other(self._plan, second if not self._right else None)
 
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
@@ -265,4 +266,4 @@ class ZoomScreen(ChartActions):
 
     def _planned(self) -> list[PlannedChart]:
         run, charts = self.view.run, self.view.monitor.config.charts
-        return [] if run is None else [*plan_charts(run, charts)]
+        return [] if not run else [*plan_charts(run, charts)]

@@ -135,20 +135,20 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
 
     handles_key = False
     """True while a key does its work."""
+    has_screen = False
+    """True once there is a screen, which can do without some of its parts."""
+    _outside = 0
+    """Errors outside of all parts."""
+    _hearing: asyncio.Task[None] | None = None
+    """Handles keys."""
 
     def __init__(self, *, ascii_only: bool = False) -> None:
         super().__init__(ascii_only=ascii_only)
         self.failures = Failures()
         self.strict = bool(os.environ.get("VERL_TUI_STRICT"))
         """True if the app ends at the first error all the same."""
-        self.has_screen = False
-        """True once there is a screen, which can do without some of its parts."""
-        self._outside = 0
-        """Errors outside of all parts."""
         self._typed: asyncio.Queue[Event] = asyncio.Queue()
         """Keys that wait for the one before."""
-        self._hearing: asyncio.Task[None] | None = None
-        """Handles them."""
 
     def on_ready(self) -> None:
         """Note that there is a screen."""
@@ -172,11 +172,11 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
             False if the app is to end of it.
         """
         part = _part(at or active_message_pump.get(self))
-        if self.strict or (part is None and not self.has_screen):
+        if self.strict or (not part and not self.has_screen):
             return False
         debug_log.note_error("caught", error)
         failure = self.failures.add(error)
-        if part is None or not part.failed:
+        if not part or not part.failed:
             # Not at once: it may be in the middle of a layout.
             self.call_later(self.tell, failure, part)
         return True

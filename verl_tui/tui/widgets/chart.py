@@ -84,7 +84,7 @@ class Chart(RoleStyled, can_focus=True):
 
     def __init__(self, data: ChartData | None = None, *, grid: bool = False) -> None:
         """Make a chart of some data; with a grid where it is drawn large."""
-        super().__init__(markup=False)
+        super().__init__()
         self.data = data or ChartData("")
         """What is shown."""
         self.cursor = self._given_cursor = self.data.cursor
@@ -184,7 +184,7 @@ class Chart(RoleStyled, can_focus=True):
         It may leave the steps that are shown: whoever shows them then moves on.
         """
         main, window, step = self.data.main, self.drawing.window, self.cursor
-        if main is None or window is None:
+        if not main or not window:
             return
         if step is None:
             self.action_read_end(1)
@@ -198,17 +198,17 @@ class Chart(RoleStyled, can_focus=True):
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""
         shown = self.data.extent
-        if shown is not None:
+        if shown:
             self._move(shown[0] if direction < 0 else shown[1])
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points."""
         offset = event.get_content_offset(self)
         window, left = self.drawing.window, self.drawing.left
-        if offset is None or window is None or offset.x < left:
+        if offset is None or not window or offset.x < left:
             return
         shown = self.data.extent
-        if shown is not None:
+        if shown:
             self._move(clamp(window.step((offset.x - left) * 2), *shown))
 
     def watch_has_focus(self, _has_focus: bool) -> None:
@@ -411,8 +411,8 @@ def _moved(
     look: ChartLook, what: str, run: Run | None, cursor: int | None
 ) -> ChartLook:
     """Return the look after a key that zooms or goes along the x axis."""
-    whole = run.reach if run is not None else None
-    if run is None or whole is None:
+    whole = run.reach if run else None
+    if not run or whole is None:
         return look
     if what in ("earlier", "later"):
         way = -1 if what == "earlier" else 1
@@ -437,7 +437,7 @@ def why_unchanged(
         run: The shown run.
         keys: The keys that sentences name, as the user has them.
     """
-    whole = run.reach if run is not None else None
+    whole = run.reach if run else None
     if what in ("earlier", "later"):
         if look.span is None:
             return f"all steps are shown already: {keys['look.in']} zooms in"
@@ -445,7 +445,7 @@ def why_unchanged(
             return ""
         last = what == "later"
         return f"step {whole[last]} is the {'newest' if last else 'first'}"
-    if run is not None and what == "axis":
+    if run and what == "axis":
         problem = on_axis(run, look.next_axis().axis).problem
         return f"{problem}: x stays at steps" if problem is not None else ""
     return ""
@@ -455,7 +455,7 @@ def with_step_in_sight(
     look: ChartLook, run: Run | None, cursor: int | None
 ) -> ChartLook:
     """Return the look that has a step in sight."""
-    whole = run.reach if run is not None else None
+    whole = run.reach if run else None
     if look.span is None or whole is None or cursor is None:
         return look
     return look._replace(span=holding(look.span, whole, cursor))
@@ -465,7 +465,7 @@ def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | 
     """Return the step of a position on the x axis, where a metric has its points; None where it is
     not known.
     """
-    series = run.series(key) if run is not None else None
-    if run is not None and series is not None:
+    series = run.series(key) if run else None
+    if run and series is not None:
         return on_axis(run, look.axis).step(series, position)
     return None

@@ -16,7 +16,7 @@ from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.widgets.rows import Line, RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from textual import events
     from textual.app import ComposeResult
@@ -70,9 +70,7 @@ class Keys(RoleStyled, can_focus=False):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._keys: list[_Key] = []
+    _keys: Sequence[_Key] = ()
 
     def on_mount(self) -> None:
         """Watch which keys hold."""

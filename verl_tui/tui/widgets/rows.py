@@ -63,7 +63,7 @@ class RoleStyled(ContainedWidget, Widget):
         """Return the style of a role, on the ground of another behind a `+`; of none, and of one
         that is not known, that of the widget itself.
         """
-        if self._role_styles is None:
+        if not self._role_styles:
             self._role_styles = {"": self.rich_style}
         if role not in self._role_styles:
             name, _, area = role.partition("+")
@@ -153,13 +153,10 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     chosen: var[int | None] = var(None, init=False)
     """The row that the chosen entry begins at; None while none is."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.show_horizontal_scrollbar = False
-        self.rows: Sequence[Pieces] = []
-        """All rows, in sight or not; `set` sets them."""
-        self._starts: Sequence[int] = ()
-        self._stop = 0
+    rows: Sequence[Pieces] = ()
+    """All rows, in sight or not; `set` sets them."""
+    _starts: Sequence[int] = ()
+    _stop = 0
 
     @property
     def width(self) -> int:
@@ -340,9 +337,7 @@ class Line(RoleStyled):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-        self._shown: tuple[Pieces, Pieces] = [], []
+    _shown: tuple[Pieces, Pieces] = ([], [])
 
     def show(
         self, left: Iterable[tuple[str, str]], right: Iterable[tuple[str, str]] = ()
