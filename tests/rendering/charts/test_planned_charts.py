@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts, unknown_chart
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import value_pieces
 from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.tui.widgets.chart_keys import why_unchanged
+from verl_tui.tui.widgets.chart import why_unchanged
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run

@@ -299,5 +299,6 @@ async def test_health_goes_once_the_verdict_says_all_there_is(demo: Monitor) -> 
     async with app.run_test(size=(140, 45)):
         board = dashboard(app)
         for found, shown in (((COLLAPSE, KL), True), ((KL,), False), ((), False)):
-            board.suit(seen(*found))
+            board.view = seen(*found)
+            board.suit()
             assert board.query_one(HealthPanel).display is shown

@@ -53,7 +53,7 @@ class RunListing:
 
     def __init__(self, file: StateFile | None = None) -> None:
         """Make the listing, with what a file remembers."""
-        self._file = file if file is not None else StateFile()
+        self.file = file if file is not None else StateFile()
         self.order = ORDERS[0]
         self.reverse = False
         self.filter = ""
@@ -64,7 +64,7 @@ class RunListing:
     @property
     def kept(self) -> UserState:
         """The columns, the groups and the hidden runs."""
-        return self._file.state
+        return self.file.state
 
     def keep(self, **chosen: tuple[str, ...]) -> str:
         """Choose columns, the usual ones for none, groups or hidden runs; return why these are not
@@ -72,7 +72,7 @@ class RunListing:
         """
         if chosen.get("run_columns") == ():
             chosen = {"run_columns": USUAL_COLUMNS}
-        return self._file.change(lambda state: replace(state, **chosen))  # type: ignore[arg-type]
+        return self.file.change(lambda state: replace(state, **chosen))  # type: ignore[arg-type]
 
     def runs(self, known: Iterable[Run], at: Moment) -> list[Run]:
         """Return the runs that are not hidden and that the filter leaves, in their order."""

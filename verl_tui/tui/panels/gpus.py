@@ -52,7 +52,7 @@ class GpusPanel(TextPanel):
             self.write_title()
         reading = view.monitor.gpus
         # a host without devices is read only once
-        old = reading is not None and reading.gpus and view.now - reading.time > _STALE
+        old = reading and reading.gpus and view.now - reading.time > _STALE
         remarks += (
             f"  read {age(view.now - reading.time)} ago" if reading and old else ""
         )
