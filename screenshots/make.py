@@ -33,7 +33,7 @@ from verl_tui.replay import Playback, Recording
 from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.base_app import PLAIN
-from verl_tui.tui.export import screen_svg, settled
+from verl_tui.tui.export import screen_picture, settled
 from verl_tui.tui.replay_app import ReplayApp
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ async def _still(app: ReplayApp, pilot: Pilot[Any]) -> str:
     while before != svg:
         before = svg
         await settled(pilot, app.browser)
-        svg = screen_svg(app, f"verl-tui replay logs/{RUN}")
+        svg = screen_picture(app, ".svg", f"verl-tui replay logs/{RUN}")
     return svg
 
 
@@ -208,7 +208,7 @@ async def _frame(app: VerlApp, picture: Picture) -> str:
             await settled(pilot, app.browser)
             await pilot.press(key)
         await settled(pilot, app.browser)
-        return screen_svg(app, "verl-tui")
+        return screen_picture(app, ".svg")
 
 
 def gpus(count: int, ago: int) -> tuple[Gpu, ...]:

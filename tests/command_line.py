@@ -13,31 +13,14 @@ if TYPE_CHECKING:
     import pytest
 
 
-def plain_surroundings(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an empty configuration in a directory, and a terminal of many colours."""
-    config = directory / "config.toml"
-    config.write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-
-
 def write_log(directory: Path, *kl: float, name: str = "run") -> Path:
     """Write a tutorial log, one value of policy KL a step; return its path."""
     path = directory / "logs" / name / "verl_logs.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    records = [
-        {
-            "scope": "rollout",
-            "step": step,
-            "reward_mean": 2.5 + 0.01 * (step % 3),
-            "kl_div": value,
-        }
-        for step, value in enumerate(kl, 1)
-    ]
-    path.write_text(
-        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
-    )
+    with path.open("w", encoding="utf-8") as file:
+        for step, value in enumerate(kl, 1):
+            row = {"reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": value}
+            file.write(json.dumps({"scope": "rollout", "step": step, **row}) + "\n")
     return path
 
 

@@ -7,8 +7,9 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 from hypothesis import settings
@@ -30,6 +31,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # In the background of a script ctrl+c is ignored, and then by all commands that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Neither a user's settings nor the colours of his terminal decide.
+os.environ["XDG_CONFIG_HOME"] = os.path.join(tempfile.gettempdir(), "nobody's settings")  # noqa: PTH118
+os.environ["TERM"] = "xterm-256color"
+for _name in ("VERL_TUI_CONFIG", "NO_COLOR", "FORCE_COLOR"):
+    os.environ.pop(_name, None)
 
 # An error in a part of the app ends it, so that no test passes over one.
 os.environ["VERL_TUI_STRICT"] = "1"
@@ -79,6 +86,25 @@ def tmp_path(
 ) -> Path:
     """A directory of the test's own."""
     return new_directory(re.sub(r"\W", "_", request.node.name)[:24])
+
+
+class Said(NamedTuple):
+    """What a command said, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def asked(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    """Gives a command line, in this process."""
+    from verl_tui.cli import main
+
+    def ask(*words: object) -> Said:
+        return Said(main([*map(str, words)]), *capsys.readouterr())
+
+    return ask
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

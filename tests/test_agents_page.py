@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import complaint, plain_surroundings, write_log
+from command_line import complaint, write_log
 
 from verl_tui.cli import build_parser, main, read
 from verl_tui.commands.help import agents_page
@@ -27,12 +27,7 @@ REFERENCE = (Path(__file__).parents[1] / "verl_tui/commands/README.md").read_tex
 )
 
 
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
-
-
-def test_it_is_short() -> None:
+def test_it_is_short():
     assert len(PAGE) <= 6000, "at four characters a token, 1,500 tokens"
     assert len(IN_BLOCKS) >= 12
     code = re.findall(r"^    .+", PAGE, re.MULTILINE)
@@ -40,11 +35,11 @@ def test_it_is_short() -> None:
 
 
 @pytest.mark.parametrize("line", [*IN_BLOCKS, *IN_SENTENCES])
-def test_every_command_line_makes_sense(line: str) -> None:
+def test_every_command_line_makes_sense(line):
     read(shlex.split(line)[1:])
 
 
-def test_every_name_is_one_of_the_product() -> None:
+def test_every_name_is_one_of_the_product():
     """Of a finding, a state, an indicator, else one that the reference has."""
     known = {rule.id for rule in load_guide().rules} | {one.value for one in State}
     known |= {*build_parser().commands, *INDICATORS}
@@ -59,13 +54,13 @@ def test_every_name_is_one_of_the_product() -> None:
 
 
 @pytest.mark.parametrize("condition", sorted(CONDITIONS))
-def test_every_condition_can_be_waited_for(condition: str, tmp_path: Path) -> None:
+def test_every_condition_can_be_waited_for(condition, tmp_path):
     log = write_log(tmp_path, *[0.02] * 8)
     words = ["get", "state", str(log), "--wait", condition, "--timeout", "0.1"]
     assert main(words) == 4, "it does not hold yet, and it may"
 
 
-def test_a_run_is_stopped_for_nothing_that_is_not_critical() -> None:
+def test_a_run_is_stopped_for_nothing_that_is_not_critical():
     stop, _, rest = PAGE.partition("## Stop")[2].partition("\n2. ")
     critical = {
         rule.id for rule in load_guide().rules if rule.severity.word == "critical"
@@ -75,7 +70,7 @@ def test_a_run_is_stopped_for_nothing_that_is_not_critical() -> None:
     assert "Never stop a run for" in rest
 
 
-def test_exit_codes_are_those_that_the_commands_state() -> None:
+def test_exit_codes_are_those_that_the_commands_state():
     commands = build_parser().commands
     check, state = commands["check"], commands["get"].commands["state"]
     for code in re.findall(
@@ -92,7 +87,7 @@ def test_exit_codes_are_those_that_the_commands_state() -> None:
 # -- the skill -------------------------------------------------------------------------------------
 
 
-def test_the_skill_is_the_page_with_the_head_of_a_skill(tmp_path: Path) -> None:
+def test_the_skill_is_the_page_with_the_head_of_a_skill(tmp_path):
     for _ in range(2):  # what is there is replaced
         assert (
             main(["help", "agents", "--skill", str(tmp_path / "new" / "skills")]) == 0
@@ -110,30 +105,17 @@ def test_the_skill_is_the_page_with_the_head_of_a_skill(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (
-            ["agents", "--skill", "linked"],
-            73,
-            "is a link, and nothing is written through one",
-        ),
-        (
-            ["agents", "--skill", "file-linked"],
-            73,
-            "is a link, and nothing is written through one",
-        ),
+        (["agents", "--skill", "linked"], 73, "is a link, and nothing is written through one"),
+        (["agents", "--skill", "file-linked"], 73, "is a link, and nothing is written through one"),
         (["agents", "--skill", "file"], 73, "not a directory"),
         (["agents", "--skill", "taken"], 73, "file exists"),
         (["keys", "--skill", "x"], 64, "help agents --skill DIR"),
         (["--skill", "x"], 64, "help agents --skill DIR"),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_written_elsewhere(
-    words: list[str],
-    code: int,
-    sentence: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    words, code, sentence, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     for folder in ("elsewhere", "linked", "file-linked/verl-tui", "taken"):
         Path(folder).mkdir(parents=True)

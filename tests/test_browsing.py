@@ -108,9 +108,7 @@ def row(number: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def test_no_file_is_touched_by_who_asks(
-    screen: Screen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_file_is_touched_by_who_asks(screen, tmp_path, monkeypatch):
     threads = set()
     read = DumpFile.index
 
@@ -124,7 +122,7 @@ def test_no_file_is_touched_by_who_asks(
     assert threads == {"samples"}
 
 
-def test_samples_in_memory_are_there_at_once(screen: Screen) -> None:
+def test_samples_in_memory_are_there_at_once(screen):
     for number in range(5):
         one = Sample(
             3,
@@ -149,7 +147,7 @@ def test_samples_in_memory_are_there_at_once(screen: Screen) -> None:
     assert screen.hits("cause 3").rows == [3, 5]
 
 
-def test_search(screen: Screen, tmp_path: Path) -> None:
+def test_search(screen, tmp_path):
     rows = [row(i, gts=f"truth {i}", note={"a": f"deep {i}"}) for i in range(20)]
     screen.dump(tmp_path / "3.jsonl", *rows)
     assert screen.hits("answer 7").rows == [7]
@@ -161,7 +159,7 @@ def test_search(screen: Screen, tmp_path: Path) -> None:
     assert screen.hits("answer").searched == 20
 
 
-def test_a_dump_that_grows(screen: Screen, tmp_path: Path) -> None:
+def test_a_dump_that_grows(screen, tmp_path):
     path = tmp_path / "3.jsonl"
     screen.dump(path, row(0), row(1))
     assert screen.hits("answer").rows == [0, 1]
@@ -175,7 +173,7 @@ def test_a_dump_that_grows(screen: Screen, tmp_path: Path) -> None:
     assert screen.sample(2).response == "Answer 2"
 
 
-def test_a_dump_that_is_written_again(screen: Screen, tmp_path: Path) -> None:
+def test_a_dump_that_is_written_again(screen, tmp_path):
     path = tmp_path / "3.jsonl"
     screen.dump(path, *(row(i) for i in range(6)))
     assert screen.sample(1).response == "Answer 1"
@@ -187,7 +185,7 @@ def test_a_dump_that_is_written_again(screen: Screen, tmp_path: Path) -> None:
     assert screen.hits("answer 5").rows == []
 
 
-def test_a_row_that_cannot_be_read_says_so(screen: Screen, tmp_path: Path) -> None:
+def test_a_row_that_cannot_be_read_says_so(screen, tmp_path):
     path = tmp_path / "3.jsonl"
     path.write_text(json.dumps(row(0)) + '\n{"input": \x1b[31m\n')
     screen.note(path)
@@ -197,7 +195,7 @@ def test_a_row_that_cannot_be_read_says_so(screen: Screen, tmp_path: Path) -> No
     assert screen.known().facts[1].score is None
 
 
-def test_a_dump_that_is_gone(screen: Screen, tmp_path: Path) -> None:
+def test_a_dump_that_is_gone(screen, tmp_path):
     path = tmp_path / "3.jsonl"
     screen.dump(path, row(0))
     path.unlink()

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import complaint, plain_surroundings, run, write_log
+from command_line import complaint, run, write_log
 from ordinary_rights import ordinary_rights
 
 from verl_tui.cli import main
@@ -18,11 +18,6 @@ from verl_tui.cli import main
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -33,8 +28,8 @@ def log(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.mark.parametrize(("kl", "code"), [(0.02, 0), (0.15, 1), (0.3, 2)])
 def test_the_report_for_programs_says_what_the_one_for_people_says(
-    log: Callable[..., Path], capsys: pytest.CaptureFixture[str], kl: float, code: int
-) -> None:
+    log, capsys, kl, code
+):
     path = str(log(*[kl] * 30))
     assert main(["check", path, "--json"]) == code
     (found,) = json.loads(capsys.readouterr().out)["runs"]
@@ -44,9 +39,7 @@ def test_the_report_for_programs_says_what_the_one_for_people_says(
     assert [why, then] == [f"  why: {found['why']}", f"  next: {found['next']}"]
 
 
-def test_without_a_verdict_a_strict_check_fails(
-    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_verdict_a_strict_check_fails(log, tmp_path, capsys):
     table = tmp_path / "table.csv"
     table.write_text("step,foo\n1,2\n2,3\n")
     assert main(["check", str(table), "--json"]) == 0
@@ -65,18 +58,14 @@ def test_without_a_verdict_a_strict_check_fails(
 @pytest.mark.parametrize(
     ("content", "said"), [(b"\x7fELF\0\1\2\0" * 50, "binary"), (b"", "empty")]
 )
-def test_check_of_what_is_no_log(
-    tmp_path: Path, content: bytes, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_of_what_is_no_log(tmp_path, content, said, capsys):
     path = tmp_path / "a.log"
     path.write_bytes(content)
     assert main(["check", str(path)]) == 3
     assert said in complaint(capsys)
 
 
-def test_check_of_a_log_without_a_readable_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_of_a_log_without_a_readable_line(tmp_path, capsys):
     path = tmp_path / "a.jsonl"
     path.write_text("{broken\n{broken\n", encoding="utf-8")
     assert main(["check", str(path)]) == 3
@@ -86,9 +75,7 @@ def test_check_of_a_log_without_a_readable_line(
 
 
 @pytest.mark.parametrize("closed", ["file", "directory", "parent"])
-def test_check_without_permission(
-    closed: str, log: Callable[..., Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_without_permission(closed, log, capsys):
     file = log(0.02)
     sealed = file if closed == "file" else file.parent
     path = file.parent if closed == "directory" else file
@@ -100,9 +87,7 @@ def test_check_without_permission(
     assert complaint(capsys) == f"{path}: permission denied"
 
 
-def test_piped_text_has_no_escape_sequences_and_any_encoding_will_do(
-    log: Callable[..., Path],
-) -> None:
+def test_piped_text_has_no_escape_sequences_and_any_encoding_will_do(log):
     path = log(*[0.3] * 30, name="训练")
     environment = {
         **os.environ,
@@ -116,7 +101,7 @@ def test_piped_text_has_no_escape_sequences_and_any_encoding_will_do(
     assert "\x1b" not in done.stdout + done.stderr
 
 
-def test_a_reader_that_leaves_early_changes_nothing(log: Callable[..., Path]) -> None:
+def test_a_reader_that_leaves_early_changes_nothing(log):
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as gone:

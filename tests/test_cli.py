@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import complaint, plain_surroundings, write_log
+from command_line import complaint, write_log
 
 import verl_tui
 from verl_tui import commands
@@ -23,11 +23,6 @@ from verl_tui.commands.arguments import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -57,7 +52,7 @@ def log(tmp_path: Path) -> Callable[..., Path]:
         (["http://host:9090"], ["http://host:9090"]),
     ],
 )
-def test_watching_needs_no_name(argv: list[str], paths: list[str]) -> None:
+def test_watching_needs_no_name(argv, paths):
     options = read(argv)
     assert options.execute is watch.run
     assert options.paths == paths
@@ -82,9 +77,7 @@ def test_watching_needs_no_name(argv: list[str], paths: list[str]) -> None:
         ["--ascii", "reply"],
     ],
 )
-def test_what_makes_no_sense_exits_64(
-    argv: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_makes_no_sense_exits_64(argv, capsys):
     with pytest.raises(CommandError):
         read(argv)
     assert main(argv) == 64
@@ -106,14 +99,12 @@ TAKING_PATHS = [
         ("check", ["a", "--config= "]),
     ],
 )
-def test_an_empty_path_is_no_directory(
-    command: str, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_path_is_no_directory(command, words, capsys):
     assert main([*command.split(), *words]) == 64
     assert "is empty: is a variable not set?" in complaint(capsys)
 
 
-def test_the_command_of_a_guard_may_have_empty_words(tmp_path: Path) -> None:
+def test_the_command_of_a_guard_may_have_empty_words(tmp_path):
     argv = ["guard", str(tmp_path), "--", "sh", "-c", ""]
     assert read(argv).command == ["sh", "-c", ""]
     assert main(["guard", "", "--", "sh"]) == 64
@@ -131,12 +122,8 @@ def run(options):
 
 @pytest.mark.parametrize(("package", "words"), [(commands, []), (export, ["export"])])
 def test_a_new_module_is_a_command_with_help_and_completion(
-    package: ModuleType,
-    words: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    package, words, tmp_path, monkeypatch, capsys
+):
     (tmp_path / "hello.py").write_text(_ADDED, encoding="utf-8")
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     # taken away again afterwards
@@ -159,7 +146,7 @@ def test_a_new_module_is_a_command_with_help_and_completion(
 @pytest.mark.parametrize(
     "command", [name for name in build_parser().commands if name != "watch"]
 )
-def test_every_command_is_in_the_readme(command: str) -> None:
+def test_every_command_is_in_the_readme(command):
     root = Path(verl_tui.__file__).parents[1]
     pages = (root / "README.md", root / "verl_tui/commands/README.md")
     assert any(
@@ -170,9 +157,7 @@ def test_every_command_is_in_the_readme(command: str) -> None:
 # -- export, guide, config -------------------------------------------------------------------------
 
 
-def test_export_to_standard_output_and_to_a_file(
-    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_to_standard_output_and_to_a_file(log, tmp_path, capsys):
     path = str(log(0.02, 0.021))
     assert main(["export", "csv", path]) == 0
     text = capsys.readouterr().out
@@ -185,9 +170,7 @@ def test_export_to_standard_output_and_to_a_file(
     assert (tmp_path / "out.csv").read_text(encoding="utf-8") == text
 
 
-def test_export_of_several_runs(
-    log: Callable[..., Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_export_of_several_runs(log, tmp_path, capsys):
     log(0.02, name="a")
     log(0.03, name="b")
     assert main(["export", "csv", str(tmp_path / "logs")]) == 64
@@ -203,9 +186,7 @@ def test_export_of_several_runs(
     ]
 
 
-def test_the_guide_is_alerts_and_a_dashboard_too(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_guide_is_alerts_and_a_dashboard_too(tmp_path, capsys):
     mine = tmp_path / "mine.toml"
     mine.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8")
     assert (
@@ -219,12 +200,11 @@ def test_the_guide_is_alerts_and_a_dashboard_too(
     assert json.loads(capsys.readouterr().out)["panels"]
 
 
-def test_config_prints_where_and_what(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["config"]) == 0
-    text = capsys.readouterr().out
-    assert text.startswith(f"# {tmp_path / 'config.toml'}\n")
+def test_config_prints_where_and_what(tmp_path, asked):
+    mine = tmp_path / "mine.toml"
+    mine.touch()
+    text = asked("config", "--config", mine).out
+    assert text.startswith(f"# {mine}\n")
     assert "\n#refresh = 0.5\n" in text
 
 
@@ -232,32 +212,21 @@ def test_config_prints_where_and_what(
     ("text", "said"),
     [
         ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
-        (
-            "[guide.rules.kl-high]\nthreshold = 'x'",
-            '`guide.rules.kl-high.threshold` must be a number, not "x"',
-        ),
-        (
-            "[guide]\nsilence = ['nonsense']",
-            "`guide.silence` must name rules: there is no nonsense",
-        ),
+        ("[guide.rules.kl-high]\nthreshold = 'x'", '`guide.rules.kl-high.threshold` must be a number, not "x"'),
+        ("[guide]\nsilence = ['nonsense']", "`guide.silence` must name rules: there is no nonsense"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("command", ["check", "watch"])
 def test_a_broken_configuration_stops_every_command(
-    command: str,
-    text: str,
-    said: str,
-    tmp_path: Path,
-    log: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    command, text, said, tmp_path, log, capsys
+):
     mine = tmp_path / "mine.toml"
     mine.write_text(text, encoding="utf-8")
     assert main([command, str(log(0.02)), "--config", str(mine)]) == 64
     assert complaint(capsys) == f"{mine}: {said}"
 
 
-def test_threads_that_still_read_do_not_hold_up_the_end() -> None:
+def test_threads_that_still_read_do_not_hold_up_the_end():
     """Python's own shutdown would end them in the middle of native code, which aborts."""
     program = """
 import atexit, threading, time
@@ -276,9 +245,9 @@ __main__.run()
     assert (done.returncode, done.stdout) == (7, "said\n")
 
 
-def test_without_an_address_nothing_that_sends_is_imported() -> None:
+def test_without_an_address_nothing_that_sends_is_imported():
     code = (
-        "import sys; from verl_tui.commands.notifying import notifier_for;"
+        "import sys; from verl_tui.commands.shared import notifier_for;"
         "from verl_tui.config import Config;"
         "print(notifier_for(Config(), 'watch'), sorted({'http.client', 'ssl'} & {*sys.modules}))"
     )

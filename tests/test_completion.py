@@ -133,16 +133,14 @@ def completed(
 
 
 @pytest.mark.parametrize("expected", EXPECTED, ids=[one.line for one in EXPECTED])
-def test_a_shell_completes(completed: dict[str, set[str]], expected: Completed) -> None:
+def test_a_shell_completes(completed, expected):
     offered = completed.get(expected.line, set())
     assert expected.least <= offered
     assert not expected.never & offered
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_scripts_know_every_command(
-    shell: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scripts_know_every_command(shell, capsys):
     assert main(["--print-completion", shell]) == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in build_parser().commands)

@@ -27,12 +27,12 @@ def too_complex(source: str) -> Iterator[tuple[str, int]]:
             yield one.fullname, one.complexity
 
 
-def test_a_function_with_many_conditions_is_found() -> None:
+def test_a_function_with_many_conditions_is_found():
     source = "def f(a):\n    return " + " or ".join(["a"] * 11)
     assert list(too_complex(source)) == [("f", 11)]
 
 
-def test_no_function_has_more_than_ten_ways_through_it() -> None:
+def test_no_function_has_more_than_ten_ways_through_it():
     found = {
         f"{path.relative_to(PACKAGE)}: {name}": ways
         for path in sorted(PACKAGE.rglob("*.py"))
@@ -41,7 +41,7 @@ def test_no_function_has_more_than_ten_ways_through_it() -> None:
     assert not found
 
 
-def test_no_line_is_wider_than_a_hundred_columns() -> None:
+def test_no_line_is_wider_than_a_hundred_columns():
     found = {
         f"{path.relative_to(PACKAGE)}:{number}"
         for path in sorted(PACKAGE.rglob("*.py"))

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,15 +16,12 @@ from verl_tui import debug_log
 from verl_tui.cli import main
 from verl_tui.secrets import Mask
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 STEPS = "".join(
     f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6)
 )
 
 
-def test_a_command_writes_down_what_it_read(tmp_path: Path) -> None:
+def test_a_command_writes_down_what_it_read(tmp_path):
     folder = tmp_path / "home" / "mallory"
     folder.mkdir(parents=True)
     log, out = folder / "train.log", tmp_path / "debug.log"
@@ -41,7 +37,7 @@ def test_a_command_writes_down_what_it_read(tmp_path: Path) -> None:
     assert "mallory" not in said
 
 
-def test_the_app_writes_down_its_frames(tmp_path: Path) -> None:
+def test_the_app_writes_down_its_frames(tmp_path):
     (tmp_path / "train.log").write_text(STEPS)
     out = tmp_path / "debug.txt"
     words = [
@@ -55,7 +51,7 @@ def test_the_app_writes_down_its_frames(tmp_path: Path) -> None:
     assert "frame ms=" in out.read_text()
 
 
-def test_errors_come_with_their_tracebacks(tmp_path: Path) -> None:
+def test_errors_come_with_their_tracebacks(tmp_path):
     out = tmp_path / "debug.log"
 
     def failing() -> None:
@@ -76,9 +72,7 @@ def test_errors_come_with_their_tracebacks(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_the_end_of_a_thread_is_written_down(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_end_of_a_thread_is_written_down(tmp_path, capsys):
     out = tmp_path / "debug.log"
 
     def fail() -> None:
@@ -92,7 +86,7 @@ def test_the_end_of_a_thread_is_written_down(
     assert "ValueError: in a thread" in capsys.readouterr().err
 
 
-def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path):
     log = tmp_path / "train.log"
     out = tmp_path / "debug.log"
     log.write_text(STEPS)

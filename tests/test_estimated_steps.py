@@ -7,7 +7,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import plain_surroundings
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -26,8 +25,7 @@ ESTIMATED = "steps are estimated: no source states them"
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    plain_surroundings(tmp_path, monkeypatch)
+def log(tmp_path: Path) -> Path:
     path = tmp_path / "plain" / "train.log"
     path.parent.mkdir()
     path.write_text(DICTS)
@@ -45,9 +43,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("export csv", ESTIMATED),
     ],
 )
-def test_each_command_says_so(
-    command: str, said: str, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_command_says_so(command, said, log, capsys):
     main([*command.split(), str(log)])
     shown = capsys.readouterr()
     assert said in shown.out + shown.err
@@ -55,16 +51,14 @@ def test_each_command_says_so(
 
 @pytest.mark.parametrize("command", ["get state", "get metrics"])
 @pytest.mark.parametrize("stated", [True, False])
-def test_programs_are_told(
-    command: str, stated: bool, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_programs_are_told(command, stated, log, capsys):
     if stated:
         log.write_text("".join(f"step:{at} - actor/entropy:0.4\n" for at in (1, 2)))
     main([*command.split(), "--json", str(log)])
     assert json.loads(capsys.readouterr().out)["steps_estimated"] is not stated
 
 
-def test_the_screen_says_so(log: Path) -> None:
+def test_the_screen_says_so(log):
     now = time.time()
     monitor = load([str(log)], Config(), now)
     (run,) = monitor.runs.values()

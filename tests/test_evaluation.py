@@ -29,7 +29,7 @@ def sample(
     return Sample(1, prompt, response, score, **more)  # type: ignore[arg-type]
 
 
-def test_scores_and_groups() -> None:
+def test_scores_and_groups():
     scores = {"a": [0.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 1.0], "d": [1.0]}
     found = figures(
         *(
@@ -47,14 +47,14 @@ def test_scores_and_groups() -> None:
     )
 
 
-def test_what_is_not_known_is_left_out() -> None:
+def test_what_is_not_known_is_left_out():
     assert figures() == {"count": 0}
     alone = figures(sample("short"))
     assert set(alone) == {"count", "repetition", "response_chars"}
     assert "score" not in figures(sample(score=math.nan))
 
 
-def test_components() -> None:
+def test_components():
     extras = {
         "acc": True,
         "format_reward": 0.5,
@@ -77,7 +77,7 @@ def test_components() -> None:
     assert sum(name.startswith("reward_") for name in many) == 32
 
 
-def test_variety() -> None:
+def test_variety():
     alike = figures(*[sample(ENGLISH)] * 8)
     varied = figures(
         *(sample(" ".join(f"w{i}{j}" for j in range(40))) for i in range(8))
@@ -87,7 +87,7 @@ def test_variety() -> None:
     assert varied["distinct_2"] == 1.0
 
 
-def test_of_a_part_only_whole_groups_count() -> None:
+def test_of_a_part_only_whole_groups_count():
     evaluation = Evaluation()
     for group, score in [("a", 0.0), ("a", 1.0), ("a", 1.0), ("b", 1.0), ("b", 1.0)]:
         evaluation.add(score, group, 3, {}, "yes")

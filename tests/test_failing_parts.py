@@ -48,9 +48,7 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_records_that_cannot_be_taken_in_cost_their_source_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_records_that_cannot_be_taken_in_cost_their_source_alone(monkeypatch):
     apply = Run.apply
 
     def fails(self: Run, batch: Batch, now: float) -> None:
@@ -73,13 +71,11 @@ def test_records_that_cannot_be_taken_in_cost_their_source_alone(
     }
 
 
-def test_a_failed_rule_is_said_by_check(
-    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_rule_is_said_by_check(logs, monkeypatch, capsys):
     def fails(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("verl_tui.health.diagnoses.hang.waiting", fails)
+    monkeypatch.setattr("verl_tui.health.diagnoses.life.waiting", fails)
     assert main(["check", str(logs / "good")]) == 0
     assert "1 rule failed, " in capsys.readouterr().out
     assert main(["check", str(logs / "good"), "-v"]) == 0
@@ -88,9 +84,7 @@ def test_a_failed_rule_is_said_by_check(
     assert "hang: failed: ZeroDivisionError()" in said
 
 
-def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(
-    logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(logs, monkeypatch):
     from verl_tui.guard import watcher
     from verl_tui.runs.views.state import State, state
 
@@ -114,8 +108,8 @@ def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(
 
 
 def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
-    logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    logs, monkeypatch
+):
     failures = [RuntimeError("no threads")]
 
     def fails_once(*_: object) -> None:
@@ -147,12 +141,7 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
     "command",
     ["doctor {}", "bundle {} --list", "export prometheus {} --textfile {}.prom", "--snapshot {}.txt {}"],
 )  # fmt: skip
-def test_a_driver_that_hangs_holds_nothing_up(
-    command: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_driver_that_hangs_holds_nothing_up(command, tmp_path, monkeypatch, capsys):
     log = tmp_path / "train.log"
     log.write_text("step:1 - critic/score/mean:0.5\n")
     over = threading.Event()

@@ -15,7 +15,7 @@ def raised(error: Exception, depth: int = 0) -> Exception:
         return found
 
 
-def test_errors_of_one_place_are_one_failure() -> None:
+def test_errors_of_one_place_are_one_failure():
     failures = Failures()
     assert failures.sentence() == ""
     for _ in range(3):
@@ -31,7 +31,7 @@ def test_errors_of_one_place_are_one_failure() -> None:
     assert ": 3 errors" in report
 
 
-def test_a_report_is_masked_and_safe() -> None:
+def test_a_report_is_masked_and_safe():
     failures = Failures()
     assert failures.report(Mask({})) == ""
     failures.add(

@@ -34,26 +34,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("check run.log --config pipe", 64, "pipe: nobody writes into it"),
         ("export csv run.log -o pipe", 73, "pipe: nobody reads this pipe"),
         ("run.log --snapshot pipe.txt", 73, "pipe.txt: nobody reads this pipe"),
-        (
-            "export prometheus run.log --textfile pipe.prom",
-            73,
-            "nobody reads this pipe",
-        ),
-        (
-            "export prometheus run.log --login-file pipe",
-            64,
-            "pipe: nobody writes into it",
-        ),
-        (
-            "export prometheus run.log --login-file zeros",
-            64,
-            "must hold one line user:password",
-        ),
-        (
-            "export prometheus run.log --tls-cert pipe --tls-key pipe",
-            64,
-            "pipe: is no file",
-        ),
+        ("export prometheus run.log --textfile pipe.prom", 73, "nobody reads this pipe"),
+        ("export prometheus run.log --login-file pipe", 64, "pipe: nobody writes into it"),
+        ("export prometheus run.log --login-file zeros", 64, "must hold one line user:password"),
+        ("export prometheus run.log --tls-cert pipe --tls-key pipe", 64, "pipe: is no file"),
         ("export csv run.log -o circle", 73, "circle: is a link"),
         ("doctor LONG", 3, "no such file or directory"),
         ("LONG --snapshot a.txt", 3, "no such file or directory"),
@@ -64,11 +48,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("config --config LONG", 64, "file name too long"),
         ("check run.log --debug-log run.log", 73, "run.log: exists already"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.usefixtures("run")
-def test_what_is_said_of_it(
-    command: str, code: int, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_said_of_it(command, code, words, capsys):
     assert main(command.replace("LONG", "n" * 300).split()) == code
     said = capsys.readouterr()
     assert words in said.err + said.out
@@ -88,9 +70,7 @@ def test_what_is_said_of_it(
     ],
 )
 @pytest.mark.parametrize("target", ["theirs", "nowhere"])
-def test_nothing_is_written_through_a_link(
-    run: Path, command: str, target: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_written_through_a_link(run, command, target, capsys):
     (run / "theirs").write_text("theirs")
     named = next(word for word in command.split() if word.startswith("LINK"))
     (run / named).symlink_to(target)
@@ -101,14 +81,14 @@ def test_nothing_is_written_through_a_link(
     assert not (run / "nowhere").exists()
 
 
-def test_a_configuration_comes_through_a_pipe() -> None:
+def test_a_configuration_comes_through_a_pipe():
     words = [sys.executable, "-c", "print('refresh = 7.0')"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         assert load_config(Path(f"/dev/fd/{writer.stdout.fileno()}")).refresh == 7.0
 
 
-def test_no_state_is_kept_in_what_is_no_file(run: Path) -> None:
+def test_no_state_is_kept_in_what_is_no_file(run):
     pipe = run / "pipe"
     file = StateFile(pipe)
     said = file.change(lambda state: state.with_pin("a"))

@@ -82,9 +82,9 @@ def kinds(events: Sequence[Mapping[str, Any]]) -> list[str]:
     return [event["event"] for event in events]
 
 
-def test_it_trips_once_and_runs_the_command_once(tmp_path: Path) -> None:
+def test_it_trips_once_and_runs_the_command_once(tmp_path):
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
-    start = Started(None, 0)
+    start = Started(0)
     guard, events = watched(path, Orders(command=("stop", "$(me) ; rm -rf {}")), start)
     assert kinds(events) == ["watching", "state", "tripped", "command"]
     assert events[2]["id"] == "circuit-breaker-kl"
@@ -105,7 +105,7 @@ def test_it_trips_once_and_runs_the_command_once(tmp_path: Path) -> None:
     assert len(start.calls) == 1
 
 
-def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path: Path) -> None:
+def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path):
     start = Started()
     guard, events = watched(
         write(tmp_path / "verl_logs.jsonl", BROKEN),
@@ -120,8 +120,8 @@ def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("age", [1.0, 600.0, 1800.0, 100_000.0])
 def test_a_hang_stops_nothing_where_only_a_files_time_speaks_or_the_run_has_finished(
-    tmp_path: Path, age: float
-) -> None:
+    tmp_path, age
+):
     start = Started(None)
     orders = Orders(frozenset({"hang", "crash"}), ("stop",))
     unfinished = write(tmp_path / "copied" / "verl_logs.jsonl", HEALTHY)
@@ -139,7 +139,7 @@ def test_a_hang_stops_nothing_where_only_a_files_time_speaks_or_the_run_has_fini
     assert start.calls == []
 
 
-def test_what_follows_trips_through_its_cause(tmp_path: Path) -> None:
+def test_what_follows_trips_through_its_cause(tmp_path):
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     both = Orders(frozenset(("circuit-breaker-kl", "kl-high")))
     _, events = watched(path, both, Started())
@@ -152,7 +152,7 @@ def test_what_follows_trips_through_its_cause(tmp_path: Path) -> None:
     ]
 
 
-def test_a_command_that_cannot_be_started_is_reported(tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_started_is_reported(tmp_path):
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     guard = Guard(
         load([str(path)], Config(), NOW + 1), Orders(command=(str(tmp_path / "gone"),))
@@ -176,7 +176,7 @@ WRITER = """
 """
 
 
-def test_it_really_stops_a_process_that_writes_a_log(tmp_path: Path) -> None:
+def test_it_really_stops_a_process_that_writes_a_log(tmp_path):
     log = tmp_path / "run ; touch HACKED $(touch HACKED)" / "verl_logs.jsonl"
     log.parent.mkdir()
     writer = subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), log])
@@ -201,7 +201,7 @@ def test_it_really_stops_a_process_that_writes_a_log(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("HACKED"))
 
 
-def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path: Path) -> None:
+def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path):
     log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=time.time())
     guard = subprocess.Popen(
         [*GUARD, log, "--dry-run", "--", "touch", tmp_path / "ran"],
@@ -235,14 +235,7 @@ def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path: Path) -> None:
         (["--", "no-such-program-here"], 64, "no such command"),
     ],
 )
-def test_words(
-    tmp_path: Path,
-    words: list[str],
-    code: int,
-    said: str,
-    deaf: None,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_words(tmp_path, words, code, said, deaf, capsys):
     log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=1e9)
     assert main(["guard", str(log), *words]) == code
     error = capsys.readouterr().err
@@ -283,9 +276,7 @@ class Watched:
         return list(self.guard.tick(self.now))
 
 
-def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(
-    tmp_path: Path,
-) -> None:
+def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(tmp_path):
     start = Started()
     watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, BestBy(), [2.0, 2.5])
     first = watched.look()
@@ -311,7 +302,7 @@ def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(
     assert watched.guard.tripped is False
 
 
-def test_one_command_at_a_time_and_the_newest_best_next(tmp_path: Path) -> None:
+def test_one_command_at_a_time_and_the_newest_best_next(tmp_path):
     start = Started(None, None, 0)
     watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, BestBy(), [1.0])
     watched.look()
@@ -325,7 +316,7 @@ def test_one_command_at_a_time_and_the_newest_best_next(tmp_path: Path) -> None:
     ]
 
 
-def test_with_bests_findings_and_archives_run_nothing(tmp_path: Path) -> None:
+def test_with_bests_findings_and_archives_run_nothing(tmp_path):
     orders, start = Orders(command=("keep",), best=BestBy()), Started()
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     guard, events = watched(path, orders, start)

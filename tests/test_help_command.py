@@ -50,7 +50,7 @@ COMMANDS = [*leaves(build_parser())]
 # -- topics ----------------------------------------------------------------------------------------
 
 
-def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_topic_all_are_listed(capsys):
     text = said(capsys)
     assert all(f"\n  {name} " in text for name in TOPICS)
     assert all(name in text for name in build_parser().commands)
@@ -59,12 +59,7 @@ def test_without_a_topic_all_are_listed(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("topic", TOPICS)
 @pytest.mark.parametrize("columns", [40, 140])
-def test_every_topic_fits_the_terminal(
-    topic: str,
-    columns: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_every_topic_fits_the_terminal(topic, columns, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(columns))
     text = said(capsys, topic)
     assert text.count("\n") > 20
@@ -77,10 +72,7 @@ def test_every_topic_fits_the_terminal(
 @pytest.mark.parametrize(
     ("topic", "words"),
     [
-        (
-            "keys",
-            ["ctrl+p", "look.log", "chart.next", "replay.faster", "Signs in charts"],
-        ),
+        ("keys", ["ctrl+p", "look.log", "chart.next", "replay.faster", "Signs in charts"]),
         ("formats", [format_.name for format_ in FORMATS]),
         ("rules", [rule.id for rule in load_guide().rules]),
         ("metrics", [*INDICATORS, "actor/ppo_kl"]),
@@ -88,21 +80,14 @@ def test_every_topic_fits_the_terminal(
         ("configuration", ["#refresh = 0.5"]),
         ("commands", ["exit code", "last_record_age_s", "VERL_TUI_RUN"]),
     ],
-)
-def test_topics_say_all_that_there_is(
-    topic: str,
-    words: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+)  # fmt: skip
+def test_topics_say_all_that_there_is(topic, words, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "300")
     text = said(capsys, topic).lower()
     assert [word for word in words if word.lower() not in text] == []
 
 
-def test_a_rule_is_explained_as_it_is_in_force(
-    surroundings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_rule_is_explained_as_it_is_in_force(surroundings, capsys):
     surroundings.write_text(
         "[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8"
     )
@@ -122,18 +107,14 @@ def test_a_rule_is_explained_as_it_is_in_force(
         (["qqqq"], "formats"),
     ],
 )
-def test_an_unknown_topic_names_the_nearest(
-    words: list[str], near: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_topic_names_the_nearest(words, near, capsys):
     assert main(["help", *words]) == 64
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert near in error
 
 
-def test_a_broken_configuration_is_said_and_costs_nothing(
-    surroundings: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_configuration_is_said_and_costs_nothing(surroundings, capsys):
     surroundings.write_text("refrsh = 1\n", encoding="utf-8")
     assert main(["help", "configuration"]) == 0
     caught = capsys.readouterr()
@@ -144,7 +125,7 @@ def test_a_broken_configuration_is_said_and_costs_nothing(
 # -- pages -----------------------------------------------------------------------------------------
 
 
-def test_markdown_becomes_plain_text() -> None:
+def test_markdown_becomes_plain_text():
     text = as_text(
         "# Title\n\nWords with `code`.\n\n    a  b\n\n"
         + page_table(["x"], [["a|b*c"]]),
@@ -180,13 +161,8 @@ def like_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_page_longer_than_the_terminal_goes_through_the_pager(
-    topic: str,
-    name: str,
-    begins: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+    topic, name, begins, tmp_path, monkeypatch, capfd
+):
     pager(tmp_path, "mine")
     like_a_terminal(monkeypatch)
     monkeypatch.setenv("PAGER", f"{tmp_path / name} --quietly")
@@ -198,9 +174,7 @@ def test_a_page_longer_than_the_terminal_goes_through_the_pager(
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[one.prog for one in COMMANDS])
-def test_every_help_has_a_sentence_examples_and_exit_codes(
-    command: CommandParser,
-) -> None:
+def test_every_help_has_a_sentence_examples_and_exit_codes(command):
     assert command.description
     assert command.description[0].isupper()
     assert command.description.endswith(".")
@@ -215,27 +189,16 @@ def test_every_help_has_a_sentence_examples_and_exit_codes(
     ("argv", "sentence"),
     [
         (["check", "--jsn", "x"], "has no option --jsn, did you mean --json?"),
-        (
-            ["--snapshto=a.svg", "x"],
-            "has no option --snapshto, did you mean --snapshot?",
-        ),
-        (
-            ["--against", "a", "x"],
-            "`verl-tui watch` has no option --against; see",
-        ),
+        (["--snapshto=a.svg", "x"], "has no option --snapshto, did you mean --snapshot?"),
+        (["--against", "a", "x"], "`verl-tui watch` has no option --against; see"),
         (["check", "--frobnicate"], "`verl-tui check` has no option --frobnicate; see"),
         (["compare", "--align", "stp"], "--align: there is no stp, did you mean step?"),
-        (
-            ["compare", "--align", "x"],
-            "--align: there is no x: choose from end, step, time",
-        ),
+        (["compare", "--align", "x"], "--align: there is no x: choose from end, step, time"),
         (["export", "cvs", "x"], "there is no cvs, did you mean csv?"),
         (["guide", "a"], "`verl-tui guide` does not take a"),
     ],
-)
-def test_a_mistyped_word_gets_the_nearest(
-    argv: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+)  # fmt: skip
+def test_a_mistyped_word_gets_the_nearest(argv, sentence, capsys):
     assert main(argv) == 64
     error = capsys.readouterr().err
     assert error.count("\n") == 1

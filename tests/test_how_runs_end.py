@@ -133,7 +133,7 @@ ENDS = {
 
 @pytest.mark.parametrize("age", AGES)
 @pytest.mark.parametrize("name", ENDS)
-def test_how_a_console_says_it_ended(name: str, age: float, tmp_path: Path) -> None:
+def test_how_a_console_says_it_ended(name, age, tmp_path):
     end = ENDS[name]
     log = tmp_path / "train.log"
     start = prefixed(
@@ -148,7 +148,7 @@ def test_how_a_console_says_it_ended(name: str, age: float, tmp_path: Path) -> N
     assert said[2] == end.code
 
 
-def test_an_optional_import_that_fails_at_the_start_is_no_end(tmp_path: Path) -> None:
+def test_an_optional_import_that_fails_at_the_start_is_no_end(tmp_path):
     log = tmp_path / "train.log"
     begun = f"***** Running training *****\n{TRACE}ImportError: no apex\n"
     log.write_text(begun)
@@ -201,37 +201,16 @@ JUDGE = (
         (f"{TRACE}KeyboardInterrupt\n", False, 255, "ended?", INTERRUPTED, 0),
         ("", False, 255, "ended?", INTERRUPTED, 0),
         (JUDGE, False, 1, "crashed", f"{CRASHED}queue.Empty: no answer", 2),
-        (
-            JUDGE,
-            True,
-            1,
-            "crashed",
-            "the run crashed at step 10: queue.Empty: no answer",
-            2,
-        ),
+        (JUDGE, True, 1, "crashed", "the run crashed at step 10: queue.Empty: no answer", 2),
         (JUDGE, False, 255, "crashed", f"{CRASHED}queue.Empty: no answer", 2),
         (JUDGE, False, 0, "finished", "", 0),
-        (
-            prefixed("[rank0]: ", f"{TRACE}queue.Empty"),
-            False,
-            1,
-            "crashed",
-            f"{CRASHED}queue.Empty",
-            2,
-        ),
+        (prefixed("[rank0]: ", f"{TRACE}queue.Empty"), False, 1, "crashed", f"{CRASHED}queue.Empty", 2),
         ("", False, 1, "crashed", f"{CRASHED}W&B: the run exited with code 1", 2),
     ],
-)
+)  # fmt: skip
 def test_how_wandbs_own_log_says_it_ended(
-    console: str,
-    late: bool,
-    code: int,
-    state: str,
-    why: str,
-    exits: int,
-    raw: bool,
-    tmp_path: Path,
-) -> None:
+    console, late, code, state, why, exits, raw, tmp_path
+):
     steps = [history(at, {"reward": "0.5"}) for at in range(1, 10)]
     # wandb holds a step back until the next begins, or the run ends
     held = [history(10, {"reward": "0.5"})] if late else []
@@ -244,7 +223,7 @@ def test_how_wandbs_own_log_says_it_ended(
     assert bool(said[1]) is bool(why)
 
 
-def test_a_log_beside_wandbs_says_why_it_exited(tmp_path: Path) -> None:
+def test_a_log_beside_wandbs_says_why_it_exited(tmp_path):
     steps = [history(at, {"reward": "0.5"}) for at in range(1, 10)]
     (tmp_path / "run-x.wandb").write_bytes(written([*steps, exited(255)]))
     (tmp_path / "files").mkdir()
@@ -282,14 +261,8 @@ def share_at(step: int, steps: int | None) -> float:
     ],
 )
 def test_the_last_step_by_shares_of_epochs(
-    at: int,
-    epochs: int,
-    steps: int | None,
-    exits: bool,
-    state: str,
-    total: int,
-    tmp_path: Path,
-) -> None:
+    at, epochs, steps, exits, state, total, tmp_path
+):
     settings = {"num_train_epochs": epochs, "max_steps": -1}
     config = b"".join(
         field(1, field(1, key) + field(16, str(value)))

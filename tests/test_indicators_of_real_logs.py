@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import pytest
+from real_logs import LOGS
 
 from verl_tui.indicators import dialect, resolve
 from verl_tui.metrics import describe, family
 
-# Real logs are not part of the repository; where they are present, every key in them is tried.
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS")
-    or Path(__file__).parents[1] / ".." / "shared" / "logs"
-)
 _STEP = re.compile(r"(?<![\w:])step:\d+ - (.+)")
 _PIECE = re.compile(r"([^\s:]+):(?:np\.\w+\()?(?:[-+]?\d|nan|inf)")
 _WANDB = re.compile(rb"(?<![\w/])train/(?:rewards/)?[a-z]+(?:_[a-z]+)*(?![\w/])")
@@ -42,41 +36,37 @@ def keys_of(name: str) -> frozenset[str]:
         return frozenset(key for key, count in found.items() if count > 2)
     text = path.read_text(encoding="utf-8", errors="replace")
     if path.suffix == ".json":
-        return frozenset(
-            key for row in json.loads(text)["log_history"] for key in row
-        ) - {"step"}
+        rows = json.loads(text)["log_history"]
+        return frozenset(key for row in rows for key in row) - {"step"}
     if path.suffix == ".jsonl":
-        return frozenset(
-            key for line in text.splitlines() for key in json.loads(line)["data"]
-        )
+        rows = [json.loads(line)["data"] for line in text.splitlines()]
+        return frozenset(key for row in rows for key in row)
     pieces = (piece for line in _STEP.findall(text) for piece in line.split(" - "))
     return frozenset(match[1] for piece in pieces if (match := _PIECE.match(piece)))
 
 
+AGENT = "HappynessI__verl-for-AgentGym"
+DAPO = f"{AGENT}/results/training/babyai/dapo/*.csv"
+QWEN = "diqiuzhuanzhuan__verldata/run_logs/*.log"
+LOGIC = "zhiyuanhubj__logic-rl-formula/wandb/*/files/output.log"
+SFT = f"{AGENT}/Verl-Data/outputs/textcraft_sft/logs/*.log"
+OMNI = "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/*.wandb"
 REAL = [
-    ("diqiuzhuanzhuan__verldata/run_logs/*.log", "verl", 57),
-    (
-        "HappynessI__verl-for-AgentGym/Verl-Data/outputs/webshop_grpo_test/logs/*.log",
-        "verl",
-        75,
-    ),
-    (
-        "HappynessI__verl-for-AgentGym/Verl-Data/outputs/textcraft_sft/logs/*.log",
-        "verl",
-        4,
-    ),
-    ("HappynessI__verl-for-AgentGym/results/training/babyai/dapo/*.csv", "verl", 77),
+    (QWEN, "verl", 57),
+    (f"{AGENT}/Verl-Data/outputs/webshop_grpo_test/logs/*.log", "verl", 75),
+    (SFT, "verl", 4),
+    (DAPO, "verl", 77),
     ("HanlinDu__verl/*.jsonl", "verl", 140),
-    ("zhiyuanhubj__logic-rl-formula/wandb/*/files/output.log", "verl", 49),
+    (LOGIC, "verl", 49),
     ("made-with-verl-0.9.1/run_7/proj/exp.jsonl", "verl", 8),
     ("made-with-verl-0.9.1/run_7/train.log", "verl", 8),
     ("IMJONEZZ__UnslothGRPO/outputs/checkpoint-250/trainer_state.json", "other", 13),
-    ("JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/*.wandb", "other", 10),
+    (OMNI, "other", 10),
 ]
 
 
 @pytest.mark.parametrize(("name", "whose", "at_least"), REAL)
-def test_real_logs_are_understood(name: str, whose: str, at_least: int) -> None:
+def test_real_logs_are_understood(name, whose, at_least):
     keys = keys_of(name)
     assert len(keys) >= at_least
     assert dialect(keys) == whose
@@ -88,74 +78,35 @@ def test_real_logs_are_understood(name: str, whose: str, at_least: int) -> None:
         assert metric.group != "other" or key.startswith(("resize/", "group_")), key
 
 
-@pytest.mark.parametrize(
-    ("name", "indicators"),
-    [
-        (
-            "diqiuzhuanzhuan__verldata/run_logs/*.log",
-            {
-                "reward": "critic/score/mean",
-                "policy_loss": "actor/pg_loss",
-                "entropy": "actor/entropy",
-                "grad_norm": "actor/grad_norm",
-                "response_length": "response_length/mean",
-                "truncated_share": "response_length/clip_ratio",
-                "throughput": "perf/throughput",
-                "step_time": "timing_s/step",
-                "generation_time": "timing_s/gen",
-                "validation": "val-core/DigitalLearningGmbH/MATH-lighteval/reward/mean@1",
-                "engine_mismatch": "training/rollout_probs_diff_mean",
-            },
-        ),
-        (
-            "HappynessI__verl-for-AgentGym/results/training/babyai/dapo/*.csv",
-            {
-                "reward": "critic_score_mean",
-                "policy_kl": "actor_ppo_kl",
-                "policy_loss": "actor_pg_loss",
-                "entropy": "actor_entropy",
-                "clip_fraction": "actor_pg_clipfrac",
-                "grad_norm": "actor_grad_norm",
-                "response_length": "response_length_mean",
-                "truncated_share": "response_length_clip_ratio",
-                "throughput": "perf_throughput",
-                "step_time": "timing_s_step",
-                "generation_time": "timing_s_gen",
-            },
-        ),
-        (
-            "zhiyuanhubj__logic-rl-formula/wandb/*/files/output.log",
-            {
-                "reward": "critic/score/mean",
-                "policy_kl": "actor/ppo_kl",
-                "reference_kl": "actor/kl_loss",
-                "policy_loss": "actor/pg_loss",
-                "entropy": "actor/entropy_loss",
-                "clip_fraction": "actor/pg_clipfrac",
-                "grad_norm": "actor/grad_norm",
-                "response_length": "response_length/mean",
-                "truncated_share": "response_length/clip_ratio",
-                "step_time": "timing_s/step",
-                "generation_time": "timing_s/gen",
-                "validation": "val/test_score/logic_assignment",
-            },
-        ),
-        (
-            "HappynessI__verl-for-AgentGym/Verl-Data/outputs/textcraft_sft/logs/*.log",
-            {"step_time": "train/time(s)"},
-        ),
-        (
-            "JOY-SWang__R1-AQA-Omni/wandb/run-20250612_083819-asc2sncx/*.wandb",
-            {
-                "reward": "train/reward",
-                "reward_std": "train/reward_std",
-                "reference_kl": "train/kl",
-                "policy_loss": "train/loss",
-                "grad_norm": "train/grad_norm",
-                "response_length": "train/completion_length",
-            },
-        ),
-    ],
-)
-def test_real_logs_resolve(name: str, indicators: dict[str, str]) -> None:
-    assert resolve(keys_of(name)) == indicators
+RESOLVED = {
+    QWEN: """
+        reward=critic/score/mean policy_loss=actor/pg_loss entropy=actor/entropy grad_norm=actor/grad_norm
+        response_length=response_length/mean truncated_share=response_length/clip_ratio
+        throughput=perf/throughput step_time=timing_s/step generation_time=timing_s/gen
+        validation=val-core/DigitalLearningGmbH/MATH-lighteval/reward/mean@1
+        engine_mismatch=training/rollout_probs_diff_mean
+    """,
+    DAPO: """
+        reward=critic_score_mean policy_kl=actor_ppo_kl policy_loss=actor_pg_loss entropy=actor_entropy
+        clip_fraction=actor_pg_clipfrac grad_norm=actor_grad_norm response_length=response_length_mean
+        truncated_share=response_length_clip_ratio throughput=perf_throughput step_time=timing_s_step
+        generation_time=timing_s_gen
+    """,
+    LOGIC: """
+        reward=critic/score/mean policy_kl=actor/ppo_kl reference_kl=actor/kl_loss policy_loss=actor/pg_loss
+        entropy=actor/entropy_loss clip_fraction=actor/pg_clipfrac grad_norm=actor/grad_norm
+        response_length=response_length/mean truncated_share=response_length/clip_ratio
+        step_time=timing_s/step generation_time=timing_s/gen validation=val/test_score/logic_assignment
+    """,
+    SFT: "step_time=train/time(s)",
+    OMNI: """
+        reward=train/reward reward_std=train/reward_std reference_kl=train/kl policy_loss=train/loss
+        grad_norm=train/grad_norm response_length=train/completion_length
+    """,
+}
+
+
+@pytest.mark.parametrize("name", RESOLVED)
+def test_real_logs_resolve(name):
+    expected = dict(one.split("=") for one in RESOLVED[name].split())
+    assert resolve(keys_of(name)) == expected

@@ -34,7 +34,7 @@ def written(
             file.write(json.dumps({"step": step, "data": data}) + "\n")
 
 
-def test_all_values_are_there_in_few_tables(tmp_path: Path) -> None:
+def test_all_values_are_there_in_few_tables(tmp_path):
     kinds = varying(STEPS)
     written(tmp_path / "exp.jsonl", kinds)
     run = read_run(tmp_path)
@@ -48,7 +48,7 @@ def test_all_values_are_there_in_few_tables(tmp_path: Path) -> None:
     assert max(map(len, tables)) > STEPS / 2
 
 
-def test_a_restart_is_noticed_where_rows_vary(tmp_path: Path) -> None:
+def test_a_restart_is_noticed_where_rows_vary(tmp_path):
     kinds = varying(2 * STEPS)
     written(tmp_path / "exp.jsonl", kinds[:STEPS])
     written(tmp_path / "exp.jsonl", kinds[STEPS:], first=STEPS - 50, mode="a")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from log_reading import read_run, read_runs
+from real_logs import LOGS, MADE
 from scenarios.failures import FAILURES
 from scenarios.worlds import NOW, World, dump, prose, verl
 from tensorboardX.event_file_writer import EventsWriter
@@ -33,15 +34,9 @@ if TYPE_CHECKING:
 GUIDE = load_guide()
 STEPS, STEP = 100, 60.0
 GPUS = {"trainer.n_gpus_per_node": 8, "trainer.nnodes": 2}
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
-)
 REAL = [
-    path
-    for folder in (LOGS, LOGS.parent / "made")
-    if folder.is_dir()
-    for path in sorted(folder.iterdir())
-    if path.is_dir()
+    *sorted(path for path in LOGS.glob("*") if path.is_dir()),
+    *sorted(MADE.glob("*"))[::4],
 ]
 
 
@@ -217,11 +212,10 @@ KNOWN: list[tuple[Callable[[], Made], dict[str, float]]] = [
 @pytest.mark.parametrize(
     ("make", "expected"), [pytest.param(*one, id=one[0].__name__) for one in KNOWN]
 )
-def test_losses_that_are_known(
-    make: Callable[[], Made], expected: dict[str, float], tmp_path: Path
-) -> None:
+def test_losses_that_are_known(make, expected, tmp_path):
     made, passes = make()
-    found = told(read_run(written(made, tmp_path / "run", *passes)))
+    run = read_run(written(made, tmp_path / "run", *passes))
+    found = told(run)
     assert minutes(found) == pytest.approx(expected, rel=0.01)
     wall = passes[-1][1][-1] - NOW
     assert found["wall_hours"] == pytest.approx(wall / 3600, rel=0.01)
@@ -229,11 +223,20 @@ def test_losses_that_are_known(
     assert (found["unit"], found["devices"]) == ("GPU hours", count)
     assert found["hours"] == pytest.approx(count * wall / 3600, rel=0.01)
     assert found["times_stated"]
+    for id in expected.keys() if make is not healthy else ():
+        one = line(found, id)
+        assert one["step"] == one["steps"][0][0]
+        assert all(first <= last for first, last in one["steps"])
+        known = {*run.keys, *run.settings}
+        assert id == "aside" or known.issuperset(one["figures"]), id
+    guessed = {one["id"] for one in found["lines"] if one["heuristic"]}
+    assert guessed == {"down", "hang", "masked"} & expected.keys()
+    shown = [cells[0] for _, cells in listed(found)]
+    assert shown[0] == "taught"
+    assert len(shown) == len(expected)
 
 
-def test_after_a_collapse_nothing_is_taught_and_a_stop_saves_the_rest(
-    tmp_path: Path,
-) -> None:
+def test_after_a_collapse_nothing_is_taught_and_a_stop_saves_the_rest(tmp_path):
     made = verl(400, random.Random(3))
     made.columns["timing_s/step"] = [STEP] * 400
     plant = next(one for one in FAILURES if one.id == "policy-collapse")
@@ -253,7 +256,7 @@ def test_after_a_collapse_nothing_is_taught_and_a_stop_saves_the_rest(
     assert f"a stop at {stop['finding']}" in in_words(found)[1]
 
 
-def test_a_run_that_hangs_loses_hours_until_now(tmp_path: Path) -> None:
+def test_a_run_that_hangs_loses_hours_until_now(tmp_path):
     run = read_run(written(world(), tmp_path / "run", (EVERY, STEADY)))
     found = told(run, STEADY[-1] + 1800)
     assert minutes(found) == pytest.approx({"hang": 30, "taught": 100}, rel=0.01)
@@ -262,7 +265,7 @@ def test_a_run_that_hangs_loses_hours_until_now(tmp_path: Path) -> None:
     assert found["stop"]["hours"] == pytest.approx(8.0)
 
 
-def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path: Path) -> None:
+def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path):
     made = world()
     made.settings = {}
     (tmp_path / "run").mkdir()
@@ -281,9 +284,7 @@ def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path: Path) -> 
     assert "down" in {one["id"] for one in found["unknown"]}
 
 
-def test_a_restart_without_times_costs_what_its_steps_usually_take(
-    tmp_path: Path,
-) -> None:
+def test_a_restart_without_times_costs_what_its_steps_usually_take(tmp_path):
     path = tmp_path / "train.log"
     steps = [*range(1, 81), *range(41, 101)]
     text = "step:{} - critic/score/mean:0.5{} - timing_s/step:60.0\n"
@@ -294,9 +295,7 @@ def test_a_restart_without_times_costs_what_its_steps_usually_take(
     assert line(found, "repeated")["heuristic"] == "they took as long as others"
 
 
-def test_the_time_until_the_first_step_is_that_of_the_lines_before(
-    tmp_path: Path,
-) -> None:
+def test_the_time_until_the_first_step_is_that_of_the_lines_before(tmp_path):
     path = tmp_path / "train.log"
     moment = "2026-01-01 10:{:02}:00,000 INFO worker.py: at work\n"
     lines = [moment.format(at) for at in (0, 15)]
@@ -309,25 +308,7 @@ def test_the_time_until_the_first_step_is_that_of_the_lines_before(
     assert minutes(found)["start-up"] == pytest.approx(14, abs=1)  # less the first step
 
 
-def test_every_line_opens_its_evidence(tmp_path: Path) -> None:
-    for make, expected in KNOWN[1:]:
-        made, passes = make()
-        run = read_run(written(made, tmp_path / make.__name__, *passes))
-        found = told(run)
-        for id in expected:
-            one = line(found, id)
-            assert one["step"] == one["steps"][0][0]
-            assert all(first <= last for first, last in one["steps"])
-            known = {*run.keys, *run.settings}
-            assert id == "aside" or known.issuperset(one["figures"]), id
-        guessed = {one["id"] for one in found["lines"] if one["heuristic"]}
-        assert guessed == {"down", "hang", "masked"} & expected.keys()
-        shown = [cells[0] for _, cells in listed(found)]
-        assert shown[0] == "taught"
-        assert len(shown) == len(expected)
-
-
-def test_means_are_of_logged_points_the_largest_first(tmp_path: Path) -> None:
+def test_means_are_of_logged_points_the_largest_first(tmp_path):
     made, passes = validating()
     saved = [10.0 * n if n % 50 == 0 else None for n in EVERY]
     made.columns["timing_s/save_checkpoint"] = saved
@@ -342,9 +323,7 @@ def test_means_are_of_logged_points_the_largest_first(tmp_path: Path) -> None:
 # -- where it is told ------------------------------------------------------------------------------
 
 
-def test_it_is_told_by_get_and_in_reports(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_is_told_by_get_and_in_reports(tmp_path, capsys):
     made, passes = restart()
     path = str(written(made, tmp_path / "run", *passes))
     assert main(["get", "ledger", path]) == 0
@@ -371,9 +350,7 @@ def test_it_is_told_by_get_and_in_reports(
         assert "restart at step 41" in text
 
 
-def test_without_a_step_there_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_step_there_is_one_sentence(tmp_path, capsys):
     (tmp_path / "train.log").write_text("Traceback (most recent call last):\nX: y\n")
     assert main(["get", "ledger", str(tmp_path)]) == 3
     assert capsys.readouterr().err.endswith(": no step so far\n")
@@ -384,7 +361,7 @@ def test_without_a_step_there_is_one_sentence(
 
 @pytest.mark.skipif(not REAL, reason=f"no real logs at {LOGS}: set VERL_TUI_LOGS")
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_real_hours_add_up_to_the_time_of_all_devices(path: Path) -> None:
+def test_real_hours_add_up_to_the_time_of_all_devices(path):
     for run in read_runs(path).values():
         now = (run.modified or NOW) + 7200
         found = ledger(run, Judge(GUIDE, run).verdict(now), GUIDE, now)

@@ -145,7 +145,7 @@ def check(log: Log, data: bytes) -> None:
 @example([b"a" * 15 + b"\n", b"b\n"])
 @example([b"a" * 16, b"\n", b"\n" * 16, b"c" * 100, b"d\n", b"e"])
 @given(st.lists(BYTES, min_size=1, max_size=4))
-def test_any_bytes_any_growth(small: None, tmp_path: Path, pieces: list[bytes]) -> None:
+def test_any_bytes_any_growth(small, tmp_path, pieces):
     path = tmp_path / "train.log"
     path.unlink(missing_ok=True)
     data = pieces[0]
@@ -178,9 +178,7 @@ class Word:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text("ab\n", max_size=400), st.integers(0, 400), st.sampled_from([1, -1]))
-def test_finds_the_next_line_either_way(
-    small: None, tmp_path: Path, text: str, origin: int, way: int
-) -> None:
+def test_finds_the_next_line_either_way(small, tmp_path, text, origin, way):
     (tmp_path / "train.log").write_text(text)
     log = opened(tmp_path / "train.log")
     origin = min(origin, len(text))
@@ -194,9 +192,7 @@ def test_finds_the_next_line_either_way(
     assert search.found == (wanted[0] if wanted else None)
 
 
-def test_the_newest_lines_cost_a_few_reads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_lines_cost_a_few_reads(tmp_path, monkeypatch):
     path = tmp_path / "train.log"
     with path.open("wb") as file:
         file.truncate(5 * 2**30)
@@ -218,7 +214,7 @@ def test_the_newest_lines_cost_a_few_reads(
     assert log.number(5 * 2**30 + 1) is None, "gigabytes are not counted unasked"
 
 
-def test_progress_bars_keep_their_last_state(tmp_path: Path) -> None:
+def test_progress_bars_keep_their_last_state(tmp_path):
     path = tmp_path / "train.log"
     path.write_bytes(
         b"\rstep:  0%|  | 0/9\rstep: 10%|# | 1/9\r\nstart\rloading\r5%|\r6%|\rdone\n\r\r\n"
@@ -247,7 +243,7 @@ def opened_lines(path: Path) -> list[LogLine]:
     return list(forwards(opened(path)))
 
 
-def test_a_very_long_line_is_cut(tmp_path: Path) -> None:
+def test_a_very_long_line_is_cut(tmp_path):
     path = tmp_path / "train.log"
     path.write_bytes(b"a\n" + b"x" * 1_000_000 + b"\nb\n")
     log = opened(path)
@@ -262,7 +258,7 @@ def test_a_very_long_line_is_cut(tmp_path: Path) -> None:
     )
 
 
-def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:
+def test_truncation_replacement_and_rewriting(tmp_path):
     path = tmp_path / "train.log"
     path.write_text("one\ntwo\n")
     log = opened(path)
@@ -283,9 +279,7 @@ def test_truncation_replacement_and_rewriting(tmp_path: Path) -> None:
     assert [line.text for line in forwards(log)][-1] == "and on"
 
 
-def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(
-    tmp_path: Path,
-) -> None:
+def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(tmp_path):
     path = tmp_path / "c0ffee-json.log"
     printed = [
         "\x1b[36m(Task pid=1)\x1b[0m begins\n",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from command_line import complaint, plain_surroundings, run
+from command_line import complaint
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
-from verl_tui.answers.fitting import as_json, fitted
 from verl_tui.cli import main
-from verl_tui.commands.tools import ROOM
+from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.tools import ROOM, answer, as_json, fitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,7 +41,6 @@ HELLO = {
 @pytest.fixture(autouse=True)
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two runs that are served, a third one beside them, and links that lead there."""
-    plain_surroundings(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     for name, source in (
         ("logs/new", "filelogger_v07.jsonl"),
@@ -71,34 +70,44 @@ async def served(*words: str) -> AsyncIterator[ClientSession]:
         yield client
 
 
-async def said(client: ClientSession, tool: str, **arguments: Any) -> tuple[bool, str]:
-    """Return whether a call failed, and what it gave."""
+async def called(client: ClientSession, tool: str, **arguments: Any) -> str:
+    """Return what a call gave."""
     result = await client.call_tool(tool, arguments)
     (content,) = result.content
     assert content.type == "text"
-    return bool(result.is_error), content.text
+    return f"failed: {content.text}" if result.is_error else content.text
+
+
+def given(tool: str, served: str = "logs", **arguments: Any) -> dict[str, Any]:
+    """Return what a tool answers."""
+    text = answer(tool, arguments, [served])
+    assert len(text) <= ROOM + 200
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def refused(tool: str, served: str = "logs", **arguments: Any) -> str:
+    """Return the sentence for which a tool has no answer."""
+    with pytest.raises(CommandError) as raised:
+        answer(tool, arguments, [served])
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
 
 
 SAME = {
-    ("state", "run=new"): ["get", "state", "--run", "new"],
-    ("findings", "run=new", "severity=warning"): [
-        *("get", "findings", "--run", "new", "--severity", "warning")
-    ],
-    ("metrics", "run=new", "filter=actor/*"): [
-        *("get", "metrics", "--run", "new", "--filter", "actor/*")
-    ],
-    ("metrics", "run=new", "metric=reward", "last=2"): [
-        *("get", "metrics", "--run", "new", "--metric", "reward", "--last", "2")
-    ],
-    ("log", "run=new", "last=2"): ["get", "log", "--run", "new", "--last", "2"],
-    ("explain", "run=new"): ["explain", "--run", "new"],
-    ("runs",): ["get", "runs"],
+    "state run=new": "get state --run new",
+    "findings run=new severity=warning": "get findings --run new --severity warning",
+    "metrics run=new filter=actor/*": "get metrics --run new --filter actor/*",
+    "metrics run=new metric=reward last=2": "get metrics --run new --metric reward --last 2",
+    "log run=new last=2": "get log --run new --last 2",
+    "explain run=new": "explain --run new",
+    "runs": "get runs",
 }
 """Calls of tools -> what gives the same answer."""
 
 
-async def test_tools_answer_as_the_commands_do(logs: Path) -> None:
-    async with served(str(logs)) as client:
+async def test_tools_answer_as_the_commands_do(logs, capsys):
+    async with served("logs") as client:
         tools = (await client.list_tools()).tools
         assert {one.name for one in tools} >= {
             *("state", "findings", "metrics", "samples", "log", "runs"),
@@ -108,30 +117,29 @@ async def test_tools_answer_as_the_commands_do(logs: Path) -> None:
         taken = {name for one in tools for name in one.input_schema["properties"]}
         assert not taken & {"config", "output", "debug-log", "wait", "state", "notify"}
         assert len(as_json([one.model_dump() for one in tools])) < 12_000
-        for (tool, *words), command in SAME.items():
-            arguments = dict(word.split("=") for word in words)
-            failed, text = await said(client, tool, **arguments)
-            assert not failed, text
-            answer = json.loads(text)
-            assert answer.pop("exit_code") == 0
-            assert not answer.pop("cut")
-            answer.pop("messages")
-            expected = json.loads(run(*command, "--json", str(logs)).stdout)
-            for fleeting in ("last_record_age_s",):
-                answer.pop(fleeting, None)
-                expected.pop(fleeting, None)
-            assert answer == expected, tool
-        failed, text = await said(client, "check")
-        assert [one["name"] for one in json.loads(text)["runs"]] == ["new", "old"]
-        assert all(
-            "verdict" in one and "next" in one for one in json.loads(text)["runs"]
-        )
-        failed, text = await said(client, "check", path="logs/new", against="logs/old")
-        (one,) = json.loads(text)["runs"]
-        assert one["against"]["figures"]
-        assert "findings" in one
-        failed, text = await said(client, "compare", columns="reward")
-        assert "| reward |" in json.loads(text)["markdown"]
+        for words, command in SAME.items():
+            tool, *more = words.split()
+            text = await called(client, tool, **dict(word.split("=") for word in more))
+            found = json.loads(text)
+            assert (found.pop("exit_code"), found.pop("cut")) == (0, {})
+            found.pop("messages")
+            main([*command.split(), "--json", "logs"])
+            expected = json.loads(capsys.readouterr().out)
+            for one in (found, expected):
+                one.pop("last_record_age_s", None)
+            assert found == expected, tool
+        assert "outside" in await called(client, "state", path="beside")
+        assert (await called(client, "delete")).startswith("failed: no tool delete")
+
+
+def test_of_several_runs_each_is_told_in_brief(logs):
+    new, old = given("check")["runs"]
+    assert (new["name"], old["name"]) == ("new", "old")
+    assert new.keys() >= {"verdict", "next"}
+    (one,) = given("check", path="logs/new", against="logs/old")["runs"]
+    assert one["against"]["figures"]
+    assert "findings" in one
+    assert "| reward |" in given("compare", columns="reward")["markdown"]
 
 
 REFUSED = [
@@ -159,101 +167,65 @@ REFUSED = [
     ("samples", {"run": "new", "full": "yes"}, "full: ignored explicit argument 'yes'"),
     ("log", {"run": "new", "grep": "("}, "grep: "),
     ("ledger", {"run": "new"}, "new: nothing tells how long its steps took"),
-    ("delete", {}, "no tool delete: there are "),
 ]
 
 
-async def test_what_cannot_be_answered_is_one_sentence(logs: Path) -> None:
-    async with served("logs") as client:
-        for tool, arguments, sentence in REFUSED:
-            failed, text = await said(client, tool, **arguments)
-            assert failed, (tool, arguments, text)
-            assert sentence in text, (tool, arguments)
-            assert text.count("\n") == 0
-            assert "--" not in text.replace("--config=", "")
-        shutil.rmtree(logs / "new")  # a run that vanishes while it is served
-        for tool in ("state", "check", "log"):
-            failed, text = await said(client, tool, path="logs/new")
-            assert (failed, text) == (True, "logs/new: no such file or directory")
-        failed, text = await said(client, "state")
-        assert not failed, "the other run is there"
-        shutil.rmtree(logs)
-        for tool in ("state", "check", "compare", "runs"):
-            failed, text = await said(client, tool)
-            assert failed
-            assert text.count("\n") == 0
-            assert "logs: no such file or directory" in text
+def test_what_cannot_be_answered_is_one_sentence(logs):
+    for tool, arguments, sentence in REFUSED:
+        said = refused(tool, **arguments)
+        assert sentence in said, (tool, arguments)
+        assert "--" not in said.replace("--config=", "")
+    shutil.rmtree(logs / "new")  # a run that vanishes while it is served
+    for tool in ("state", "check", "log"):
+        assert refused(tool, path="logs/new") == "logs/new: no such file or directory"
+    assert given("state"), "the other run is there"
+    shutil.rmtree(logs)
+    for tool in ("state", "check", "compare", "runs"):
+        assert "logs: no such file or directory" in refused(tool)
 
 
-async def test_what_is_served_may_come_later(logs: Path) -> None:
-    async with served("later") as client:
-        assert (await said(client, "state")) == (
-            True,
-            "later: no such file or directory",
-        )
-        (logs / "new").rename("later")
-        failed, text = await said(client, "state")
-        assert not failed, text
-        failed, text = await said(client, "state", path="later")
-        assert not failed, text
+def test_what_is_served_may_come_later(logs):
+    assert refused("state", "later") == "later: no such file or directory"
+    (logs / "new").rename("later")
+    assert given("state", "later")
+    assert given("state", "later", path="later")
 
 
-async def test_only_what_a_glob_matches_is_served(logs: Path) -> None:
-    async with served("logs/n*") as client:
-        assert not (await said(client, "state", path="logs/new"))[0]
-        assert "outside" in (await said(client, "state", path="logs/old"))[1]
-        assert "outside" in (await said(client, "state", path="logs"))[1]
+def test_only_what_a_glob_matches_is_served(logs):
+    assert given("state", "logs/n*", path="logs/new")
+    for other in ("logs/old", "logs"):
+        assert "outside" in refused("state", "logs/n*", path=other)
 
 
-async def test_answers_are_small_safe_and_masked(logs: Path) -> None:
-    rows = [
-        {
-            "step": step,
-            "input": "p" * 3000,
-            "output": f"\x1b[31mr{step}\u202e" + "r" * 9000,
-            "score": 1,
-        }
-        for step in range(1, 40)
-    ]
+def test_answers_are_small_safe_and_masked(logs):
     dumps = logs / "new" / "rollout"
     dumps.mkdir()
-    for row in rows:
-        (dumps / f"{row['step']}.jsonl").write_text(
-            json.dumps(row) + "\n", encoding="utf-8"
-        )
+    for step in range(1, 40):
+        output = f"\x1b[31mr{step}\u202e" + "r" * 9000
+        row = {"step": step, "input": "p" * 3000, "output": output, "score": 1}
+        (dumps / f"{step}.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     console = logs / "new" / "train.log"
-    lines = [
-        f"step:{n} - critic/score/mean:0.5 - actor/entropy:1.0\n"
-        for n in range(1, 2000)
-    ]
-    console.write_text(
-        "".join(lines) + f"export OPENAI_API_KEY={KEY}\n", encoding="utf-8"
-    )
-    async with served("logs") as client:
-        failed, text = await said(client, "samples", run="new", last=30, full=True)
-        assert not failed, text
-        answer = json.loads(text)
-        assert len(text) <= ROOM + 200
-        assert answer["cut"]["samples"] + len(answer["samples"]) == 30
-        assert "\x1b" not in answer["samples"][0]["response"]
-        assert "\u202e" not in answer["samples"][0]["response"]
-        failed, text = await said(client, "log", run="new", last=1900)
-        answer = json.loads(text)
-        assert len(text) <= ROOM + 200
-        assert answer["cut"]["lines"] + len(answer["lines"]) == 1900
-        assert answer["lines"][-1]["text"].startswith("export OPENAI_API_KEY=")
-        assert KEY not in text
+    form = "step:{} - critic/score/mean:0.5 - actor/entropy:1.0\n"
+    lines = [*map(form.format, range(1, 2000)), f"export OPENAI_API_KEY={KEY}\n"]
+    console.write_text("".join(lines), encoding="utf-8")
+    found = given("samples", run="new", last=30, full=True)
+    assert found["cut"]["samples"] + len(found["samples"]) == 30
+    assert not {"\x1b", "\u202e"} & {*found["samples"][0]["response"]}
+    found = given("log", run="new", last=1900)
+    assert found["cut"]["lines"] + len(found["lines"]) == 1900
+    assert found["lines"][-1]["text"].startswith("export OPENAI_API_KEY=")
+    assert KEY not in json.dumps(found)
 
 
 # -- cutting ---------------------------------------------------------------------------------------
 
 
-def test_what_fits_stays_as_it_is() -> None:
+def test_what_fits_stays_as_it_is():
     value = {"a": [1, {"b": "text"}], "c": None}
     assert fitted(value, 100) == {**value, "cut": {}}
 
 
-def test_lists_and_texts_are_cut_and_counted() -> None:
+def test_lists_and_texts_are_cut_and_counted():
     value = {"lines": [*range(5000)], "runs": [{"text": "x" * 5000}] * 100}
     found = fitted(value, 4000)
     cut = found.pop("cut")
@@ -293,7 +265,7 @@ def call(tool: str, number: int = 2) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-def test_standard_output_is_the_protocol_alone() -> None:
+def test_standard_output_is_the_protocol_alone():
     with begun("logs") as server:
         for number, tool in enumerate(("check", "state", "compare", "runs"), 2):
             ask(server, call(tool, number))
@@ -306,8 +278,10 @@ def test_standard_output_is_the_protocol_alone() -> None:
         assert server.stderr.read() == b""
 
 
-@pytest.mark.parametrize("tool", [None, "check"])
-@pytest.mark.parametrize("closed", [["stdin"], ["stdout"], ["stdout", "stdin"]])
+@pytest.mark.parametrize(
+    ("tool", "closed"),
+    [(None, ["stdout"]), ("check", ["stdout", "stdin"])],
+)
 def test_a_client_that_goes_away_ends_it(
     tool: str | None, closed: list[str], logs: Path
 ) -> None:
@@ -326,42 +300,32 @@ def test_a_client_that_goes_away_ends_it(
         assert not [one for one in children if one.is_running()]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it(number: signal.Signals) -> None:
+def test_a_signal_ends_it():
     with begun("logs") as server:
-        server.send_signal(number)
-        assert server.wait(10) == -number
+        server.send_signal(signal.SIGINT)
+        assert server.wait(10) == -signal.SIGINT
         assert server.stderr.read() == b""
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "sentence"),
-    [
-        (["-"], 64, "standard input is the client's"),
-        ([], 64, "name a log"),
-    ],
-)
-def test_what_cannot_be_served_is_said(
-    words: list[str], code: int, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["mcp", *words]) == code
-    assert sentence in complaint(capsys)
+def test_what_cannot_be_served_is_said(capsys):
+    assert main(["mcp", "-"]) == 64
+    assert "standard input is the client's" in complaint(capsys)
+    assert main(["mcp"]) == 64
+    assert "name a log" in complaint(capsys)
 
 
-def test_without_the_package_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_package_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mcp.server.stdio", None)
     assert main(["mcp", "logs"]) == 64
     assert complaint(capsys) == "`mcp` needs mcp: pip install 'verl-tui[mcp]'"
 
 
-def test_no_other_command_imports_the_package() -> None:
+def test_no_other_command_imports_the_package():
     program = (
-        "import sys; from verl_tui.cli import main; main(sys.argv[1:]); "
+        "import sys; from verl_tui.cli import main\n"
+        "for words in ('help mcp', 'check logs', 'get runs logs'): main(words.split())\n"
         "print({'mcp', 'pydantic', 'anyio'} & {*sys.modules})"
     )
-    for words in (["help", "mcp"], ["check", "logs"], ["get", "runs", "logs"]):
-        command = [sys.executable, "-c", program, *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert done.stdout.endswith("set()\n")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("set()\n")

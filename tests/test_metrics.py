@@ -36,7 +36,7 @@ KEYS = st.one_of(
 )
 
 
-def test_old_names_lead_to_present_ones() -> None:
+def test_old_names_lead_to_present_ones():
     for old, new in [
         ("actor/lr(1e-4)", "actor/lr"),
         ("critic/lr(1e-4)", "critic/lr"),
@@ -63,7 +63,7 @@ def test_old_names_lead_to_present_ones() -> None:
         assert describe(old).key == old
 
 
-def test_exporters_spellings_are_undone() -> None:
+def test_exporters_spellings_are_undone():
     for exported, key in [
         ("critic_score_mean", "critic/score/mean"),
         ("actor_ppo_kl", "actor/ppo_kl"),
@@ -91,7 +91,7 @@ def test_exporters_spellings_are_undone() -> None:
         assert slashed(exported) == key
 
 
-def test_no_key_is_described_twice() -> None:
+def test_no_key_is_described_twice():
     lines = [
         line
         for name in ("verl", "other_frameworks", "samples")
@@ -102,7 +102,7 @@ def test_no_key_is_described_twice() -> None:
 
 
 @pytest.mark.parametrize("table", ["verl", "other_frameworks", "samples", "patterns"])
-def test_tables_state_their_columns_and_known_groups(table: str) -> None:
+def test_tables_state_their_columns_and_known_groups(table):
     text = (Path(metrics.__file__).parent / f"{table}.txt").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if not line.startswith("#")]
     columns = ["key", "label", "unit", "good", "group", "note"]
@@ -112,7 +112,7 @@ def test_tables_state_their_columns_and_known_groups(table: str) -> None:
         assert line.group in get_args(Group), line
 
 
-def test_every_table_entry_is_reachable_and_well_formed() -> None:
+def test_every_table_entry_is_reachable_and_well_formed():
     for key in sorted(known_metrics()):
         metric = describe(key)
         assert metric.key == key
@@ -156,7 +156,7 @@ def test_every_table_entry_is_reachable_and_well_formed() -> None:
         ("samples/acc", "acc (samples)", "", "samples"),
     ],
 )  # fmt: skip
-def test_describes(key: str, label: str, unit: str, group: str) -> None:
+def test_describes(key, label, unit, group):
     found = describe(key)
     assert (found.key, found.label, found.unit, found.group) == (
         key,
@@ -166,7 +166,7 @@ def test_describes(key: str, label: str, unit: str, group: str) -> None:
     )
 
 
-def test_counts_of_samples_are_bookkeeping() -> None:
+def test_counts_of_samples_are_bookkeeping():
     """They say nothing of learning, and so stand with the other sizes, behind everything that
     does.
     """
@@ -186,7 +186,7 @@ def test_counts_of_samples_are_bookkeeping() -> None:
         ("x(1e-3)", 1),
     ],
 )
-def test_scale(key: str, factor: float) -> None:
+def test_scale(key, factor):
     assert scale(key) == factor
 
 
@@ -208,7 +208,7 @@ def test_scale(key: str, factor: float) -> None:
         ("clip_ratio/low_min", "clip_ratio/low", "min"),
     ],
 )
-def test_families(key: str, stem: str, part: str) -> None:
+def test_families(key, stem, part):
     assert family(key) == (stem, part)
 
 
@@ -232,12 +232,12 @@ def test_families(key: str, stem: str, part: str) -> None:
         *("val-core/gsm8k/acc/mean@8", "mean_gen_tokens_per_sample", "timing_s/gen"),
     ],
 )
-def test_keys_that_stand_alone(key: str) -> None:
+def test_keys_that_stand_alone(key):
     assert family(key) is None
 
 
 @given(KEYS)
-def test_any_text_is_described(key: str) -> None:
+def test_any_text_is_described(key):
     metric = describe(key)
     assert metric.key == key
     assert metric.label or not key
@@ -262,7 +262,7 @@ def test_any_text_is_described(key: str) -> None:
         "(1e-3)",
     ],
 )
-def test_hostile_keys_cost_no_time(piece: str) -> None:
+def test_hostile_keys_cost_no_time(piece):
     start = time.process_time()
     for length in (390, 100_000):
         key = (piece * length)[:length]

@@ -69,7 +69,7 @@ def private_parts(code: str) -> list[str]:
     ]
 
 
-def test_no_test_reaches_into_private_parts() -> None:
+def test_no_test_reaches_into_private_parts():
     files = [
         path
         for path in sorted(TESTS.rglob("*.py"))
@@ -84,7 +84,7 @@ def test_no_test_reaches_into_private_parts() -> None:
     assert not found
 
 
-def test_private_parts_are_found_however_they_are_reached() -> None:
+def test_private_parts_are_found_however_they_are_reached():
     for code in (
         "app._paused",
         "super()._notify()",

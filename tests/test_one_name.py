@@ -14,7 +14,7 @@ DEFINED = re.compile(
 )
 
 
-def test_no_two_classes_or_types_have_the_same_name() -> None:
+def test_no_two_classes_or_types_have_the_same_name():
     places: dict[str, list[str]] = defaultdict(list)
     for path in sorted(PACKAGE.rglob("*.py")):
         for found in DEFINED.finditer(path.read_text(encoding="utf-8")):

@@ -25,7 +25,7 @@ PAGES = tuple(
 DATA = ("commands/SKILL.md", "health/guide.toml", "py.typed", *PAGES)
 
 
-def test_the_pythons_that_are_tested_are_those_that_are_declared() -> None:
+def test_the_pythons_that_are_tested_are_those_that_are_declared():
     tested = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     declared = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
     assert tested["jobs"]["run"]["strategy"]["matrix"]["python"] == declared

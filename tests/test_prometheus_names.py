@@ -19,36 +19,20 @@ VALID = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
         ("timing_s/step", "verl_timing_s_step_seconds", 1.0),
         ("timing_per_token_ms/gen", "verl_timing_per_token_gen_seconds", 1e-3),
         ("timing_per_token_ms_gen", "verl_timing_per_token_gen_seconds", 1e-3),
-        (
-            "actor/perf/max_memory_allocated_gb",
-            "verl_actor_perf_max_memory_allocated_bytes",
-            2.0**30,
-        ),
-        (
-            "system/proc.memory.availableMB",
-            "verl_system_proc_memory_available_bytes",
-            2.0**20,
-        ),
-        (
-            "system/disk.sda.usagePercent/l:node1",
-            "verl_system_disk_sda_usage_l_node1_ratio",
-            1e-2,
-        ),
+        ("actor/perf/max_memory_allocated_gb", "verl_actor_perf_max_memory_allocated_bytes", 2.0**30),
+        ("system/proc.memory.availableMB", "verl_system_proc_memory_available_bytes", 2.0**20),
+        ("system/disk.sda.usagePercent/l:node1", "verl_system_disk_sda_usage_l_node1_ratio", 1e-2),
         ("system/gpu_util", "verl_system_gpu_util_ratio", 1e-2),
         ("system/gpu.0.temp", "verl_system_gpu_0_temp_celsius", 1.0),
         ("response_length/clip_ratio", "verl_response_length_clip_ratio", 1.0),
         ("samples/dead_groups", "verl_samples_dead_groups_ratio", 1.0),
-        (
-            "val-core/openai/gsm8k/reward/mean@1",
-            "verl_val_core_openai_gsm8k_reward_mean_at_1",
-            1.0,
-        ),
+        ("val-core/openai/gsm8k/reward/mean@1", "verl_val_core_openai_gsm8k_reward_mean_at_1", 1.0),
         ("actor/lr(1e-4)", "verl_actor_lr", 1e-4),
         ("train/total_tokens(B)", "verl_train_total_tokens", 1e9),
         ("vllm:num_preemptions_total", "verl_vllm_num_preemptions_total", 1.0),
         ("loss", "verl_loss", 1.0),
     ],
-)
+)  # fmt: skip
 def test_a_key_is_named_in_base_units(key, name, factor):
     assert named(key) == (name, factor)
 

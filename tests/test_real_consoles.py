@@ -1,23 +1,21 @@
 """Consoles of real trainers, each alone, held against the history that the trainer itself kept.
 
-They are looked for in `$VERL_TUI_LOGS`, else in `shared/logs` beside the checkout; those made by
-ourselves in `made` beside that. Without them these tests skip.
+Without them these tests skip.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import read_run, values
+from real_logs import LOGS, MADE
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
-)
-MADE = LOGS.parent / "made"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 JOY = "JOY-SWang__R1-AQA-Omni/wandb"
 _LOSSES = ("loss", "eval_loss")
 
@@ -107,9 +105,7 @@ def hold(console: Path, truth: Losses, records: int) -> None:
         ("lf_dpo_raise", "trainer_log.jsonl", 47),
     ],
 )
-def test_every_record_of_a_console_is_at_its_step(
-    name: str, state: str, records: int
-) -> None:
+def test_every_record_of_a_console_is_at_its_step(name, state, records):
     path = MADE / name / "out" / state
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
@@ -132,7 +128,7 @@ def test_every_record_of_a_console_is_at_its_step(
         ("t116_trackio_live", range(1, 45)),
     ],
 )
-def test_consoles_of_trainings_that_kept_no_history(name: str, steps: range) -> None:
+def test_consoles_of_trainings_that_kept_no_history(name, steps):
     path = MADE / name / "train.log"
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
@@ -146,9 +142,7 @@ def test_consoles_of_trainings_that_kept_no_history(name: str, steps: range) -> 
     [("t019_resume", 101), ("swift_resume", 41), ("verl061_resume", 10)],
 )
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_training_that_was_resumed_is_a_restart_once(
-    name: str, step: int, alone: bool
-) -> None:
+def test_a_training_that_was_resumed_is_a_restart_once(name, step, alone):
     path = MADE / name
     if not path.is_dir():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
@@ -161,9 +155,7 @@ def test_a_training_that_was_resumed_is_a_restart_once(
     ("folder", "records"),
     [("run-20250606_130916-td8fx8t1", 15), ("run-20250612_081149-e845csgm", 103)],
 )
-def test_a_console_that_wandb_kept_has_every_record_at_its_step(
-    folder: str, records: int
-) -> None:
+def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder, records):
     """Its bars are rarer than its dicts, and stand before dicts of earlier steps."""
     directory = LOGS / JOY / folder
     if not directory.is_dir():
@@ -181,7 +173,7 @@ def test_a_console_that_wandb_kept_has_every_record_at_its_step(
 @pytest.mark.parametrize(
     "name", ["t019_eval", "t019_resume", "t019_log1", "lf_dpo", "lf_kto"]
 )
-def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name: str) -> None:
+def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name):
     """The console, the trainer's files and its event file are one run, each metric under one
     name.
     """

@@ -37,11 +37,8 @@ def log(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def playbacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Playback]:
+def playbacks(monkeypatch: pytest.MonkeyPatch) -> list[Playback]:
     """Record what the app would be started with, on what looks like a terminal."""
-    config = tmp_path / "config.toml"
-    config.write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
     started: list[Playback] = []
     monkeypatch.setattr(
         "verl_tui.tui.replay", lambda playback, config: started.append(playback) or 0

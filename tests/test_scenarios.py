@@ -4,17 +4,12 @@ in peace.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
-from scenarios.failures import FAILURES, Failure
+from scenarios.failures import FAILURES
 from scenarios.healthy import HEALTHY
 from scenarios.measure import alarms, measure
 
 from verl_tui.health.guide_settings import load_guide
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST = {[one.id for one in FAILURES].index(failure.id) for failure in FAILURES}
 """Where the first failure of each id stands."""
@@ -36,9 +31,7 @@ PLANTED = [
 
 
 @pytest.mark.parametrize(("failure", "dialect"), PLANTED)
-def test_a_planted_failure_is_found(
-    failure: Failure, dialect: str, tmp_path: Path
-) -> None:
+def test_a_planted_failure_is_found(failure, dialect, tmp_path):
     result = measure(failure, dialect, 0, tmp_path / "run")
     assert result.raised is not None
     assert not result.early
@@ -48,17 +41,15 @@ def test_a_planted_failure_is_found(
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if at % 2 == 0 else pytest.mark.thorough)
+        pytest.param(name, marks=() if at % 3 == 0 else pytest.mark.thorough)
         for at, name in enumerate(HEALTHY)
     ],
 )
-def test_a_healthy_run_gets_no_warning_at_any_time(
-    name: str, seed: int, tmp_path: Path
-) -> None:
+def test_a_healthy_run_gets_no_warning_at_any_time(name, seed, tmp_path):
     assert alarms(name, seed, tmp_path / "run")[1] == []
 
 
-def test_every_id_is_planted_in_every_dialect_that_it_judges() -> None:
+def test_every_id_is_planted_in_every_dialect_that_it_judges():
     planted = {
         (failure.id, dialect) for failure in FAILURES for dialect in failure.dialects
     }

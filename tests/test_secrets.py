@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,9 +9,6 @@ from log_reading import read_run
 
 from verl_tui.cli import main
 from verl_tui.secrets import HIDDEN, Mask, hide, hide_setting
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEX = "0123456789abcdef" * 2 + "01234567"
 HF = "hf_" + "aB3" * 11
@@ -38,7 +33,7 @@ HF = "hf_" + "aB3" * 11
         ("anything", HF),
     ],
 )
-def test_a_setting_that_gives_access_is_hidden(name: str, value: str) -> None:
+def test_a_setting_that_gives_access_is_hidden(name, value):
     assert hide_setting(name, value) == HIDDEN
 
 
@@ -62,7 +57,7 @@ def test_a_setting_that_gives_access_is_hidden(name: str, value: str) -> None:
         ("password", ""),
     ],
 )
-def test_other_settings_stay(name: str, value: object) -> None:
+def test_other_settings_stay(name, value):
     assert hide_setting(name, value) == value
 
 
@@ -80,13 +75,11 @@ def test_other_settings_stay(name: str, value: object) -> None:
         ("at http://localhost:8265/jobs", "at http://localhost:8265/jobs"),
     ],
 )
-def test_of_a_line_only_the_secret_is_hidden(line: str, expected: str) -> None:
+def test_of_a_line_only_the_secret_is_hidden(line, expected):
     assert hide(line) == expected
 
 
-def test_a_log_with_keys_shows_none(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_with_keys_shows_none(tmp_path, capsys):
     path = tmp_path / "train.log"
     path.write_text(
         f"+ WANDB_API_KEY={HEX} python3 -m verl.trainer.main_ppo data.n=8 a.lr=1e-6 +b.token={HEX} --use_wandb {HEX}\n"
@@ -143,9 +136,7 @@ MASK = Mask(
         ("\x1b[31mred\x1b[0m", "red"),
     ],
 )  # fmt: skip
-def test_a_text_for_others_says_neither_secrets_nor_who_and_where(
-    line: str, expected: str
-) -> None:
+def test_a_text_for_others_says_neither_secrets_nor_who_and_where(line, expected):
     assert MASK.text(line) == expected
 
 
@@ -214,7 +205,7 @@ PLAIN = "Zq7wXk29Lm4t"
         ("x.py --hub_token \\\n  {} --lr 1", "x.py --hub_token \\\n  *** --lr 1"),
     ],
 )  # fmt: skip
-def test_whatever_stands_before_a_secret_it_is_hidden(text: str, expected: str) -> None:
+def test_whatever_stands_before_a_secret_it_is_hidden(text, expected):
     assert Mask({}).text(text.format(PLAIN, PLAIN)) == expected.format()
 
 
@@ -237,7 +228,7 @@ LONG = "aB3" * 12
         f"bce-v3/ALTAK-{LONG}/{LONG}", f"eyJ{LONG}.{LONG}.{LONG}",
     ],
 )  # fmt: skip
-def test_a_key_is_known_by_its_form_wherever_it_stands(key: str) -> None:
+def test_a_key_is_known_by_its_form_wherever_it_stands(key):
     for text in ("is {} ", "run_{}", "({})", "x={},", "/data/{} y"):
         for hidden in (hide(text.format(key)), Mask({}).text(text.format(key))):
             assert hidden == text.format(HIDDEN)
@@ -251,7 +242,7 @@ def test_a_key_is_known_by_its_form_wherever_it_stands(key: str) -> None:
         '"said": "api_key={}\\nTraceback"', "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={}",
     ],
 )  # fmt: skip
-def test_what_is_a_secret_in_one_text_is_hidden_in_all(learnt: str) -> None:
+def test_what_is_a_secret_in_one_text_is_hidden_in_all(learnt):
     mask = Mask({})
     mask.learn(learnt.format(PLAIN))
     assert mask.text(f"got {PLAIN}, run_{PLAIN}") == "got ***, run_***"
@@ -265,7 +256,7 @@ def test_what_is_a_secret_in_one_text_is_hidden_in_all(learnt: str) -> None:
         "api_key=/run/secrets/key", "token=gsm8k", "credentials: default", "password: 1.5e-06",
     ],
 )  # fmt: skip
-def test_everyday_words_are_hidden_nowhere_else(said: str) -> None:
+def test_everyday_words_are_hidden_nowhere_else(said):
     mask = Mask({})
     mask.spare({"gsm8k"})
     mask.learn(said)
@@ -278,33 +269,23 @@ def test_everyday_words_are_hidden_nowhere_else(said: str) -> None:
     [
         ("http://gpu-17.corp.example:8000/v1", "http://HOST:8000/v1"),
         ("ray://node7:10001 https://ml.acme.com/x", "ray://HOST:10001 https://HOST/x"),
-        (
-            "Cannot connect to host gpu-17.corp:8000 ssl",
-            "Cannot connect to host HOST:8000 ssl",
-        ),
-        (
-            "HTTPConnectionPool(host='judge-3', port=80)",
-            "HTTPConnectionPool(host='HOST', port=80)",
-        ),
+        ("Cannot connect to host gpu-17.corp:8000 ssl", "Cannot connect to host HOST:8000 ssl"),
+        ("HTTPConnectionPool(host='judge-3', port=80)", "HTTPConnectionPool(host='HOST', port=80)"),
         ("TaskRunner hostname: gpu-17, PID: 5", "TaskRunner hostname: HOST, PID: 5"),
         ("wandb://qwen2-7b/run ms://gsm8k/x host: cuda, host=localhost", None),
         ("root@gpu-17:~# ls on gpu-17", "root@HOST:~# ls on HOST"),
         ("https://github.com/a https://docs.ray.io/b http://localhost:8265", None),
         ("s3://bucket-7/run hf://datasets/x redis://host:6379", None),
     ],
-)
-def test_hosts_in_addresses_are_hidden_where_they_say_who_writes(
-    text: str, expected: str | None
-) -> None:
+)  # fmt: skip
+def test_hosts_in_addresses_are_hidden_where_they_say_who_writes(text, expected):
     mask = Mask({})
     mask.learn(text)
     assert mask.text(text) == (expected or text)
     assert Mask({}, keep_names=True).text(text) == text
 
 
-def test_lines_of_a_log_are_masked_as_one_text(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_of_a_log_are_masked_as_one_text(tmp_path, capsys):
     path = tmp_path / "train.log"
     lines = [
         f"step:1 - critic/score/mean:0.5 {PLAIN}",
@@ -362,18 +343,18 @@ def test_lines_of_a_log_are_masked_as_one_text(
         "step:1 - critic/score/mean:0.5 - response_length/mean:300 - perf/throughput:1234.5",
     ],
 )  # fmt: skip
-def test_other_text_for_others_stays(line: str) -> None:
+def test_other_text_for_others_stays(line):
     assert MASK.text(line) == line
 
 
-def test_names_are_learnt_from_homes_unless_they_are_words_of_the_training() -> None:
+def test_names_are_learnt_from_homes_unless_they_are_words_of_the_training():
     mask = Mask({})
     mask.spare({"verl"})
     mask.learn("/home/mallory/a /home/verl/b /home/ubuntu/c")
     assert mask.text("mallory's verl on ubuntu") == "USER's verl on ubuntu"
 
 
-def test_names_stay_on_request_and_homes_do_not() -> None:
+def test_names_stay_on_request_and_homes_do_not():
     mask = Mask({}, user="alice", host="node-17", keep_names=True)
     assert (
         mask.text("alice@node-17: /home/alice/x at 10.0.0.7:80")
@@ -381,7 +362,7 @@ def test_names_stay_on_request_and_homes_do_not() -> None:
     )
 
 
-def test_data_are_masked_by_their_names_as_well() -> None:
+def test_data_are_masked_by_their_names_as_well():
     data = {
         "a": {
             "hub_token": "x",
@@ -400,12 +381,12 @@ def test_data_are_masked_by_their_names_as_well() -> None:
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_masked(text: str) -> None:
+def test_any_text_is_masked(text):
     MASK.learn(text)
     assert isinstance(MASK.text(text), str)
 
 
-def test_addresses_that_messages_go_to_are_in_no_text_for_others() -> None:
+def test_addresses_that_messages_go_to_are_in_no_text_for_others():
     mask = Mask({"VERL_TUI_NOTIFY_URL": "https://chat.example/hook-1"})
     assert (
         mask.text("post to https://chat.example/hook-1 failed")

@@ -55,12 +55,7 @@ def log(tmp_path: Path) -> Path:
     "words",
     [["config"], ["config", "--help"], ["check"], ["get", "state"], ["export", "csv"]],
 )
-def test_a_full_disk_below_the_output_is_said(
-    words: list[str],
-    log: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_full_disk_below_the_output_is_said(words, log, monkeypatch, capsys):
     paths = [] if "config" in words else [str(log)]
     with FULL.open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)
@@ -71,9 +66,7 @@ def test_a_full_disk_below_the_output_is_said(
 
 
 @needs_full
-def test_messages_that_cannot_be_written_stop_nothing(
-    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_messages_that_cannot_be_written_stop_nothing(log, monkeypatch, capsys):
     with FULL.open("w") as full:
         monkeypatch.setattr(sys, "stderr", full)
         assert main(["check", str(log), "/nowhere", "--json"]) == 0
@@ -81,9 +74,7 @@ def test_messages_that_cannot_be_written_stop_nothing(
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_streams_that_are_closed_are_not_missed(
-    log: Path, tmp_path: Path, closed: str
-) -> None:
+def test_streams_that_are_closed_are_not_missed(log, tmp_path, closed):
     table = tmp_path / "table.csv"
     command = [*PROGRAM, "export", "csv", str(log), "-o", str(table)]
     done = subprocess.run(
@@ -97,7 +88,7 @@ def test_streams_that_are_closed_are_not_missed(
 
 
 @needs_full
-def test_a_guard_whose_events_are_not_taken_goes_on(log: Path, tmp_path: Path) -> None:
+def test_a_guard_whose_events_are_not_taken_goes_on(log, tmp_path):
     rows = ({"step": step, "data": {"actor/ppo_kl": 0.9}} for step in range(1, 30))
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
     ran = tmp_path / "ran"
@@ -134,13 +125,8 @@ class Target:
     ],
 )
 def test_an_export_that_follows_outlives_a_full_disk(
-    works: tuple[bool, ...],
-    code: int,
-    said: list[str],
-    log: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    works, code, said, log, monkeypatch, capsys
+):
     monkeypatch.setattr("verl_tui.exporters.following.follow", lambda _, config, write, **__: [
         write(Monitor(config)) for _ in works
     ])  # fmt: skip
@@ -166,7 +152,7 @@ def kept() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_command_that_is_ended_tidies_up(kept: None, number: signal.Signals) -> None:
+def test_a_command_that_is_ended_tidies_up(kept, number):
     end_tidily()
     with pytest.raises(EndedError) as ended:
         signal.raise_signal(number)
@@ -176,7 +162,7 @@ def test_a_command_that_is_ended_tidies_up(kept: None, number: signal.Signals) -
     )
 
 
-def test_ctrl_c_is_an_interrupt_once_a_command_runs(kept: None) -> None:
+def test_ctrl_c_is_an_interrupt_once_a_command_runs(kept):
     end_tidily()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
@@ -195,9 +181,7 @@ program.run()
 """
 
 
-def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(
-    tmp_path: Path,
-) -> None:
+def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(tmp_path):
     """A dataclass is made by `exec`, which Python remembers an interrupt in, although it is caught:
     it would end by the signal itself.
     """
@@ -209,7 +193,7 @@ def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(
     assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "")
 
 
-def test_what_whoever_started_us_ignores_stays_ignored(kept: None) -> None:
+def test_what_whoever_started_us_ignores_stays_ignored(kept):
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     heard: list[int] = []
     end_tidily()
@@ -223,9 +207,7 @@ def test_what_whoever_started_us_ignores_stays_ignored(kept: None) -> None:
     "number",
     [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.thorough) for one in (signal.SIGINT, signal.SIGHUP))],
 )  # fmt: skip
-def test_a_signal_leaves_nothing_half_written(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_leaves_nothing_half_written(tmp_path, number):
     there = tmp_path / "tmp"
     there.mkdir()
     demo = subprocess.Popen(
@@ -248,16 +230,10 @@ def test_a_signal_leaves_nothing_half_written(
     [
         (("guard",), b"watching", {128 + signal.SIGHUP}),
         # It says so before it follows, and its code is 0 from then on.
-        (
-            ("export", "prometheus", "--port", "0"),
-            b"metrics are at",
-            {0, 128 + signal.SIGHUP},
-        ),
+        (("export", "prometheus", "--port", "0"), b"metrics are at", {0, 128 + signal.SIGHUP}),
     ],
-)
-def test_what_follows_ends_with_its_terminal(
-    log: Path, words: tuple[str, ...], said: bytes, codes: set[int]
-) -> None:
+)  # fmt: skip
+def test_what_follows_ends_with_its_terminal(log, words, said, codes):
     pid, terminal = pty.fork()
     if pid == 0:
         # whoever started the tests may ignore it

@@ -22,7 +22,7 @@ from verl_tui.text import cell, one_line, safe, shell_words
         ("☀\ufe0f", "☀"),
     ],
 )
-def test_signs_whose_width_terminals_disagree_about(text: str, expected: str) -> None:
+def test_signs_whose_width_terminals_disagree_about(text, expected):
     assert safe(text) == expected
     # Some terminals add up the widths of all characters, others know what belongs together.
     assert cell_len(safe(text)) == sum(map(wcwidth, safe(text)))
@@ -37,7 +37,7 @@ def test_signs_whose_width_terminals_disagree_about(text: str, expected: str) ->
         "\U000e0100\U000e01ef",
     ],
 )
-def test_signs_are_replaced_wherever_they_stand(signs: str) -> None:
+def test_signs_are_replaced_wherever_they_stand(signs):
     for sign in signs:
         for around in ("", "a", "é—“、，😀"):
             assert sign not in safe(f"{around}{sign}{around}"), hex(ord(sign))
@@ -46,7 +46,7 @@ def test_signs_are_replaced_wherever_they_stand(signs: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a\nb", "é—“”’…、，。😀𝑥→≤\xa0\u2010\u2027\u2030\ufffd"]
 )
-def test_what_a_terminal_can_show_stays_as_it_is(text: str) -> None:
+def test_what_a_terminal_can_show_stays_as_it_is(text):
     assert safe(text) == text
 
 
@@ -54,7 +54,7 @@ SIGNS_OF_ARABIC_AND_SYRIAC = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 
 """Signs for numbers and abbreviations, which Unicode counts as format though they are seen."""
 
 
-def test_no_sign_of_unicode_stays_that_controls_or_hides() -> None:
+def test_no_sign_of_unicode_stays_that_controls_or_hides():
     obeyed = {"Cc", "Cf", "Cs", "Zl", "Zp"}
     for code in range(0x110000):
         if unicodedata.category(chr(code)) in obeyed and code != 0x0A:
@@ -70,18 +70,18 @@ def test_no_sign_of_unicode_stays_that_controls_or_hides() -> None:
 @pytest.mark.parametrize(
     "text", ["=1+1", "+x", "-x", "@SUM(1)", "-1+cmd|' /C calc'!A0", "=", "--"]
 )
-def test_no_spreadsheet_runs_a_cell(text: str) -> None:
+def test_no_spreadsheet_runs_a_cell(text):
     assert cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize(
     "text", ["", "loss", "-1", "+2.5", "-1e-6", "-inf", "a=1", "'=1", "1-2"]
 )
-def test_what_is_no_formula_stays_as_it_is(text: str) -> None:
+def test_what_is_no_formula_stays_as_it_is(text):
     assert cell(text) == text
 
 
-def test_no_terminal_obeys_pasted_words() -> None:
+def test_no_terminal_obeys_pasted_words():
     names = [
         b"plain",
         b"a b$c'd",

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from verl_tui.times import LATEST, age, dated
 
 
-def test_times_of_a_calendar_are_kept_as_they_are() -> None:
+def test_times_of_a_calendar_are_kept_as_they_are():
     times = [0.0, 1.7e9, LATEST - 1]
     assert dated(times) is times
     assert not dated(())
 
 
-def test_times_beyond_the_calendar_are_none() -> None:
+def test_times_beyond_the_calendar_are_none():
     result = dated([1.7e9, 1.7e12, -1e300, inf, nan])
     assert result[0] == 1.7e9
     assert all(map(isnan, result[1:]))
@@ -26,7 +26,7 @@ def test_times_beyond_the_calendar_are_none() -> None:
 
 
 @given(st.lists(st.floats()))
-def test_whatever_is_left_is_a_date(times: list[float]) -> None:
+def test_whatever_is_left_is_a_date(times):
     result = dated(times)
     assert len(result) in (0, len(times))
     for moment in result:
@@ -47,7 +47,5 @@ def test_whatever_is_left_is_a_date(times: list[float]) -> None:
         (-1.0, "–"),
     ],
 )
-def test_of_a_great_age_only_what_matters_is_said(
-    seconds: float | None, said: str
-) -> None:
+def test_of_a_great_age_only_what_matters_is_said(seconds, said):
     assert age(seconds) == said

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from command_line import complaint, plain_surroundings, write_log
+from command_line import complaint, write_log
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -22,11 +22,6 @@ if TYPE_CHECKING:
 
 
 Watch = list[tuple[list[str], Config, dict[str, Any]]]
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain_surroundings(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -52,9 +47,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
     return calls
 
 
-def test_watch_hands_on_what_was_asked(
-    log: Callable[..., Path], watched: Watch, tmp_path: Path
-) -> None:
+def test_watch_hands_on_what_was_asked(log, watched, tmp_path):
     path = str(log(0.02))
     assert main(["--ascii", path, "--no-mouse"]) == 0
     assert main([path, "--snapshot", str(tmp_path / "a.svg"), "--size", "80x24"]) == 0
@@ -66,23 +59,19 @@ def test_watch_hands_on_what_was_asked(
     assert drawn == {"snapshot": tmp_path / "a.svg", "size": (80, 24), "notifier": None}
 
 
-def test_watch_warns_of_paths_that_lead_nowhere(
-    log: Callable[..., Path], watched: Watch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_watch_warns_of_paths_that_lead_nowhere(log, watched, capsys):
     assert main([str(log(0.02)), "/nonexistent"]) == 0
     assert complaint(capsys) == "/nonexistent: no such file or directory"
     assert len(watched) == 1
 
 
-def test_watch_of_nothing_exits_3(
-    watched: Watch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_watch_of_nothing_exits_3(watched, capsys):
     assert main(["/nonexistent"]) == 3
     assert complaint(capsys) == "/nonexistent: no such file or directory"
     assert watched == []
 
 
-def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
+def test_without_a_terminal_nothing_is_drawn(log):
     path = str(log(0.02))
     code = (
         "import sys; from verl_tui.cli import main; code = main(sys.argv[1:]);"
@@ -103,9 +92,7 @@ def test_without_a_terminal_nothing_is_drawn(log: Callable[..., Path]) -> None:
         assert "--snapshot" in done.stderr
 
 
-def test_interrupting_exits_130(
-    log: Callable[..., Path], watched: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupting_exits_130(log, watched, monkeypatch):
     def interrupted(*_: Any, **__: Any) -> int:
         raise KeyboardInterrupt
 
@@ -122,9 +109,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_the_demo_is_watched_while_it_is_written_and_then_goes(
-    watched: Watch, brief: None
-) -> None:
+def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched, brief):
     assert main(["demo", "--pace", "0.001"]) == 0
     ((specs, _, _),) = watched
     assert len(specs) == 1
@@ -132,9 +117,7 @@ def test_the_demo_is_watched_while_it_is_written_and_then_goes(
     assert not os.path.exists(os.path.dirname(specs[0]))  # noqa: PTH110, PTH120 - the pattern is no path
 
 
-def test_a_demo_in_a_directory_of_ones_own_stays(
-    watched: Watch, brief: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_demo_in_a_directory_of_ones_own_stays(watched, brief, tmp_path, capsys):
     home = tmp_path / "demo[1]"
     assert main(["demo", "--dir", str(home)]) == 0
     assert capsys.readouterr().out == f"the simulated runs are in {home}\n"
@@ -146,12 +129,7 @@ def test_a_demo_in_a_directory_of_ones_own_stays(
     assert "already holds run_" in capsys.readouterr().err
 
 
-def test_a_headless_demo_writes_until_it_is_over(
-    brief: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_headless_demo_writes_until_it_is_over(brief, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
         "verl_tui.demo.simulation.Simulation.run",
         lambda self, stop, pace_s: self.advance(),

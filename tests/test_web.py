@@ -52,7 +52,7 @@ def served(log: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 @pytest.mark.browser
-async def test_the_app_is_in_the_page_and_hears_keys(log: Path) -> None:
+async def test_the_app_is_in_the_page_and_hears_keys(log):
     with served(log) as (url, server):
         async with page(url) as opened:
             await opened.shows("step 3")
@@ -68,7 +68,7 @@ async def test_the_app_is_in_the_page_and_hears_keys(log: Path) -> None:
         await until(lambda: not psutil.Process(server.pid).children())
 
 
-async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
+async def test_only_whoever_has_the_token_gets_in(log):
     import aiohttp
 
     with served(log) as (url, _):
@@ -107,19 +107,17 @@ async def test_only_whoever_has_the_token_gets_in(log: Path) -> None:
         ([], "name a log"),
     ],
 )
-def test_what_cannot_be_served(
-    words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_served(words, complaint, capsys):
     assert main(["web", *words]) == 64
     assert complaint in capsys.readouterr().err
 
 
-def test_nothing_to_watch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_to_watch(tmp_path, capsys):
     assert main(["web", str(tmp_path / "missing")]) == 3
     assert "missing" in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_said_in_one_sentence(log: Path) -> None:
+def test_a_port_in_use_is_said_in_one_sentence(log):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

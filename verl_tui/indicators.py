@@ -143,8 +143,7 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
         Indicator id -> key, for the indicators that the log has.
     """
     found, others = _of_trainers(keys)
-    own = _own_keys(one_each([key for key in keys if key not in others]))
-    spread = _of_distributions(keys)
+    own, spread = _own_keys(keys, others), _of_distributions(keys)
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):
             if (key := _spelled(indicator, known, found)) is not None:
@@ -214,7 +213,7 @@ def loss_alone(keys: Collection[str]) -> str | None:
     """
     if "reward" in resolve(keys):
         return None
-    own = _own_keys(one_each(keys))
+    own = _own_keys(keys)
     return next((own[name] for name in _LOSSES if name in own), None)
 
 
@@ -232,7 +231,7 @@ def validation_keys(keys: Collection[str]) -> list[str]:
 def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     # Asked for at each judging, while keys hardly ever change.
     _, others = _of_trainers(keys)
-    own = _own_keys(one_each([key for key in keys if key not in others]))
+    own = _own_keys(keys, others)
     ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
     core = [(rank, name) for rank, name in ranked if rank < len(_VALIDATIONS["core"])]
     return tuple(own[name] for _, name in core or ranked)
@@ -248,10 +247,11 @@ def factor(indicator: str, key: str) -> float:
     return 1.0
 
 
-def _own_keys(keys: Collection[str]) -> dict[str, str]:
-    """Map verl's present names to the log's own keys; where two keys mean the same, the present
-    name itself wins.
+def _own_keys(keys: Collection[str], others: Collection[str] = ()) -> dict[str, str]:
+    """Map verl's present names to the log's own keys, except some, and one of each distribution;
+    where two keys mean the same, the present name itself wins.
     """
+    keys = one_each([key for key in keys if key not in others])
     own = {modern(key): key for key in sorted(keys, reverse=True)}
     return own | {key: key for key in keys if modern(key) == key}
 

@@ -103,8 +103,8 @@ def steps_of_a_run(draw: st.DrawFn) -> list[int]:
     at=0,
 )
 def test_points_from_the_end_are_those_of_the_whole_log(
-    steps: list[int], write: Any, count: int, around: int | None, first: int, at: int
-) -> None:
+    steps, write, count, around, first, at
+):
     """Two of the metrics are asked for, as each is read from the end anew."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "log.jsonl"
@@ -119,7 +119,7 @@ def test_points_from_the_end_are_those_of_the_whole_log(
             assert same(from_end(path, answer, first)) == same(answer(everything))
 
 
-def test_few_bytes_are_read_for_the_last_points(tmp_path: Path) -> None:
+def test_few_bytes_are_read_for_the_last_points(tmp_path):
     path = tmp_path / "verl.jsonl"
     path.write_text(
         file_logger(list(range(1, 20_001)), note="x" * 40), encoding="utf-8"
@@ -130,9 +130,7 @@ def test_few_bytes_are_read_for_the_last_points(tmp_path: Path) -> None:
     assert found["bytes_read"] < path.stat().st_size / 10
 
 
-def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(run_reading, "DEEP", 4096)
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
@@ -145,7 +143,7 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(
         from_end(path, partial(samples_of, count=1), first=1024)
 
 
-def test_a_console_that_states_no_steps_is_read_whole(tmp_path: Path) -> None:
+def test_a_console_that_states_no_steps_is_read_whole(tmp_path):
     path = tmp_path / "train.log"
     lines = [
         f"{{'loss': {at / 3}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': {at / 100}}}"
@@ -159,8 +157,8 @@ def test_a_console_that_states_no_steps_is_read_whole(tmp_path: Path) -> None:
 
 
 def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     path = tmp_path / "train.log"
     path.write_text(console(list(range(1, 2001))), encoding="utf-8")
     answer = partial(state_of, guide=GUIDE, now=NOW)
@@ -174,9 +172,7 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
 
 
 @pytest.mark.parametrize("count", [1, 4, 30])
-def test_the_last_samples_from_the_end_are_those_of_the_whole_log(
-    tmp_path: Path, count: int
-) -> None:
+def test_the_last_samples_from_the_end_are_those_of_the_whole_log(tmp_path, count):
     path = tmp_path / "verl_logs.jsonl"
     path.write_text(tutorial(list(range(1, 301))), encoding="utf-8")
     answer = partial(samples_of, count=count)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from log_reading import read_run
-from test_real_logs import LOGS
+from real_logs import LOGS
 
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
@@ -23,13 +23,6 @@ from verl_tui.plain_data import value_fields
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-@pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = tmp_path / "config.toml"
-    config.write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
 
 
 @pytest.fixture
@@ -92,9 +85,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("words", FIELDS)
-def test_the_fields_of_each_answer_are_in_its_help(
-    get: Callable[..., Any], run: Path, words: str
-) -> None:
+def test_the_fields_of_each_answer_are_in_its_help(get, run, words):
     name, *more = words.split()
     help = build_parser().commands["get"].commands[name].format_help()
     assert "exit codes:" in help
@@ -105,22 +96,20 @@ def test_the_fields_of_each_answer_are_in_its_help(
         assert re.search(rf"\b{field}\b", help), field
 
 
-def test_the_points_and_the_list_of_metrics(get: Callable[..., Any], run: Path) -> None:
+def test_the_points_and_the_list_of_metrics(get, run):
     points = get("metrics", run, "--metric", "policy_kl", "--last", "2")["points"]
     assert points == [{"step": at, "value": 0.4, "time": None} for at in (39, 40)]
     fields = "key indicator step value count min max"
     assert list(get("metrics", run)["metrics"][0]) == fields.split()
 
 
-def test_a_value_that_is_no_number_is_null_and_said(
-    get: Callable[..., Any], run: Path
-) -> None:
+def test_a_value_that_is_no_number_is_null_and_said(get, run):
     (point,) = get("metrics", run, "--metric", "ppo/policy_loss")["points"]
     assert (point["value"], point["finite"]) == (None, False)
     assert value_fields(float("-inf")) == {"value": None, "finite": False}
 
 
-def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
+def test_points_around_a_step(get, run):
     found = get(
         "metrics", run, "--metric", "rollout/kl_div", "--around", "30", "--last", "4"
     )
@@ -132,11 +121,7 @@ def test_points_around_a_step(get: Callable[..., Any], run: Path) -> None:
     assert [point["step"] for point in near["points"]] == [39, 40]
 
 
-def test_a_chart_in_text_rises_where_the_metric_does(
-    answered: Callable[..., tuple[int, str, str]],
-    run: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_chart_in_text_rises_where_the_metric_does(answered, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     code, out, _ = answered("metrics", run, "--metric", "reward", "--plot")
@@ -156,9 +141,7 @@ def test_a_chart_in_text_rises_where_the_metric_does(
     assert "not drawn: 1 value" in out
 
 
-def test_the_worst_and_the_best_samples_of_a_step(
-    get: Callable[..., Any], run: Path
-) -> None:
+def test_the_worst_and_the_best_samples_of_a_step(get, run):
     worst = get("samples", run, "--worst", "2")
     assert [(one["step"], one["score"]) for one in worst["samples"]] == [
         (40, -1.0),
@@ -169,18 +152,14 @@ def test_the_worst_and_the_best_samples_of_a_step(
     assert [(one["step"], one["score"]) for one in best["samples"]] == [(7, 2.0)]
 
 
-def test_texts_are_cut_and_their_lengths_said(
-    get: Callable[..., Any], run: Path
-) -> None:
+def test_texts_are_cut_and_their_lengths_said(get, run):
     (cut,) = get("samples", run, "--last", "1")["samples"]
     assert (len(cut["response"]), cut["response_length"]) == (500, 600)
     (full,) = get("samples", run, "--last", "1", "--full")["samples"]
     assert len(full["response"]) == 600
 
 
-def test_no_escape_sequence_reaches_the_terminal(
-    answered: Callable[..., tuple[int, str, str]], run: Path
-) -> None:
+def test_no_escape_sequence_reaches_the_terminal(answered, run):
     for words in (["samples"], ["log"], ["log", "--grep", "why"]):
         code, out, _ = answered(words[0], run, *words[1:])
         assert code == 0
@@ -188,9 +167,7 @@ def test_no_escape_sequence_reaches_the_terminal(
         assert "\x1b" not in out
 
 
-def test_samples_in_dumps_are_those_of_the_step(
-    get: Callable[..., Any], run: Path
-) -> None:
+def test_samples_in_dumps_are_those_of_the_step(get, run):
     dumps = run / "rollouts"
     dumps.mkdir()
     rows = [
@@ -206,9 +183,7 @@ def test_samples_in_dumps_are_those_of_the_step(
     assert last[1]["unreadable"] is True
 
 
-def test_the_newest_samples_after_a_restart_are_those_of_its_steps(
-    get: Callable[..., Any], run: Path
-) -> None:
+def test_the_newest_samples_after_a_restart_are_those_of_its_steps(get, run):
     """Those of steps that the run has not reached again are old."""
     lines: list[dict[str, Any]] = []
     for step in range(1, 6):
@@ -245,9 +220,7 @@ def crashed(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_log_of_a_crashed_run_opens_at_its_error(
-    get: Callable[..., Any], crashed: Path
-) -> None:
+def test_the_log_of_a_crashed_run_opens_at_its_error(get, crashed):
     found = get("log", crashed, "--error", "--last", "6")
     (marked,) = [line for line in found["lines"] if line.get("mark")]
     assert marked["text"] == "RuntimeError: CUDA error: out of luck"
@@ -256,9 +229,7 @@ def test_the_log_of_a_crashed_run_opens_at_its_error(
     assert found["lines"] == get("log", crashed)["lines"][7:13]
 
 
-def test_an_expression_that_takes_too_long_is_given_up(
-    get: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_an_expression_that_takes_too_long_is_given_up(get, tmp_path):
     path = tmp_path / "train.log"
     step = "step:1 - actor/ppo_kl:0.1 - actor/pg_loss:0.2 - critic/rewards/mean:0.3 - perf/x:1\n"
     path.write_text(step + "a" * 16_000 + "\n", encoding="utf-8")
@@ -270,73 +241,28 @@ def test_an_expression_that_takes_too_long_is_given_up(
     ("words", "code", "sentence"),
     [
         (["state", "logs"], 64, "2 runs: run_7, run_8; name one with --run"),
-        (
-            ["state", "logs", "--run", "run"],
-            64,
-            "in the names of several runs: run_7, run_8",
-        ),
+        (["state", "logs", "--run", "run"], 64, "in the names of several runs: run_7, run_8"),
         (["state", "logs", "--run", "none"], 64, "none of the runs: run_7, run_8"),
         (["state", "nothing"], 3, "nothing: no such file or directory"),
-        (
-            ["metrics", "logs/run_7", "--metric", "rewrd"],
-            64,
-            "no metric rewrd; alike: reward",
-        ),
+        (["metrics", "logs/run_7", "--metric", "rewrd"], 64, "no metric rewrd; alike: reward"),
         (["metrics", "logs/run_7", "--around", "3"], 64, "--around needs the metric"),
-        (
-            ["metrics", "logs/run_7", "--metric", "validation"],
-            3,
-            "no value of validation so far",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "critic/score/max"],
-            3,
-            "no value of critic/score/max so far",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "val-core/gsm8k/acc"],
-            3,
-            "no value of val-core/gsm8k/acc so far",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "rollout/reward_mena"],
-            64,
-            "no metric rollout/reward_mena; alike",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "reward", "--metric", "rewrd"],
-            64,
-            "no metric rewrd",
-        ),
-        (
-            ["metrics", "logs/run_7", "--metric", "x", "--filter", "y"],
-            64,
-            "--metric names one",
-        ),
-        (
-            ["samples", "logs/run_7", "--validation"],
-            3,
-            "run_7 has no validation samples",
-        ),
+        (["metrics", "logs/run_7", "--metric", "validation"], 3, "no value of validation so far"),
+        (["metrics", "logs/run_7", "--metric", "critic/score/max"], 3, "no value of critic/score/max so far"),
+        (["metrics", "logs/run_7", "--metric", "val-core/gsm8k/acc"], 3, "no value of val-core/gsm8k/acc so far"),
+        (["metrics", "logs/run_7", "--metric", "rollout/reward_mena"], 64, "no metric rollout/reward_mena; alike"),
+        (["metrics", "logs/run_7", "--metric", "reward", "--metric", "rewrd"], 64, "no metric rewrd"),
+        (["metrics", "logs/run_7", "--metric", "x", "--filter", "y"], 64, "--metric names one"),
+        (["samples", "logs/run_7", "--validation"], 3, "run_7 has no validation samples"),
         (["log", "logs/run_7", "--around", "999"], 3, "has reached step 40 so far"),
         (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
         (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
         (["findings"], 64, "name a log"),
-        (
-            [],
-            64,
-            "name a command: findings, ledger, log, metrics, runs, samples, state",
-        ),
+        ([], 64, "name a command: findings, ledger, log, metrics, runs, samples, state"),
     ],
-)
+)  # fmt: skip
 def test_one_sentence_where_there_is_no_answer(
-    answered: Callable[..., tuple[int, str, str]],
-    run: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: list[str],
-    code: int,
-    sentence: str,
-) -> None:
+    answered, run, monkeypatch, words, code, sentence
+):
     other = run.parent / "run_8"
     other.mkdir()
     (other / "verl_logs.jsonl").write_text(
@@ -352,9 +278,7 @@ def test_one_sentence_where_there_is_no_answer(
 @pytest.mark.parametrize(
     "words", [["state"], ["metrics", "--metric", "policy_kl"], ["samples"]]
 )
-def test_what_is_passed_over_is_said_of_a_long_log_too(
-    answered: Callable[..., tuple[int, str, str]], run: Path, words: list[str]
-) -> None:
+def test_what_is_passed_over_is_said_of_a_long_log_too(answered, run, words):
     log = run / "verl_logs.jsonl"
     log.write_text(log.read_text() * 32, encoding="utf-8")
     (run / "odd.log").write_text("nothing that anybody knows\n" * 50, encoding="utf-8")
@@ -374,9 +298,7 @@ needs_logs = pytest.mark.skipif(not LOGS.is_dir(), reason=f"{LOGS} is not here")
 
 @needs_logs
 @pytest.mark.parametrize("name", REAL)
-def test_real_logs_have_the_points_of_the_exported_table(
-    get: Callable[..., Any], name: str
-) -> None:
+def test_real_logs_have_the_points_of_the_exported_table(get, name):
     path = LOGS / name
     run = read_run(path)
     text = io.StringIO()

@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from property_examples import examples
 
-from verl_tui.bundle.archive import masked_files, zipped
-from verl_tui.bundle.contents import Wanted, gather
+from verl_tui.bundle.contents import Bundle, masked_files, zipped
 from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -58,9 +57,7 @@ def _read(path: Path) -> dict[str, str]:
         return {name: archive.read(name).decode() for name in archive.namelist()}
 
 
-def test_a_bundle_holds_what_a_bug_report_needs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bundle_holds_what_a_bug_report_needs(tmp_path, capsys):
     log, out = _log(tmp_path), tmp_path / "out.zip"
     assert main(["bundle", str(log), "-o", str(out)]) == 0
     said = capsys.readouterr()
@@ -85,18 +82,18 @@ def test_a_bundle_holds_what_a_bug_report_needs(
     assert "⢀" in files["charts.txt"]
 
 
-def test_the_same_evidence_gives_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_evidence_gives_the_same_bytes(tmp_path):
     log = _log(tmp_path)
 
     def made() -> bytes:
         monitor = load([str(log)], Config(), NOW)
-        found = gather(monitor, next(iter(monitor.runs.values())), NOW, Wanted())
-        return zipped(masked_files(found.pieces, Mask({}), found.words))
+        found = Bundle(monitor, next(iter(monitor.runs.values())), NOW)
+        return zipped(masked_files(found.files(), Mask({}), found.words))
 
     assert made() == made()
 
 
-def test_a_secret_is_hidden_in_every_file_once_one_names_it(tmp_path: Path) -> None:
+def test_a_secret_is_hidden_in_every_file_once_one_names_it(tmp_path):
     key, out = "Zq7wXk29Lm4t", tmp_path / "out.zip"
     log = _log(
         tmp_path, f"JUDGE_TOKEN={key} is sent to http://judge-3.corp.example:8000/v1"
@@ -109,7 +106,7 @@ def test_a_secret_is_hidden_in_every_file_once_one_names_it(tmp_path: Path) -> N
     assert not [one for one in (key, "corp.example") if one in everything]
 
 
-def test_samples_are_in_it_on_request_only(tmp_path: Path) -> None:
+def test_samples_are_in_it_on_request_only(tmp_path):
     out = tmp_path / "out.zip"
     main(["bundle", str(_log(tmp_path)), "-o", str(out), "--samples"])
     files = _read(out)
@@ -121,8 +118,8 @@ def test_samples_are_in_it_on_request_only(tmp_path: Path) -> None:
     ("rows", "kept"), [((3,), 3), ((8, 7), 15), ((20,), 20), ((30, 5), 20)]
 )
 def test_the_newest_samples_are_those_of_the_last_dumps_however_few(
-    tmp_path: Path, rows: tuple[int, ...], kept: int
-) -> None:
+    tmp_path, rows, kept
+):
     dumps = tmp_path / "run" / "rollouts"
     dumps.mkdir(parents=True)
     (tmp_path / "run" / "m.jsonl").write_text('{"step": 1, "data": {"loss": 2}}\n')
@@ -134,9 +131,7 @@ def test_the_newest_samples_are_those_of_the_last_dumps_however_few(
     assert len(json.loads(_read(out)["samples.json"])) == kept
 
 
-def test_listing_writes_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_listing_writes_nothing(tmp_path, capsys):
     log = _log(tmp_path)
     assert main(["bundle", str(log), "--list"]) == 0
     assert "summary.md" in capsys.readouterr().out
@@ -151,9 +146,7 @@ class _Terminal(io.StringIO):
 @pytest.mark.parametrize(
     ("answer", "written"), [("y\n", True), ("yes\n", True), ("\n", False), ("", False)]
 )
-def test_on_a_terminal_it_asks_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, written: bool
-) -> None:
+def test_on_a_terminal_it_asks_first(tmp_path, monkeypatch, answer, written):
     out, err = tmp_path / "out.zip", _Terminal()
     monkeypatch.setattr(sys, "stdin", _Terminal(answer))
     monkeypatch.setattr(sys, "stderr", err)
@@ -162,9 +155,7 @@ def test_on_a_terminal_it_asks_first(
     assert "[y/N]" in err.getvalue()
 
 
-def test_what_cannot_be_done_gets_a_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_cannot_be_done_gets_a_sentence(tmp_path, capsys):
     log, out, there = str(_log(tmp_path)), str(tmp_path / "out.zip"), tmp_path / "x.zip"
     there.write_bytes(b"mine")
     cases = [
@@ -202,9 +193,7 @@ SECRET = st.from_regex(r"[a-z][A-Z][0-9]{2}[a-zA-Z2-9]{22,30}", fullmatch=True)
     ),
     owner=st.sampled_from(["mallory", "wangwei", "jdoe"]),
 )
-def test_no_secret_and_no_home_survives_in_any_file(
-    tmp_path: Path, secrets: list[str], owner: str
-) -> None:
+def test_no_secret_and_no_home_survives_in_any_file(tmp_path, secrets, owner):
     folder = tmp_path / "home" / owner
     folder.mkdir(parents=True, exist_ok=True)
     lines = [
@@ -212,9 +201,9 @@ def test_no_secret_and_no_home_survives_in_any_file(
     ]
     monitor = load([str(_log(folder, "\n".join(lines)))], Config(), NOW)
     (run,) = monitor.runs.values()
-    found = gather(monitor, run, NOW, Wanted(samples=True))
+    found = Bundle(monitor, run, NOW, samples=True)
     for file in masked_files(
-        found.pieces, Mask({"MY_TOKEN": secrets[-1]}), found.words
+        found.files(), Mask({"MY_TOKEN": secrets[-1]}), found.words
     ):
         text = file.content.decode()
         assert not [one for one in (*secrets, owner, str(tmp_path)) if one in text], (
@@ -251,9 +240,7 @@ def training(tmp_path: Path) -> Iterator[Path]:
         process.kill()
 
 
-def test_the_stacks_of_a_running_training_are_in_it(
-    training: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_stacks_of_a_running_training_are_in_it(training, capsys):
     out = training.parent / "out.zip"
     assert main(["bundle", str(training), "-o", str(out), "--stacks"]) == 0
     files = _read(out)
@@ -270,20 +257,13 @@ def test_the_stacks_of_a_running_training_are_in_it(
 @pytest.mark.parametrize(
     ("said", "sentence"),
     [
-        (
-            "Error: Permission Denied: Try running again with elevated permissions",
-            "SYS_PTRACE",
-        ),
+        ("Error: Permission Denied: Try running again with elevated permissions", "SYS_PTRACE"),
         ("Error: Failed to find python version", "Failed to find python version"),
     ],
-)
+)  # fmt: skip
 def test_without_permission_the_rest_is_done(
-    training: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    said: str,
-    sentence: str,
-) -> None:
+    training, monkeypatch, capsys, said, sentence
+):
     spy = training.parent / "bin" / "py-spy"
     spy.parent.mkdir()
     spy.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.bundle.logs import LEFT_OUT, read_end, without_samples
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TRACEBACK = (
     'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\n'
@@ -19,7 +14,7 @@ TRACEBACK = (
 )  # fmt: skip
 
 
-def test_the_last_lines_are_kept_and_it_is_said_which(tmp_path: Path) -> None:
+def test_the_last_lines_are_kept_and_it_is_said_which(tmp_path):
     path = tmp_path / "train.log"
     path.write_text("".join(f"line {at}\n" for at in range(100)))
     end = read_end(path, 3)
@@ -28,7 +23,7 @@ def test_the_last_lines_are_kept_and_it_is_said_which(tmp_path: Path) -> None:
     assert read_end(path, 100).note.startswith("100 lines, all of it")
 
 
-def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path: Path) -> None:
+def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path):
     path = tmp_path / "train.log"
     again = TRACEBACK.replace("7", "9")
     path.write_text(
@@ -42,16 +37,14 @@ def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path: Path) -> 
 
 
 @given(st.binary(max_size=400), st.integers(1, 5))
-def test_any_bytes_have_an_end(
-    tmp_path_factory: pytest.TempPathFactory, data: bytes, most: int
-) -> None:
+def test_any_bytes_have_an_end(tmp_path_factory, data, most):
     path = tmp_path_factory.getbasetemp() / "any.log"
     path.write_bytes(data + b"\n" + TRACEBACK.encode()[: len(data)] + data)
     assert len(read_end(path, most).lines) <= most
 
 
 @pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=3) "])
-def test_samples_of_verl_are_left_out(prefix: str) -> None:
+def test_samples_of_verl_are_left_out(prefix):
     lines = [
         "before",
         "[prompt] my",
@@ -65,12 +58,12 @@ def test_samples_of_verl_are_left_out(prefix: str) -> None:
     assert without_samples(printed) == [printed[0], LEFT_OUT, printed[-1]]
 
 
-def test_tables_of_trl_are_left_out() -> None:
+def test_tables_of_trl_are_left_out():
     table = ["╭──── Step 3 ────╮", "│ secret │ 0.5 │", "╰────────────────╯"]
     assert without_samples(["a", *table, "b"]) == ["a", LEFT_OUT, "b"]
 
 
-def test_texts_in_json_are_left_out_and_what_programs_say_of_themselves_stays() -> None:
+def test_texts_in_json_are_left_out_and_what_programs_say_of_themselves_stays():
     printed = "x" * 100
     (line,) = without_samples(
         [f'{{"loss": 1, "prompt": "p", "text": "{printed}", "error": "{printed}"}}']

@@ -43,7 +43,7 @@ def steady(name: str, reward: float, **more: float) -> Run:
     return run_of(name, noise(reward, len(name), by=1e-4), recipe(), metrics)
 
 
-def test_bands_have_two_sides() -> None:
+def test_bands_have_two_sides():
     base = steady("base", 0.5)
     low = held(steady("low", 0.4), base)
     high = held(steady("high", 0.6), base)
@@ -66,14 +66,12 @@ def test_bands_have_two_sides() -> None:
         (KL, 0.055, "highest_policy_kl", None),
     ],
 )
-def test_each_figure_knows_its_good_side(
-    metric: str, value: float, figure: str, breach: str | None
-) -> None:
+def test_each_figure_knows_its_good_side(metric, value, figure, breach):
     found = held(steady("run", 0.5, **{metric: value}), steady("base", 0.5))
     assert breaches(found)[figure] == breach
 
 
-def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band() -> None:
+def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band():
     run = run_of("run", noise(0.5, 1, by=0.3))
     base = run_of("base", noise(0.5, 2, by=0.3))
     band = figure(held(run, base), "final_reward")
@@ -84,7 +82,7 @@ def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band() -> None
     assert figure(fixed, "final_reward").breach
 
 
-def test_several_seeds_make_a_baseline_and_their_spread_its_band() -> None:
+def test_several_seeds_make_a_baseline_and_their_spread_its_band():
     seeds = [
         run_of(f"s{n}", noise(0.4 + n / 10, n), recipe(**{SEED: n})) for n in range(3)
     ]
@@ -98,7 +96,7 @@ def test_several_seeds_make_a_baseline_and_their_spread_its_band() -> None:
         held(seeds[0], seeds[1], other)
 
 
-def test_what_is_missing_or_cannot_be_compared_is_said() -> None:
+def test_what_is_missing_or_cannot_be_compared_is_said():
     base = steady("base", 0.5, **{VALIDATION: 0.5})
     found = held(steady("run", 0.5, **{"val-core/math/acc/mean@1": 0.5}), base)
     reasons = {one["figure"]: one["reason"] for one in found.not_compared}
@@ -108,9 +106,7 @@ def test_what_is_missing_or_cannot_be_compared_is_said() -> None:
 
 
 @given(*(st.lists(st.floats(), max_size=25) for _ in range(3)))
-def test_any_values_give_data_and_lines(
-    mine: list[float], one: list[float], other: list[float]
-) -> None:
+def test_any_values_give_data_and_lines(mine, one, other):
     seeds = [
         run_of(f"s{at}", values, recipe(**{SEED: at}), {VALIDATION: values})
         for at, values in enumerate((mine, one, other))
@@ -125,9 +121,7 @@ def test_any_values_give_data_and_lines(
 
 
 @pytest.mark.parametrize(("centre", "code"), [(0.5, 0), (0.3, 2), (0.8, 1)])
-def test_the_exit_code_is_a_gate(
-    centre: float, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_exit_code_is_a_gate(centre, code, tmp_path, capsys):
     base = write(tmp_path, "base", 0.5)
     new = write(tmp_path, "new", centre, seed=2)
     assert main(["check", str(new)]) == 0
@@ -164,9 +158,7 @@ def hollow(folder: Path) -> str:
     return str(log)
 
 
-def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(tmp_path, capsys):
     runs = sweep(tmp_path, "like", "best", "worst", "alike")
     base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
     assert main(["check", *runs, *base]) == 2
@@ -207,9 +199,7 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(
         (("best", "worst"), 2),
     ],
 )
-def test_the_exit_code_is_that_of_the_worst_run(
-    names: tuple[str, ...], code: int, tmp_path: Path
-) -> None:
+def test_the_exit_code_is_that_of_the_worst_run(names, code, tmp_path):
     base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
     runs = sweep(tmp_path, *names)
     assert main(["check", *runs, *base]) == code
@@ -217,8 +207,8 @@ def test_the_exit_code_is_that_of_the_worst_run(
 
 
 def test_a_group_of_seeds_is_a_baseline_and_what_lies_beside_it_is_not_held(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, capsys
+):
     for seed in (1, 2, 3):
         write(tmp_path / "reference", f"base-seed{seed}", 0.5, seed=seed)
     (tmp_path / "reference" / "notes.log").write_text("as agreed on Monday\n")
@@ -245,8 +235,6 @@ def test_a_group_of_seeds_is_a_baseline_and_what_lies_beside_it_is_not_held(
         (["--against", "new", "--band", "final_reward=much"], "has no share"),
     ],
 )
-def test_what_makes_no_sense(
-    words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_makes_no_sense(words, sentence, tmp_path, capsys):
     assert main(["check", str(write(tmp_path, "new", 0.5)), *words]) == 64
     assert sentence in capsys.readouterr().err

@@ -48,7 +48,7 @@ def written(found: Comparison) -> str:
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def test_the_final_reward_is_the_mean_of_the_last_tenth_of_the_median_run() -> None:
+def test_the_final_reward_is_the_mean_of_the_last_tenth_of_the_median_run():
     rewards = [n / 400 for n in range(400)]
     found = comparison(
         run_of("long", rewards), run_of("short", rewards[:200]), run_of("one", [1.0])
@@ -61,7 +61,7 @@ def test_the_final_reward_is_the_mean_of_the_last_tenth_of_the_median_run() -> N
     assert found.runs[2].measured.figures["final_reward"].n == 1
 
 
-def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better() -> None:
+def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better():
     one, two = (
         run_of(name, noise(centre, 1, 400), key="train/loss")
         for name, centre in (("a", 2.0), ("b", 1.5))
@@ -82,7 +82,7 @@ def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better() 
 # -- seeds -----------------------------------------------------------------------------------------
 
 
-def test_runs_that_differ_only_by_what_a_seed_changes_are_together() -> None:
+def test_runs_that_differ_only_by_what_a_seed_changes_are_together():
     places = {
         "trainer.experiment_name": "x{}",
         "trainer.default_local_dir": "/ckpt/x{}",
@@ -123,7 +123,7 @@ def test_runs_that_differ_only_by_what_a_seed_changes_are_together() -> None:
         {"algorithm.use_kl_in_reward": True},
     ],
 )
-def test_what_changes_the_training_is_no_seed(other: dict[str, object]) -> None:
+def test_what_changes_the_training_is_no_seed(other):
     base = {
         "data.train_files": "/disk/gsm8k/train.parquet",
         "custom_reward_function.path": "/code/lenient.py",
@@ -137,7 +137,7 @@ def test_what_changes_the_training_is_no_seed(other: dict[str, object]) -> None:
     assert len(found.groups) == 2
 
 
-def test_without_settings_only_a_seed_in_the_name_puts_runs_together() -> None:
+def test_without_settings_only_a_seed_in_the_name_puts_runs_together():
     names = ("grpo-seed1", "grpo-seed2", "ppo-seed1", "grpo-3", "grpo-4")
     found = comparison(*(run_of(name, noise(0.5, at)) for at, name in enumerate(names)))
     assert [group.name for group in found.groups] == [
@@ -164,7 +164,7 @@ def seeds(name: str, centres: tuple[float, ...], lr: float) -> list[object]:
     ]
 
 
-def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero() -> None:
+def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero():
     base = seeds("base", (0.50, 0.52, 0.51), 1e-6)
     better = seeds("up", (0.70, 0.72, 0.71), 2e-6)
     alike = seeds("same", (0.40, 0.66, 0.5), 3e-6)
@@ -180,7 +180,7 @@ def test_over_seeds_better_is_said_only_where_the_interval_excludes_zero() -> No
     assert of(comparison(*better, *base), "final_reward", "base").verdict == "worse"  # type: ignore[arg-type]
 
 
-def test_single_runs_are_compared_by_their_last_values_which_is_said() -> None:
+def test_single_runs_are_compared_by_their_last_values_which_is_said():
     one = run_of("one", noise(0.5, 1))
     two = run_of("two", noise(0.8, 2), more={LENGTH: 90.0})
     found = comparison(one, two)
@@ -192,7 +192,7 @@ def test_single_runs_are_compared_by_their_last_values_which_is_said() -> None:
     ).verdict == ("no clear difference")
 
 
-def test_less_is_better_of_times_and_neither_of_lengths() -> None:
+def test_less_is_better_of_times_and_neither_of_lengths():
     one, two = (
         run_of(
             name,
@@ -206,7 +206,7 @@ def test_less_is_better_of_times_and_neither_of_lengths() -> None:
     assert of(found, "response_length", "two").verdict == "higher"
 
 
-def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() -> None:
+def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain():
     base = seeds("base", (0.50, 0.52, 0.51), 1e-6)
     up = seeds("up", (0.70, 0.72, 0.71), 2e-6)
     first = as_text(comparison(*base, *up)).splitlines()[1]  # type: ignore[arg-type]
@@ -223,9 +223,7 @@ def test_the_first_lines_say_which_reached_most_and_whether_that_is_certain() ->
 # -- what does not mean the same -------------------------------------------------------------------
 
 
-def test_rewards_on_two_scales_are_not_compared_but_a_scale_nobody_knows_is_no_other_scale() -> (
-    None
-):
+def test_rewards_on_two_scales_are_not_compared_but_a_scale_nobody_knows_is_no_other_scale():
     binary = {"reward/mean": [0.2, 0.3, 0.4, 0.5] * 10}
     spread = {"reward/std": [(m * (1 - m)) ** 0.5 for m in binary["reward/mean"]]}
     bounded = run_of("bounded", binary["reward/mean"], more=spread, key="reward/mean")
@@ -237,9 +235,7 @@ def test_rewards_on_two_scales_are_not_compared_but_a_scale_nobody_knows_is_no_o
     assert of(comparison(bounded, unknown), "final_reward", "unknown").low is not None
 
 
-def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have() -> (
-    None
-):
+def test_validations_on_several_data_sets_are_compared_on_the_one_that_all_have():
     math = "val-core/math/acc/mean@1"
     both = run_of("both", noise(0.5, 1), more={VALIDATION: 0.8, math: 0.3})
     one = run_of("one", noise(0.5, 2), more={math: 0.4})
@@ -269,7 +265,7 @@ def sweep(count: int, **other: str) -> Comparison:
     return comparison(*runs)
 
 
-def test_which_setting_goes_with_the_reward() -> None:
+def test_which_setting_goes_with_the_reward():
     found = sweep(8).association.found
     first = next(one for one in found if one.figure == "final_reward")
     assert first[:5] == ((LR,), "final_reward", "spearman", 1.0, 8)
@@ -282,7 +278,7 @@ def test_which_setting_goes_with_the_reward() -> None:
     assert not weak.beyond_chance
 
 
-def test_how_many_of_many_pairs_chance_alone_explains_is_said() -> None:
+def test_how_many_of_many_pairs_chance_alone_explains_is_said():
     few = sweep(8)
     assert "beyond it by chance alone" not in as_text(few)
     found = [*few.association.found] * 20
@@ -290,7 +286,7 @@ def test_how_many_of_many_pairs_chance_alone_explains_is_said() -> None:
     assert f"Of {len(found)} pairs, about {len(found) // 20} would" in as_text(many)
 
 
-def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None:
+def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked():
     kinds = ("grpo", "gae", "rloo")
     runs = [
         run_of(
@@ -324,7 +320,7 @@ def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked() -> None
 # -- bad input -------------------------------------------------------------------------------------
 
 
-def test_bad_input_gets_a_sentence_and_the_rest_is_done() -> None:
+def test_bad_input_gets_a_sentence_and_the_rest_is_done():
     found = comparison(
         run_of("good", noise(0.5, 1)),
         run_of("nothing", []),
@@ -353,7 +349,7 @@ def test_bad_input_gets_a_sentence_and_the_rest_is_done() -> None:
         max_size=7,
     )
 )
-def test_any_values_give_a_comparison_in_all_forms(columns: list[list[float]]) -> None:
+def test_any_values_give_a_comparison_in_all_forms(columns):
     runs = [
         run_of(f"r{at}", values, recipe(**{LR: 10.0**-at}), {VALIDATION: values})
         for at, values in enumerate(columns)
@@ -368,7 +364,7 @@ def test_any_values_give_a_comparison_in_all_forms(columns: list[list[float]]) -
 # -- how it is written -----------------------------------------------------------------------------
 
 
-def test_hostile_names_stay_text() -> None:
+def test_hostile_names_stay_text():
     bad = "a|b\x1b[31m<img src=x>`\n# head"
     found = comparison(
         run_of(bad, [0.5] * 20, {BATCH: "x|y\x1b[2J"}),
@@ -385,13 +381,13 @@ def test_hostile_names_stay_text() -> None:
     assert not any(line.startswith("# head") for line in marked.splitlines())
 
 
-def test_tables_go_on_below_where_the_terminal_is_narrow() -> None:
+def test_tables_go_on_below_where_the_terminal_is_narrow():
     found = sweep(6)
     assert max(map(len, as_text(found, 100).splitlines())) <= 100
     assert "final reward" in as_text(found, 40)
 
 
-def test_a_run_is_named_in_full_in_part_or_by_its_path() -> None:
+def test_a_run_is_named_in_full_in_part_or_by_its_path():
     runs = [run_of(name, [0.5]) for name in ("gsm8k-1", "gsm8k-12", "math")]
     assert find_run(runs, "gsm8k-1") is runs[0]
     assert find_run(runs, "ma") is runs[2]
@@ -415,9 +411,7 @@ SUCCESSFUL = "val-aux/gsm8k/acc_success_only/mean@1"
         ((ACCURACY,), (ACCURACY,), ""),
     ],
 )
-def test_what_versions_of_verl_measure_in_two_ways_is_said(
-    old: tuple[str, ...], new: tuple[str, ...], said: str
-) -> None:
+def test_what_versions_of_verl_measure_in_two_ways_is_said(old, new, said):
     runs = [
         run_of(name, [0.5, 0.75], {}, dict.fromkeys(keys, 0.5))
         for name, keys in (("old", old), ("new", new))

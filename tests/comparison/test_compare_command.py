@@ -44,9 +44,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_the_table_names_what_differs_and_what_is_better(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_table_names_what_differs_and_what_is_better(runs, capsys):
     assert main(["compare", str(runs), "--baseline", "low-seed1"]) == 0
     shown = capsys.readouterr().out
     assert "baseline: low (2 runs)" in shown
@@ -59,7 +57,7 @@ def test_the_table_names_what_differs_and_what_is_better(
     assert "2 groups of runs: too few for rank correlations" in shown
 
 
-def test_as_data(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_data(runs, capsys):
     assert (
         main(["compare", str(runs), "--json", "--baseline", str(runs / "high-seed2")])
         == 0
@@ -73,9 +71,7 @@ def test_as_data(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert found["groups"][1]["figures"]["final_reward"]["n"] == 2
 
 
-def test_as_a_table_of_a_row_a_run(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_as_a_table_of_a_row_a_run(runs, capsys):
     assert main(["compare", str(runs), "--csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert sorted(row["run"] for row in rows) == [
@@ -85,7 +81,7 @@ def test_as_a_table_of_a_row_a_run(
     assert all(row["final_reward_n"] == "10" for row in rows)
 
 
-def test_as_markdown(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_as_markdown(runs, capsys):
     assert main(["compare", str(runs), "--md", "--last", "5"]) == 0
     shown = capsys.readouterr().out
     assert "means of the last 5 logged values" in shown
@@ -103,20 +99,12 @@ def test_as_markdown(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--md", "--csv"], 64, "not allowed with argument"),
     ],
 )
-def test_what_makes_no_sense(
-    runs: Path,
-    words: list[str],
-    code: int,
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_makes_no_sense(runs, words, code, sentence, capsys):
     assert main(["compare", str(runs), *words]) == code
     assert sentence in capsys.readouterr().err
 
 
-def test_columns_conditions_and_an_order_are_asked_for(
-    runs: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_conditions_and_an_order_are_asked_for(runs, capsys):
     asked = ["--columns", "best reward, lr", "--where", "lr < 1e-3 and not seed2"]
     command = ["compare", str(runs), *asked, "--sort", "best reward"]
     assert main(command) == 0
@@ -149,12 +137,6 @@ def test_columns_conditions_and_an_order_are_asked_for(
         (("--where", "reward > 5"), "0 of 4 runs match", 3),
     ],
 )
-def test_what_no_run_has_is_said(
-    runs: Path,
-    capsys: pytest.CaptureFixture[str],
-    asked: tuple[str, str],
-    said: str,
-    code: int,
-) -> None:
+def test_what_no_run_has_is_said(runs, capsys, asked, said, code):
     assert main(["compare", str(runs), *asked]) == code
     assert said in capsys.readouterr().err

@@ -1,11 +1,9 @@
-"""Runs of real trainers, compared; they are looked for beside the logs of `$VERL_TUI_LOGS`."""
+"""Runs of real trainers, compared."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
+from real_logs import MADE
 
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.comparison.outcomes import KINDS, MeasuredRun, incomparable
@@ -13,10 +11,6 @@ from verl_tui.comparison.settings import differing_settings
 from verl_tui.config import Config
 from verl_tui.monitor import load
 
-LOGS = Path(
-    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-)
-MADE = LOGS.parent / "made"
 NOW = 1_800_000_000.0
 pytestmark = pytest.mark.skipif(
     not MADE.is_dir(), reason=f"no runs of real trainers in {MADE}"
@@ -32,7 +26,7 @@ def measured(found: Comparison) -> list[MeasuredRun]:
     return [one.measured for one in found.runs]
 
 
-def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not() -> None:
+def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not():
     found = made(
         "verl061_healthy", "verl061_collapse", "verl061_raise", "verl061_sigterm"
     )
@@ -47,7 +41,7 @@ def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not() 
     assert healthy.measured.figures["best_reward"].step == 40
 
 
-def test_two_trainers_have_no_metric_that_only_one_of_them_logs() -> None:
+def test_two_trainers_have_no_metric_that_only_one_of_them_logs():
     found = made("verl061_healthy", "t019_log1")
     assert not incomparable(KINDS["final_reward"], measured(found))
     assert {one.figure for one in found.differences} <= {

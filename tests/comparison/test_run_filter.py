@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from verl_tui.comparison.run_columns import (
     apart,
+    awaited,
+    meeting,
     parse_columns,
     sorted_by,
     together,
     value_of,
 )
-from verl_tui.comparison.run_filter import awaited, meeting
 from verl_tui.health.finding import Finding, Moment, Severity, Verdict
 
 SMALL = run_of(
@@ -82,13 +83,11 @@ AT = Moment(NOW, {"ppo small": Verdict(), "grpo large": FOUND})
         ("nothing", None, None),
     ],
 )
-def test_a_column_is_a_figure_or_a_setting(
-    column: str, small: float | str | None, large: float | str | None
-) -> None:
+def test_a_column_is_a_figure_or_a_setting(column, small, large):
     assert (value_of(column, SMALL, AT), value_of(column, LARGE, AT)) == (small, large)
 
 
-def test_kls_to_different_policies_are_columns_of_their_own() -> None:
+def test_kls_to_different_policies_are_columns_of_their_own():
     other = run_of("trl", [0.1, 0.2], {}, {"train/loss": 1.0, "kl": [0.1, 0.4]})
     both = ["max policy KL", "max reference KL"]
     assert apart(["max kl"], [SMALL, LARGE, other]) == (*both,)
@@ -109,9 +108,7 @@ def test_kls_to_different_policies_are_columns_of_their_own() -> None:
         ("lr", None, None),
     ],
 )
-def test_a_group_has_a_mean_and_a_best(
-    column: str, mean: float | None, best: float | None
-) -> None:
+def test_a_group_has_a_mean_and_a_best(column, mean, best):
     found = together(column, [SMALL, LARGE], AT)
     known = None if mean is None else (pytest.approx(mean), best)
     assert found == known
@@ -162,9 +159,7 @@ def test_a_group_has_a_mean_and_a_best(
         ("__import__('os') > 1", None, "not understood from “__import__('os') > 1” on"),
     ],
 )
-def test_a_condition_says_what_it_finds_and_what_it_cannot(
-    condition: str, found: str | None, lacking: str
-) -> None:
+def test_a_condition_says_what_it_finds_and_what_it_cannot(condition, found, lacking):
     if found is None:
         with pytest.raises(ValueError, match=r".") as raised:
             meeting(condition, RUNS, AT)
@@ -175,7 +170,7 @@ def test_a_condition_says_what_it_finds_and_what_it_cannot(
     assert note == lacking
 
 
-def test_columns_that_no_run_has_are_named() -> None:
+def test_columns_that_no_run_has_are_named():
     assert parse_columns(" reward,best  val,, reward,trend", RUNS, AT, ["trend"]) == (
         ("reward", "best val", "trend"),
         "",
@@ -186,7 +181,7 @@ def test_columns_that_no_run_has_are_named() -> None:
 
 
 @given(st.text(' ()<>=!"@.-1aeklnorw', max_size=40), st.booleans())
-def test_no_condition_and_no_order_loses_or_doubles_a_run(typed: str, up: bool) -> None:
+def test_no_condition_and_no_order_loses_or_doubles_a_run(typed, up):
     listed = sorted_by(typed, RUNS, AT, up=up)
     assert sorted(run.name for run in listed) == sorted(run.name for run in RUNS)
     try:
@@ -231,16 +226,14 @@ WARNED = Verdict((Finding("kl-high", Severity.WARNING, "high"),))
         ("state = finished", None, False, True, []),
     ],
 )
-def test_a_condition_that_is_waited_for(
-    condition: str, verdict: Verdict | None, *, holds: bool, may: bool, lacking: object
-) -> None:
+def test_a_condition_that_is_waited_for(condition, verdict, holds, may, lacking):
     at = Moment(NOW, {} if verdict is None else {"ppo": verdict})
     found = awaited(condition, UNFINISHED, at)
     assert (found.holds, found.may, found.lacking) == (holds, may, lacking)
 
 
 @pytest.mark.parametrize("word", ["ended?", "stopped?", "Ended*", "!= running"])
-def test_a_state_is_meant_by_the_words_of_programs_and_of_screens(word: str) -> None:
+def test_a_state_is_meant_by_the_words_of_programs_and_of_screens(word):
     condition = f"state {word}" if "=" in word else f"state = {word}"
     late = Moment(NOW + 1e6, {})
     assert awaited(condition, UNFINISHED, late).holds

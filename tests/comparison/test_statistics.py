@@ -34,7 +34,7 @@ from verl_tui.comparison.statistics import (
         (0.9999, 8, 6.441999821),
     ],
 )
-def test_quantiles_of_t(level: float, freedom: float, expected: float) -> None:
+def test_quantiles_of_t(level, freedom, expected):
     assert t_quantile(level, freedom) == pytest.approx(expected, rel=1e-7)
 
 
@@ -46,9 +46,7 @@ def test_quantiles_of_t(level: float, freedom: float, expected: float) -> None:
         ([1e6, 1e6 + 3, 1e6 - 2], [1.0, -5.0], -1000022.70721838, -999981.95944829),
     ],
 )
-def test_the_interval_of_welch(
-    xs: list[float], ys: list[float], low: float, high: float
-) -> None:
+def test_the_interval_of_welch(xs, ys, low, high):
     one, other = of_seeds(xs), of_seeds(ys)
     assert one is not None
     assert other is not None
@@ -58,7 +56,7 @@ def test_the_interval_of_welch(
 
 
 @given(st.lists(st.floats(-1e300, 1e300), max_size=20))
-def test_deviations(values: list[float]) -> None:
+def test_deviations(values):
     spread = deviation(values)
     if spread is None:
         assert len(values) < 2
@@ -69,7 +67,7 @@ def test_deviations(values: list[float]) -> None:
         assert spread == 0
 
 
-def test_numbers_of_any_size_have_a_mean_and_an_error() -> None:
+def test_numbers_of_any_size_have_a_mean_and_an_error():
     found = of_one_run([1.7e308, *[-3e307] * 29])
     assert found is not None
     assert found.error > 0
@@ -85,7 +83,7 @@ def walk(rng: random.Random, count: int, alike: float) -> list[float]:
 
 
 @pytest.mark.parametrize(("count", "alike"), [(10, 0.0), (50, 0.8)])
-def test_runs_of_one_process_seldom_seem_to_differ(count: int, alike: float) -> None:
+def test_runs_of_one_process_seldom_seem_to_differ(count, alike):
     rng, found = random.Random(7), 0
     for _ in range(200):
         one, other = (of_one_run(walk(rng, count, alike)) for _ in range(2))
@@ -96,5 +94,5 @@ def test_runs_of_one_process_seldom_seem_to_differ(count: int, alike: float) -> 
     assert found <= 20, "at a level of 95%, ten are expected"
 
 
-def test_the_deviation_of_a_sample() -> None:
+def test_the_deviation_of_a_sample():
     assert deviation([1.0, 2.0, 4.0]) == pytest.approx(math.sqrt(7 / 3))

@@ -77,9 +77,7 @@ def unprefixed(line: str) -> str:
     return PREFIX.sub("", line, count=1)
 
 
-def test_configuration_is_printed_first_and_equals_the_file(
-    run: Path, lines: list[str]
-) -> None:
+def test_configuration_is_printed_first_and_equals_the_file(run, lines):
     printed = []
     for line in lines:
         if "INFO:" in line:
@@ -91,9 +89,7 @@ def test_configuration_is_printed_first_and_equals_the_file(
     assert config["trainer"]["total_training_steps"] == curves.STEPS
 
 
-def test_console_and_file_logger_say_the_same(
-    lines: list[str], metrics: dict[int, dict[str, float]]
-) -> None:
+def test_console_and_file_logger_say_the_same(lines, metrics):
     matches = [match for line in lines if (match := STEP.search(line))]
     assert (
         [int(match[1]) for match in matches]
@@ -108,7 +104,7 @@ def test_console_and_file_logger_say_the_same(
         ]
 
 
-def test_dumps_have_v1s_shape(run: Path) -> None:
+def test_dumps_have_v1s_shape(run):
     raw = (run / "rollouts" / "12.jsonl").read_text(encoding="utf-8").splitlines()[0]
     entry = json.loads(raw)
     assert raw == json.dumps(entry, ensure_ascii=False)
@@ -122,7 +118,7 @@ def test_dumps_have_v1s_shape(run: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 150, 300])
-def test_scores_are_what_a_strict_grader_gives(run: Path, step: int) -> None:
+def test_scores_are_what_a_strict_grader_gives(run, step):
     for row in dumped(run / "rollouts" / f"{step}.jsonl"):
         found = re.search(r"^#### (-?\d+)$", row["output"], re.MULTILINE)
         assert row["score"] == float(found is not None and found[1] == row["gts"])
@@ -144,7 +140,7 @@ def scores(directory: Path, run: str) -> dict[int, float]:
     }
 
 
-def test_the_cliff_comes_half_a_minute_after_the_history(whole: Simulation) -> None:
+def test_the_cliff_comes_half_a_minute_after_the_history(whole):
     found = scores(whole.directory, COLLAPSING)
     edge = curves.COLLAPSE_STEP
     assert HISTORY < edge < HISTORY + 30
@@ -153,14 +149,14 @@ def test_the_cliff_comes_half_a_minute_after_the_history(whole: Simulation) -> N
     assert min(scores(whole.directory, HEALTHY).values()) > 0.2
 
 
-def test_one_run_is_healthy_and_the_other_one_collapses(whole: Simulation) -> None:
+def test_one_run_is_healthy_and_the_other_one_collapses(whole):
     monitor = load([str(whole.directory)], Config(), NOW)
     assert not monitor.verdicts[HEALTHY].findings
     (found,) = monitor.verdicts[COLLAPSING].primary
     assert (found.id, found.since_step) == ("policy-collapse", curves.COLLAPSE_STEP)
 
 
-def test_history_and_live_steps_are_the_same_bytes(tmp_path: Path) -> None:
+def test_history_and_live_steps_are_the_same_bytes(tmp_path):
     live = Clock()
     Simulation(tmp_path / "whole", 7, Clock()).prepare(30)
     simulation = Simulation(tmp_path / "live", 7, live)
@@ -174,7 +170,7 @@ def test_history_and_live_steps_are_the_same_bytes(tmp_path: Path) -> None:
     assert fingerprints(tmp_path / "whole") == fingerprints(tmp_path / "live")
 
 
-def test_everything_at_once_ends_with_the_markers(whole: Simulation) -> None:
+def test_everything_at_once_ends_with_the_markers(whole):
     assert whole.finished
     for run in (HEALTHY, COLLAPSING):
         content = (whole.directory / run / "train.log").read_bytes()

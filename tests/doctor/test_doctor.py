@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.doctor.examination import format_evidence
-from verl_tui.doctor.machine import change_notices, terminal
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from verl_tui.doctor.examination import change_notices, format_evidence, terminal
 
 STEPS = "".join(
     f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6)
@@ -31,50 +27,23 @@ def _asked(
     ("name", "text", "format", "expected"),
     [
         ("train.log", f"hello\nworld\n{STEPS}", "console", "line 3: `step:1 - actor"),
-        (
-            "train.log",
-            "x" * 80 + "\n" * 200_000 + STEPS,
-            "console",
-            "line 200,001: `step:1",
-        ),
-        (
-            "train.log",
-            "loading\n 3%|#  | 1/40 [00:01<00:39]\n",
-            "console",
-            "a progress bar, and",
-        ),
-        (
-            "a.log",
-            "nothing of the kind\n",
-            "console",
-            "you named it: its beginning fits no",
-        ),
-        (
-            "a.jsonl",
-            '{"step": 1, "data": {"loss": 1.0}}\n',
-            "verl file logger",
-            "line 1: `{",
-        ),
+        ("train.log", "x" * 80 + "\n" * 200_000 + STEPS, "console", "line 200,001: `step:1"),
+        ("train.log", "loading\n 3%|#  | 1/40 [00:01<00:39]\n", "console", "a progress bar, and"),
+        ("a.log", "nothing of the kind\n", "console", "you named it: its beginning fits no"),
+        ("a.jsonl", '{"step": 1, "data": {"loss": 1.0}}\n', "verl file logger", "line 1: `{"),
         ("m.csv", "step,loss\n1,0.5\n", "metrics CSV", "line"),
-        (
-            "events.out.tfevents.17.h.1.0",
-            "",
-            "tensorboard events",
-            "its name: events.out",
-        ),
+        ("events.out.tfevents.17.h.1.0", "", "tensorboard events", "its name: events.out"),
         ("config.yaml", "a: 1\n", "settings", "its name"),
     ],
     ids=["step", "deep", "bar", "named", "json", "csv", "events", "settings"],
-)
-def test_the_line_that_decided_is_named(
-    tmp_path: Path, name: str, text: str, format: str, expected: str
-) -> None:
+)  # fmt: skip
+def test_the_line_that_decided_is_named(tmp_path, name, text, format, expected):
     path = tmp_path / name
     path.write_text(text)
     assert expected in format_evidence(path, format)
 
 
-def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
+def test_a_deciding_line_shows_no_secret(tmp_path):
     path = tmp_path / "train.log"
     path.write_text(
         "step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n"
@@ -82,9 +51,7 @@ def test_a_deciding_line_shows_no_secret(tmp_path: Path) -> None:
     assert "abcdefgh12345" not in format_evidence(path, "console")
 
 
-def test_a_run_without_a_fault_is_fine(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_without_a_fault_is_fine(tmp_path, capsys):
     (tmp_path / "train.log").write_text(STEPS)
     code, found = _asked(capsys, str(tmp_path))
     assert code == 0
@@ -100,9 +67,7 @@ def test_a_run_without_a_fault_is_fine(
     assert "verl console, by line 1: `step:1" in said
 
 
-def test_what_is_wrong_stands_first(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_wrong_stands_first(tmp_path, capsys):
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"step": 1, "data": {"loss": 1.0}}\n{"step": 2, "da\n{"step": 3, "data": {}}\n'
@@ -119,9 +84,7 @@ def test_what_is_wrong_stands_first(
     assert capsys.readouterr().out.splitlines()[2] == "what is wrong"
 
 
-def test_what_is_passed_over_is_said_and_is_no_fault(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_passed_over_is_said_and_is_no_fault(tmp_path, capsys):
     (tmp_path / "train.log").write_text(STEPS)
     (tmp_path / "other.jsonl").write_text("no log\n")
     code, found = _asked(capsys, str(tmp_path))
@@ -131,15 +94,11 @@ def test_what_is_passed_over_is_said_and_is_no_fault(
     assert code == 0
 
 
-def test_nothing_readable_has_a_code_of_its_own(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_readable_has_a_code_of_its_own(tmp_path, capsys):
     assert _asked(capsys, str(tmp_path))[0] == 3
 
 
-def test_a_faulty_configuration_is_a_finding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_faulty_configuration_is_a_finding(tmp_path, capsys):
     path = tmp_path / "config.toml"
     path.write_text("refresh = 0.001\n")
     code, found = _asked(capsys, "--config", str(path))
@@ -147,9 +106,7 @@ def test_a_faulty_configuration_is_a_finding(
     assert "`refresh` must be" in found["config"]["problem"]
 
 
-def test_changes_of_the_configuration_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_changes_of_the_configuration_are_named(tmp_path, capsys):
     path = tmp_path / "config.toml"
     path.write_text("refresh = 2.0\n[targets]\nreward = 0.5\n")
     code, found = _asked(capsys, "--config", str(path))
@@ -171,13 +128,11 @@ def test_changes_of_the_configuration_are_named(
         ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "none", "Unicode, braille"),
     ],
 )
-def test_the_terminal_is_described(
-    variables: dict[str, str], colours: str, characters: str
-) -> None:
+def test_the_terminal_is_described(variables, colours, characters):
     found = terminal(Config(), variables)
     assert (found["colours"], found["characters"]) == (colours, characters)
 
 
-def test_notices_are_tried(tmp_path: Path) -> None:
+def test_notices_are_tried(tmp_path):
     assert change_notices(tmp_path)["problem"] is None
     assert "looked at once a second" in change_notices(tmp_path / "none")["problem"]

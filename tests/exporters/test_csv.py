@@ -51,7 +51,7 @@ def load_one(path: Path) -> Run:
     return run
 
 
-def test_numbers_keep_every_digit() -> None:
+def test_numbers_keep_every_digit():
     values = (
         0.1,
         1 / 3,
@@ -69,12 +69,12 @@ def test_numbers_keep_every_digit() -> None:
     assert math.copysign(1, float(read[6])) == -1
 
 
-def test_steps_ascend_and_columns_stand_in_order_of_appearance() -> None:
+def test_steps_ascend_and_columns_stand_in_order_of_appearance():
     run = run_of(rows("z", (5, 1.0), (9, 2.0)), rows("a", (7, 3.0), (5, 4.0), first=2))
     assert text_of(run) == "step,z,a\n5,1,4\n7,,3\n9,2,\n"
 
 
-def test_the_newest_holds_where_segments_overlap() -> None:
+def test_the_newest_holds_where_segments_overlap():
     run = run_of(
         rows("a b", (1, 0.1, 1.5), (2, 0.2, 2.5), (3, 0.3, 3.5)),
         Restart("truncated"),
@@ -83,7 +83,7 @@ def test_the_newest_holds_where_segments_overlap() -> None:
     assert text_of(run) == "step,a,b\n1,0.1,1.5\n2,20.5,2.5\n3,30.5,3.5\n4,40.5,\n"
 
 
-def test_a_file_logger_is_exported_to_the_letter(tmp_path: Path) -> None:
+def test_a_file_logger_is_exported_to_the_letter(tmp_path):
     log = tmp_path / "exp.jsonl"
     lines = [
         '{"step":1,"data":{"critic/score/mean":0.123456789012345678,"actor/lr":1e-06,"perf/total_num_tokens":65536}}',
@@ -95,21 +95,19 @@ def test_a_file_logger_is_exported_to_the_letter(tmp_path: Path) -> None:
     )
 
 
-def test_one_run_goes_into_a_file_or_a_directory(tmp_path: Path) -> None:
+def test_one_run_goes_into_a_file_or_a_directory(tmp_path):
     run = run_of(rows("a", (1, 2.5)))
     (tmp_path / "there").mkdir()
     assert export([run], str(tmp_path / "out.csv")).files == [tmp_path / "out.csv"]
     assert export([run], str(tmp_path / "there")).files == [
         tmp_path / "there" / "run.csv"
     ]
-    assert export([run], f"{tmp_path}/new/").files == [tmp_path / "new" / "run.csv"]
+    assert export([run], f"{tmp_path}/new/")[0] == [tmp_path / "new" / "run.csv"]
     for path in tmp_path.rglob("*.csv"):
         assert path.read_bytes() == b"step,a\n1,2.5\n"
 
 
-def test_a_file_is_replaced_as_a_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
     target = tmp_path / "out.csv"
     target.write_text("old\n", encoding="utf-8")
 
@@ -127,14 +125,14 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     assert target.read_text(encoding="utf-8") == "step,a\n1,2.5\n"
 
 
-def test_names_of_ours_are_written_through_no_link(tmp_path: Path) -> None:
+def test_names_of_ours_are_written_through_no_link(tmp_path):
     theirs = tmp_path / "theirs.txt"
     folder = tmp_path / "out"
     theirs.write_text("theirs")
     folder.mkdir()
     (folder / "run.csv").symlink_to(theirs)
     run = run_of(rows("a", (1, 2.5)))
-    (path,) = export([run], f"{folder}/").files
+    (path,) = export([run], f"{folder}/")[0]
     assert theirs.read_text() == "theirs"
     assert not path.is_symlink()
     assert path.read_text() == "step,a\n1,2.5\n"

@@ -38,7 +38,7 @@ def page(value: float) -> Exposition:
     return Exposition((GaugeMetricFamily("verl_loss", "loss", value=value),))
 
 
-def test_the_newest_page_is_served_and_before_there_is_one_nothing() -> None:
+def test_the_newest_page_is_served_and_before_there_is_one_nothing():
     with closing(MetricsServer("127.0.0.1", 0)) as endpoint:
         assert asked(endpoint.address)[0] == 503
         endpoint.show(page(1))
@@ -49,7 +49,7 @@ def test_the_newest_page_is_served_and_before_there_is_one_nothing() -> None:
         assert asked(endpoint.address.removesuffix("/metrics"))[0] == 404
 
 
-def test_without_the_right_login_nobody_sees_anything() -> None:
+def test_without_the_right_login_nobody_sees_anything():
     with closing(MetricsServer("127.0.0.1", 0, login="ann:sesame")) as endpoint:
         endpoint.show(page(1))
         for login in (None, "", "ann", "ann:wrong", "bob:sesame", "ann:sesame2"):
@@ -58,7 +58,7 @@ def test_without_the_right_login_nobody_sees_anything() -> None:
             assert "verl_loss" not in text
 
 
-def test_a_port_in_use_cannot_be_had() -> None:
+def test_a_port_in_use_cannot_be_had():
     with (
         closing(socket.create_server(("127.0.0.1", 0))) as taken,
         pytest.raises(OSError, match="in use"),
@@ -76,5 +76,5 @@ def test_a_port_in_use_cannot_be_had() -> None:
         ("::", False),
     ],
 )
-def test_what_only_this_machine_reaches(bind: str, *, alone: bool) -> None:
+def test_what_only_this_machine_reaches(bind, alone):
     assert is_loopback(bind) is alone

@@ -50,9 +50,7 @@ def failing_for_bad(original: Callable[..., object]) -> Callable[..., object]:
     return fails
 
 
-def test_a_table_that_fails_leaves_the_others_written(
-    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_table_that_fails_leaves_the_others_written(logs, monkeypatch, capsys):
     from verl_tui.exporters import csv
 
     monkeypatch.setattr(csv, "write_csv", failing_for_bad(csv.write_csv))
@@ -64,9 +62,7 @@ def test_a_table_that_fails_leaves_the_others_written(
     assert problem.startswith(f"verl-tui: {out / 'bad.csv'}: not written: KeyError in ")
 
 
-def test_event_files_that_fail_are_given_up_and_said_once(
-    logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_event_files_that_fail_are_given_up_and_said_once(logs, monkeypatch):
     runs: list[Run] = list(load([str(logs)], Config(), NOW).runs.values())
     monkeypatch.setattr(
         RunLogDirectory, "write", failing_for_bad(RunLogDirectory.write)
@@ -82,9 +78,7 @@ def test_event_files_that_fail_are_given_up_and_said_once(
     assert list(directories.write(runs, NOW + 30)) == [], "and not tried again"
 
 
-def test_an_export_that_follows_outlives_an_error_of_its_own(
-    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_that_follows_outlives_an_error_of_its_own(logs, monkeypatch, capsys):
     works = [True, False, False, True]
 
     def write(_: Monitor) -> None:
@@ -103,9 +97,7 @@ def test_an_export_that_follows_outlives_an_error_of_its_own(
     assert again == "verl-tui: written again"
 
 
-def test_a_report_goes_without_samples_that_cannot_be_shown(
-    logs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_goes_without_samples_that_cannot_be_shown(logs, monkeypatch):
     sample = {"prompt": "p", "response": "r", "score": 1.0, "step": 1}
     (logs / "bad" / "samples.jsonl").write_text(json.dumps(sample) + "\n")
     monkeypatch.setattr("verl_tui.report.reported_samples.shortened", lambda *_: 1 / 0)
@@ -114,9 +106,7 @@ def test_a_report_goes_without_samples_that_cannot_be_shown(
     assert "samples cannot be shown: ZeroDivisionError in " in text
 
 
-def test_a_bundle_goes_without_a_part_that_cannot_be_made(
-    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bundle_goes_without_a_part_that_cannot_be_made(logs, monkeypatch, capsys):
     monkeypatch.setattr("verl_tui.bundle.contents.list_charts", lambda *_: 1 / 0)
     out = logs.parent / "run.zip"
     assert main(["bundle", str(logs / "bad"), "--yes", "-o", str(out)]) == 0
@@ -129,11 +119,8 @@ def test_a_bundle_goes_without_a_part_that_cannot_be_made(
 
 @pytest.mark.parametrize("error", [KeyError("own"), OSError("neither full nor gone")])
 def test_a_command_that_fails_says_what_a_report_needs(
-    error: Exception,
-    logs: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    error, logs, monkeypatch, capsys
+):
     def fails(*_: object, **__: object) -> None:
         raise error
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from verl_tui.exporters.file_names import create, named, unique_names
 from verl_tui.sources.discovery.finder import Finder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -21,13 +16,11 @@ if TYPE_CHECKING:
         (("", "步"), "verl-tui-run-run"),
     ],
 )
-def test_a_name_says_what_it_is_and_is_no_path(
-    words: tuple[str, ...], name: str
-) -> None:
+def test_a_name_says_what_it_is_and_is_no_path(words, name):
     assert named(*words) == name
 
 
-def test_what_is_taken_gets_a_number_for_all_its_endings(tmp_path: Path) -> None:
+def test_what_is_taken_gets_a_number_for_all_its_endings(tmp_path):
     (tmp_path / "a.txt").write_text("mine")
     paths = create(tmp_path, "a", ".svg", ".txt")
     assert [path.name for path in paths] == ["a-2.svg", "a-2.txt"]
@@ -41,14 +34,14 @@ def test_what_is_taken_gets_a_number_for_all_its_endings(tmp_path: Path) -> None
     ]
 
 
-def test_a_link_that_leads_nowhere_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_that_leads_nowhere_is_not_followed(tmp_path):
     (tmp_path / "a.csv").symlink_to(tmp_path / "elsewhere")
     (path,) = create(tmp_path, "a", ".csv")
     assert path.name == "a-2.csv"
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_watched_directory_does_not_take_them_for_logs(tmp_path: Path) -> None:
+def test_a_watched_directory_does_not_take_them_for_logs(tmp_path):
     (tmp_path / "train.csv").write_text("step,critic/score/mean\n1,0.5\n")
     for ending, text in (
         (".csv", "step,critic/score/mean\n1,0.5\n"),
@@ -64,7 +57,7 @@ def test_a_watched_directory_does_not_take_them_for_logs(tmp_path: Path) -> None
     )
 
 
-def test_names_are_safe_and_unique() -> None:
+def test_names_are_safe_and_unique():
     assert unique_names(
         ["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]
     ) == [
@@ -79,9 +72,9 @@ def test_names_are_safe_and_unique() -> None:
     ]
 
 
-def test_a_name_that_is_taken_is_left_alone() -> None:
+def test_a_name_that_is_taken_is_left_alone():
     assert unique_names(["a", "b"], taken=["A", "c"]) == ["a-2", "b"]
 
 
-def test_no_name_is_taken_for_an_option_or_a_formula() -> None:
+def test_no_name_is_taken_for_an_option_or_a_formula():
     assert unique_names(["-rf", "--", "=1+1", "+x"]) == ["rf", "run", "1+1", "x"]

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A run of two steps, and neither settings nor a login from outside."""
-    (tmp_path / "config.toml").write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    """A run of two steps, and no login from outside."""
     monkeypatch.delenv("VERL_TUI_LOGIN", raising=False)
     path = tmp_path / "run.jsonl"
     lines = [
@@ -40,7 +38,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return code, said
 
 
-def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
+def test_a_file_is_written_whole_and_once(log, tmp_path):
     out = tmp_path / "verl.prom"
     assert main(["export", "prometheus", log, "--textfile", str(out)]) == 0
     assert 'verl_average_reward{run="run"} 0.5\n' in out.read_text(encoding="utf-8")
@@ -56,16 +54,11 @@ def test_a_file_is_written_whole_and_once(log: str, tmp_path: Path) -> None:
         (["--textfile", "verl.prom", "--port", "1"], "--port is for a port"),
         (["--follow"], "--textfile"),
         (["--tls-cert", "cert.pem"], "belong together"),
-        (
-            ["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"],
-            "nowhere/cert.pem: no such file",
-        ),
+        (["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"], "nowhere/cert.pem: no such file"),
         (["--login-file", "nowhere/login"], "nowhere/login: no such file"),
     ],
-)
-def test_what_makes_no_sense_is_refused_with_its_reason(
-    log: str, words: list[str], why: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused_with_its_reason(log, words, why, capsys):
     code, said = refused(capsys, log, *words)
     assert code == 64
     assert why in said
@@ -74,9 +67,7 @@ def test_what_makes_no_sense_is_refused_with_its_reason(
 @pytest.mark.parametrize(
     "text", ["", "ann", ":sesame", "\ufeff:sesame", "ann:", "ann:se\nsame"]
 )
-def test_a_login_needs_a_user_and_a_password(
-    log: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_login_needs_a_user_and_a_password(log, text, tmp_path, capsys):
     file = tmp_path / "login"
     file.write_text(text, encoding="utf-8")
     code, said = refused(capsys, log, "--login-file", str(file))
@@ -86,9 +77,7 @@ def test_a_login_needs_a_user_and_a_password(
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o604])
-def test_a_login_that_others_may_read_is_said(
-    log: str, mode: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_login_that_others_may_read_is_said(log, mode, tmp_path, capsys):
     file = tmp_path / "login"
     file.write_text("ann:sesame", encoding="utf-8")
     file.chmod(mode)
@@ -100,17 +89,13 @@ def test_a_login_that_others_may_read_is_said(
     assert "sesame" not in said
 
 
-def test_files_that_are_no_certificate(
-    log: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_are_no_certificate(log, capsys):
     code, said = refused(capsys, log, "--tls-cert", log, "--tls-key", log)
     assert code == 64
     assert "not a PEM certificate" in said
 
 
-def test_nothing_to_export(
-    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_to_export(log, tmp_path, capsys):
     out = tmp_path / "verl.prom"
     assert (
         main(
@@ -122,9 +107,7 @@ def test_nothing_to_export(
     assert not out.exists()
 
 
-def test_without_the_library_the_sentence_says_how_to_get_it(
-    log: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library_the_sentence_says_how_to_get_it(log, capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "verl_tui.exporters.prometheus", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client.core", None)
     code, said = refused(capsys, log, "--textfile", "verl.prom")

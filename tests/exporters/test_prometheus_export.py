@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from verl_tui.check.data import CRITICAL, exit_code, report
 from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer
-from verl_tui.exporters.prometheus import ExportLimits, exposition
+from verl_tui.exporters.prometheus import exposition
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
 from verl_tui.prometheus_names import named
@@ -22,7 +22,6 @@ from verl_tui.records import Batch, MetricRows, SourceStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
@@ -48,11 +47,9 @@ def feed(
     monitor.apply(Batch(run, said, (rows,)), NOW)
 
 
-def scraped(
-    monitor: Monitor, limits: ExportLimits | None = None
-) -> dict[str, dict[Labels, float]]:
+def scraped(monitor: Monitor, **limits: int) -> dict[str, dict[Labels, float]]:
     """Return what a scraper reads, by name of the series and labels."""
-    text = generate_latest(exposition(monitor, NOW, limits or ExportLimits())).decode()
+    text = generate_latest(exposition(monitor, NOW, **limits)).decode()
     found: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -72,9 +69,7 @@ def monitor() -> Monitor:
     return Monitor(Config())
 
 
-def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(
-    monitor: Monitor,
-) -> None:
+def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor):
     feed(
         monitor,
         "a",
@@ -97,7 +92,7 @@ def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(
     assert back["verl_actor_ppo_kl"] == "actor/ppo_kl"
 
 
-def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) -> None:
+def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor):
     feed(
         monitor,
         "a",
@@ -115,9 +110,7 @@ def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor: Monitor) 
     }
 
 
-def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(
-    monitor: Monitor,
-) -> None:
+def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(monitor):
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
     cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
     sign = Finding(
@@ -136,8 +129,8 @@ def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(
 
 @pytest.mark.parametrize("served", [False, True])
 def test_what_an_exporter_has_found_is_no_healthy_run_for_who_reads_it(
-    monitor: Monitor, tmp_path: Path, *, served: bool
-) -> None:
+    monitor, tmp_path, served
+):
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
     cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
     over = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
@@ -160,7 +153,7 @@ def test_what_an_exporter_has_found_is_no_healthy_run_for_who_reads_it(
     assert exit_code(found) == CRITICAL
 
 
-def test_the_health_of_sources_is_reported_by_format(monitor: Monitor) -> None:
+def test_the_health_of_sources_is_reported_by_format(monitor):
     feed(
         monitor,
         "a",
@@ -177,20 +170,18 @@ def test_the_health_of_sources_is_reported_by_format(monitor: Monitor) -> None:
     assert found["verl_last_step_timestamp_seconds"] == {of(run="a"): NOW - 10}
 
 
-def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(
-    monitor: Monitor,
-) -> None:
+def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor):
     others: dict[str, Sequence[float]] = {
         f"custom/{number}": [1.0] for number in range(8)
     }
     for run in "abc":
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
-    page = exposition(monitor, NOW, ExportLimits(runs=2, metrics=3))
+    page = exposition(monitor, NOW, most_runs=2, most_metrics=3)
     assert page.left_out == (
         "1 run left out: at most 2 exported",
         "12 metrics left out: at most 3 of a run exported",
     )
-    found = scraped(monitor, ExportLimits(runs=2, metrics=3))
+    found = scraped(monitor, most_runs=2, most_metrics=3)
     assert found["verl_exporter_left_out"][of(kind="runs")] == 1
     assert found["verl_exporter_left_out"][of(kind="metrics")] == 12
     assert len(found["verl_actor_ppo_kl"]) == 2
@@ -203,9 +194,7 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(
         st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=6
     )
 )
-def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(
-    named: list[tuple[str, str]],
-) -> None:
+def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(named):
     monitor = Monitor(Config())
     for run, key in named:
         feed(monitor, run, {key: [1.0], f"{key}/": [2.0]})
@@ -213,7 +202,7 @@ def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(
     assert len(runs) == len({run for run, _ in named})
 
 
-def test_a_run_that_fails_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_fails_costs_no_other(monkeypatch):
     from verl_tui.exporters import prometheus
 
     monitor = Monitor(Config())

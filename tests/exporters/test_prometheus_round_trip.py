@@ -33,7 +33,7 @@ SAID = {
 
 
 @pytest.mark.parametrize("runs", [("one",), ("one", "two")])
-def test_a_page_reads_back_as_what_the_logs_said(runs: tuple[str, ...]) -> None:
+def test_a_page_reads_back_as_what_the_logs_said(runs):
     monitor = Monitor(Config())
     for run in runs:
         rows = MetricRows(

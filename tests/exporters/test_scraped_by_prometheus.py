@@ -39,61 +39,32 @@ pytestmark = [
 ]
 PATIENCE = 30.0
 """Seconds that a server may take to start, or to find what is new."""
+EACH = "250ms"
+"""Between two scrapes, and between two looks at the alerts."""
 BOARD = json.loads(dashboard(load_guide()))
 QUERIES = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
-VERL = (
-    {
-        "critic/score/mean": 0.5,
-        "actor/ppo_kl": 0.15,
-        "actor/kl_loss": 0.02,
-        "actor/pg_loss": 0.01,
-    }
-    | {
-        "critic/vf_loss": 0.2,
-        "actor/entropy": 1.5,
-        "actor/pg_clipfrac": 0.1,
-        "actor/grad_norm": 0.5,
-    }
-    | {
-        "response_length/mean": 300.0,
-        "response_length/clip_ratio": 0.05,
-        "perf/throughput": 900.0,
-    }
-    | {
-        "rollout_corr/rollout_log_ppl": 1.2,
-        "timing_s/step": 30.0,
-        "timing_s/gen": 3.0,
-        "reward/std": 0.2,
-    }
-    | {"val-core/gsm8k/reward/mean@1": 0.4, "training/rollout_probs_diff_mean": 0.001}
-    | {
-        "system/gpu.0.gpu": 90.0,
-        "system/gpu.0.memoryAllocatedBytes": 5e9,
-        "system/gpu_util": 90.0,
-    }
-)
+VERL = {
+    "critic/score/mean": 0.5, "actor/ppo_kl": 0.15, "actor/kl_loss": 0.02, "actor/pg_loss": 0.01,
+    "critic/vf_loss": 0.2, "actor/entropy": 1.5, "actor/pg_clipfrac": 0.1, "actor/grad_norm": 0.5,
+    "response_length/mean": 300.0, "response_length/clip_ratio": 0.05, "perf/throughput": 900.0,
+    "rollout_corr/rollout_log_ppl": 1.2, "timing_s/step": 30.0, "timing_s/gen": 3.0, "reward/std": 0.2,
+    "val-core/gsm8k/reward/mean@1": 0.4, "training/rollout_probs_diff_mean": 0.001,
+    "system/gpu.0.gpu": 90.0, "system/gpu.0.memoryAllocatedBytes": 5e9, "system/gpu_util": 90.0,
+}  # fmt: skip
 
 
 def verl(step: int) -> str:
-    return (
-        json.dumps({"step": step, "data": {**VERL, "training/global_step": step}})
-        + "\n"
-    )
+    data = {**VERL, "training/global_step": step}
+    return json.dumps({"step": step, "data": data}) + "\n"
 
 
 def tutorial(step: int) -> str:
     records = [
-        {
-            "scope": "rollout",
-            "reward_mean": 2.5,
-            "reward_std": 0.3,
-            "kl_div": 0.02,
-            "response_length_mean": 500,
-        },
+        {"scope": "rollout", "reward_mean": 2.5, "reward_std": 0.3, "kl_div": 0.02, "response_length_mean": 500},
         {"scope": "ppo", "policy_loss": -0.2, "value_loss": 0.1, "entropy": 2.0},
         {"scope": "kl", "divergence": 0.05},
         {"scope": "system", "gpu_util": 90.0, "memory_util": 60.0},
-    ]
+    ]  # fmt: skip
     return "".join(json.dumps({"step": step, **record}) + "\n" for record in records)
 
 
@@ -110,18 +81,9 @@ def running(command: list[str], **settings: Any) -> Iterator[subprocess.Popen[st
 
 
 @contextmanager
-def exporting(logs: Path, *options: str) -> Iterator[str]:
+def exporting(logs: Path) -> Iterator[str]:
     """Yield the address of the metrics of all logs."""
-    words = [
-        "export",
-        "prometheus",
-        str(logs),
-        "--port",
-        "0",
-        "--interval",
-        "0.5",
-        *options,
-    ]
+    words = ["export", "prometheus", str(logs), "--port", "0", "--interval", "0.2"]
     with running([sys.executable, "-m", "verl_tui", *words]) as process:
         assert process.stderr is not None
         addresses = (re.search(r"127\.0\.0\.1:\d+", line) for line in process.stderr)
@@ -155,7 +117,7 @@ def prometheus(directory: Path, *targets: str) -> Iterator[str]:
     """Yield the address of a server that scrapes these and has the guide's alerts."""
     scrape = [{"job_name": "runs", "static_configs": [{"targets": list(targets)}]}]
     settings = {
-        "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+        "global": {"scrape_interval": EACH, "evaluation_interval": EACH},
         "rule_files": ["rules.yml"],
         "scrape_configs": scrape,
     }
@@ -185,10 +147,8 @@ def asked(address: str, what: str, **query: str) -> Any:
             return json.load(answer)["data"]
     except urllib.error.HTTPError as error:
         with error:
-            pytest.fail(f"{query}: {error.read().decode()}") if error.code in (
-                400,
-                422,
-            ) else None
+            if error.code in (400, 422):
+                pytest.fail(f"{query}: {error.read().decode()}")
     except OSError:
         pass
     return {"result": [], "groups": []}
@@ -200,7 +160,7 @@ def until(there: Callable[[], Any]) -> Any:
     while time.monotonic() < end:
         if found := there():
             return found
-        time.sleep(0.2)
+        time.sleep(0.05)
     return None
 
 
@@ -212,12 +172,16 @@ def answered(address: str, query: str) -> list[float]:
     return [value for value in found if not math.isnan(value)]
 
 
-def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) -> None:
+def named(address: str, query: str) -> list[str]:
+    """Return the runs in an answer."""
+    result = asked(address, "query", query=query)["result"]
+    return [one["metric"]["run"] for one in result]
+
+
+def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path):
     log = tmp_path / "logs" / "gsm8k" / "run.jsonl"
-    for path, line in (
-        (log, verl),
-        (tmp_path / "logs" / "tutorial" / "verl_logs.jsonl", tutorial),
-    ):
+    other = tmp_path / "logs" / "tutorial" / "verl_logs.jsonl"
+    for path, line in ((log, verl), (other, tutorial)):
         path.parent.mkdir(parents=True)
         path.write_text("".join(line(step) for step in range(1, 16)), encoding="utf-8")
     with (
@@ -231,25 +195,15 @@ def test_prometheus_scrapes_it_and_all_of_the_dashboard_answers(tmp_path: Path) 
         assert until(lambda: 17 in answered(server, "verl_training_steps_total"))
         for query in QUERIES:
             assert until(lambda: answered(server, query.replace("$run", ".*"))), query  # noqa: B023 - it is used at once
-        runs = (
-            BOARD["templating"]["list"][1]["query"]["query"]
-            .removeprefix("query_result(")
-            .removesuffix(")")
-        )
-        labels = {
-            one["metric"]["run"] for one in asked(server, "query", query=runs)["result"]
+        runs = BOARD["templating"]["list"][1]["query"]["query"]
+        assert {*named(server, runs[len("query_result(") : -1])} == {
+            "gsm8k",
+            "tutorial",
+            "grpo",
         }
-        assert labels == {"gsm8k", "tutorial", "grpo"}
-        firing = until(
-            lambda: asked(
-                server, "query", query='ALERTS{id="kl-high", alertstate="firing"}'
-            )["result"]
-        )
-        assert [one["metric"]["run"] for one in firing] == ["gsm8k"]
-        rules = [
-            rule
-            for group in asked(server, "rules")["groups"]
-            for rule in group["rules"]
-        ]
+        alerts = 'ALERTS{id="kl-high", alertstate="firing"}'
+        assert until(lambda: named(server, alerts)) == ["gsm8k"]
+        groups = asked(server, "rules")["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
         assert len(rules) > 60
         assert {rule["lastError"] for rule in rules if "lastError" in rule} == set()

@@ -82,7 +82,7 @@ def written(run: Run, directory: Path) -> Path:
     return directory
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+def test_nothing_is_written_through_a_link(tmp_path):
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     theirs.mkdir()
     ours.mkdir()
@@ -93,9 +93,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert not list(theirs.iterdir())
 
 
-def test_a_disk_that_was_full_in_between_costs_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_was_full_in_between_costs_nothing(tmp_path, monkeypatch):
     run = taken(
         Run("a"), rows("score kl", *((step, step / 3, step / 7) for step in range(50)))
     )
@@ -123,7 +121,7 @@ def test_a_disk_that_was_full_in_between_costs_nothing(
         ]
 
 
-def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path: Path) -> None:
+def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path):
     run = taken(
         Run("a"),
         rows(
@@ -144,7 +142,7 @@ def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path: Path) -> 
     ]
 
 
-def test_an_export_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_an_export_goes_on_where_it_ended(tmp_path):
     run = taken(Run("a"), rows("a b", (1, 1.0, 0.5), (2, 2.0, 0.5)))
     written(run, tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -156,9 +154,7 @@ def test_an_export_goes_on_where_it_ended(tmp_path: Path) -> None:
     assert scalars(tmp_path, "b") == [(1, 0.5), (2, 0.5)]
 
 
-def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(
-    tmp_path: Path,
-) -> None:
+def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(tmp_path):
     run = taken(
         Run("a"),
         rows("a b", (1, 1.0, 9.0), (2, 2.0, 9.0), (3, 3.0, 9.0), (4, 4.0, 9.0)),
@@ -175,7 +171,7 @@ def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(
     assert scalars(tmp_path, "a")[:3] == [(1, 1.0), (2, 2.0), (3, 30.0)]
 
 
-def test_distributions_are_histograms_and_not_their_quantiles(tmp_path: Path) -> None:
+def test_distributions_are_histograms_and_not_their_quantiles(tmp_path):
     distribution = of_values([0.0, 0.5, 1.0, 1.0])
     assert distribution is not None
     figures = {
@@ -199,7 +195,7 @@ def test_distributions_are_histograms_and_not_their_quantiles(tmp_path: Path) ->
     assert accumulator.Tags()["scalars"] == []
 
 
-def test_scores_and_first_samples_of_a_step_go_in(tmp_path: Path) -> None:
+def test_scores_and_first_samples_of_a_step_go_in(tmp_path):
     shown = [
         Sample(3, f"prompt {at}", "# heading <b>```x```</b>", score=at / 10)
         for at in range(10)
@@ -217,10 +213,10 @@ def test_scores_and_first_samples_of_a_step_go_in(tmp_path: Path) -> None:
     (text,) = accumulator.Tensors(tags[1])
     (said,) = text.tensor_proto.string_val
     assert b"prompt 1" in said
-    assert b"````\n# heading <b>```x```</b>\n````" in said
+    assert b"````text\n# heading <b>```x```</b>\n````" in said
 
 
-def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path: Path) -> None:
+def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path):
     dump = tmp_path / "3.jsonl"
     lines = [{"input": "p", "output": "r", "score": at, "step": 3} for at in range(6)]
     dump.write_text(
@@ -236,7 +232,7 @@ def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path: Path) -> None:
     assert scores.histogram_value.num == 6
 
 
-def test_another_program_s_files_are_left_alone_and_reported(tmp_path: Path) -> None:
+def test_another_program_s_files_are_left_alone_and_reported(tmp_path):
     theirs = tmp_path / "a" / "events.out.tfevents.1700000000.host.1.0"
     theirs.parent.mkdir()
     theirs.write_bytes(b"theirs")
@@ -250,9 +246,7 @@ def test_another_program_s_files_are_left_alone_and_reported(tmp_path: Path) -> 
     assert list(board.write(runs, NOW)) == []
 
 
-def test_an_export_that_writes_nothing_fails_and_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_that_writes_nothing_fails_and_says_so(tmp_path, capsys):
     theirs, board = tmp_path / "theirs", tmp_path / "board"
     theirs.mkdir()
     board.mkdir()
@@ -272,8 +266,8 @@ steps = st.lists(st.integers(0, 40), min_size=1, max_size=12)
 
 @given(st.lists(steps, min_size=1, max_size=4))
 def test_however_a_log_comes_the_directory_holds_what_the_run_says(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[list[int]]
-) -> None:
+    tmp_path_factory, parts
+):
     directory = tmp_path_factory.mktemp("board")
     run = Run("a")
     count = 0

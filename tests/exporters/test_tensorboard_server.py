@@ -89,9 +89,7 @@ def points(address: str, count: int) -> list[list[float]]:
     pytest.fail(f"TensorBoard found no {count} points")
 
 
-def test_tensorboard_shows_what_was_written_while_it_is_written(
-    tmp_path: Path, address: str
-) -> None:
+def test_tensorboard_shows_what_was_written_while_it_is_written(tmp_path, address):
     log = tmp_path / "run.jsonl"
     log.write_text(
         "".join(line(step, step / 4) for step in range(1, 5)), encoding="utf-8"

@@ -4,7 +4,6 @@ is there alone.
 
 from __future__ import annotations
 
-import json
 import re
 import stat
 from typing import TYPE_CHECKING
@@ -31,15 +30,10 @@ EXPORTS = [
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log of one step, without settings from outside."""
-    (tmp_path / "config.toml").write_text("", encoding="utf-8")
-    monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+def log(tmp_path: Path) -> Path:
+    """A log of one step."""
     path = tmp_path / "run.jsonl"
-    path.write_text(
-        json.dumps({"step": 1, "data": {"critic/score/mean": 0.5}}) + "\n",
-        encoding="utf-8",
-    )
+    path.write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
     return path
 
 
@@ -65,9 +59,7 @@ def refused(
 
 
 @pytest.mark.parametrize(("words", "name"), EXPORTS)
-def test_below_a_file_nothing_can_be_written(
-    words: list[str], name: str, log: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_below_a_file_nothing_can_be_written(words, name, log, capsys):
     before = log.read_bytes()
     said = refused(words, log, f"{log}/{name}", capsys)
     assert re.fullmatch(
@@ -77,13 +69,7 @@ def test_below_a_file_nothing_can_be_written(
 
 
 @pytest.mark.parametrize(("words", "name"), EXPORTS)
-def test_a_directory_that_may_not_be_written(
-    words: list[str],
-    name: str,
-    log: Path,
-    sealed: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_directory_that_may_not_be_written(words, name, log, sealed, capsys):
     said = refused(words, log, f"{sealed}/{name}", capsys)
     assert re.fullmatch(
         rf"{re.escape(str(sealed))}/{name.rstrip('/')}(/run)?: permission denied", said

@@ -53,7 +53,7 @@ COMMANDS = (
     "guard PATH --on hang --dry-run -- true", "guard RUN --on-best reward", "guard ODD", "guard PATH --on ODD",
     "guard PATH --on-best ODD:max", "watch PATH --events", "watch RUN --events", "watch ODD --events",
     "get state RUN --wait step=1 --timeout 9 --json", "get findings RUN --wait finding>=info --timeout 1",
-    "get state RUN --wait ODD --timeout 1", "get log RUN --wait state=ODD",
+    "get state RUN --wait ODD --timeout 0.1", "get log RUN --wait state=ODD",
     "replay RUN", "replay PATH --paused", "replay RUN --from 7 --until 9", "replay ODD",
     "check PATH --config ODD", "config --config ODD", "guide --config ODD", "help ODD", "bundle PATH --run ODD --list",
 )  # fmt: skip

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from verl_tui.exporters.guide.alerts import alert_name, alert_rules
-from verl_tui.exporters.guide.promql import why_not_promql
+from verl_tui.exporters.guide.alerts import alert_name, alert_rules, why_not_promql
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import dialect, spellings
 from verl_tui.prometheus_names import named
@@ -142,7 +141,7 @@ def check_alerts(tmp_path: Path) -> Callable[..., None]:
 @pytest.mark.prometheus
 @needs_promtool
 @pytest.mark.parametrize("step", [1.0, 60.0, 900.0])
-def test_promtool_finds_no_fault_in_the_rules(tmp_path: Path, step: float) -> None:
+def test_promtool_finds_no_fault_in_the_rules(tmp_path, step):
     file = tmp_path / "rules.yml"
     file.write_text(alert_rules(GUIDE, step), encoding="utf-8")
     done = subprocess.run(
@@ -155,7 +154,7 @@ def test_promtool_finds_no_fault_in_the_rules(tmp_path: Path, step: float) -> No
     assert "duplicate" not in done.stdout
 
 
-def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do() -> None:
+def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do():
     groups = yaml.safe_load(alert_rules(GUIDE))["groups"]
     alerts = {
         rule["alert"]: rule
@@ -173,7 +172,7 @@ def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do() -> None:
     )
 
 
-def test_what_the_user_silenced_has_no_alert_and_what_he_changed_is_changed() -> None:
+def test_what_the_user_silenced_has_no_alert_and_what_he_changed_is_changed():
     text = alert_rules(
         load_guide({"silence": ["plateau"], "rules": {"kl-high": {"threshold": 0.345}}})
     )
@@ -181,7 +180,7 @@ def test_what_the_user_silenced_has_no_alert_and_what_he_changed_is_changed() ->
     assert "> 0.345" in text
 
 
-def test_words_of_a_user_are_no_template() -> None:
+def test_words_of_a_user_are_no_template():
     rule = {
         "severity": "info",
         "metric": ["my/x"],
@@ -198,9 +197,7 @@ def test_words_of_a_user_are_no_template() -> None:
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
-    check_alerts: Callable[..., None],
-) -> None:
+def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(check_alerts):
     assert len(SAID) >= 15
     cases = []
     for rule in SAID:
@@ -224,9 +221,7 @@ def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_every_finding_is_an_alert_while_it_holds(
-    check_alerts: Callable[..., None],
-) -> None:
+def test_every_finding_is_an_alert_while_it_holds(check_alerts):
     def finding(rule: Rule, run: str, value: int) -> dict[str, str]:
         labels = (
             f'{{run="{run}",id="{rule.id}",severity="{rule.severity.word}",job="x"}}'
@@ -248,9 +243,7 @@ STEPS = {"series": 'verl_training_steps_total{run="a",job="x"}', "values": "0+1x
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_an_alert_stays_silent_where_it_could_not_be_sure(
-    check_alerts: Callable[..., None],
-) -> None:
+def test_an_alert_stays_silent_where_it_could_not_be_sure(check_alerts):
     judged = {"series": 'verl_run_state{run="a"}', "values": "1x99"}
     silent = {
         ("verl-tui judges the run itself", 60): [BAD, STEPS, judged],
@@ -277,9 +270,7 @@ def test_an_alert_stays_silent_where_it_could_not_be_sure(
 
 @pytest.mark.prometheus
 @needs_promtool
-def test_runs_of_rl_insight_are_judged_under_its_names(
-    check_alerts: Callable[..., None],
-) -> None:
+def test_runs_of_rl_insight_are_judged_under_its_names(check_alerts):
     cases = []
     for rule in SAID:
         inputs, fires = [], []

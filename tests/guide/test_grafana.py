@@ -28,7 +28,7 @@ def queries(title: str) -> list[str]:
     return [target["expr"] for target in PANELS[title]["targets"]]
 
 
-def test_the_four_panels_of_the_tutorials_come_first() -> None:
+def test_the_four_panels_of_the_tutorials_come_first():
     titles = [panel["title"] for panel in BOARD["panels"][:4]]
     assert titles == [
         "Steps per minute",
@@ -42,14 +42,14 @@ def test_the_four_panels_of_the_tutorials_come_first() -> None:
     assert "histogram_quantile(0.95" in queries("Generation latency, p95")[0]
 
 
-def test_every_indicator_has_a_panel() -> None:
+def test_every_indicator_has_a_panel():
     assert len(PANELS) == len(BOARD["panels"])
     assert {one.label.casefold() for one in INDICATORS.values()} <= {
         title.casefold() for title in PANELS
     }
 
 
-def test_bands_are_those_of_the_guide() -> None:
+def test_bands_are_those_of_the_guide():
     ours, theirs, band = queries("Policy KL")
     assert ours == 'verl_indicator{run=~"$run", indicator="policy_kl"}'
     assert theirs == 'rl_insight_monitor_actor_ppo_kl{experiment_name=~"$run"}'
@@ -57,11 +57,11 @@ def test_bands_are_those_of_the_guide() -> None:
     assert len(queries("Value loss")) == 2
 
 
-def test_what_rl_insight_writes_with_the_other_sign_is_turned() -> None:
+def test_what_rl_insight_writes_with_the_other_sign_is_turned():
     assert queries("Log-probability")[1].endswith(" * -1")
 
 
-def test_grafanas_own_model_reads_all_of_it() -> None:
+def test_grafanas_own_model_reads_all_of_it():
     models = pytest.importorskip(
         "grafana_foundation_sdk.models.dashboard", reason="needs grafana-foundation-sdk"
     )

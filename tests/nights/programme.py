@@ -12,9 +12,9 @@ from nights.playing import BEGAN, Fault, Scene
 from producers.pathologies import extracts
 from producers.pathologies.measure import EXTRACTS
 from producers.pathologies.training import halves
+from real_logs import MADE
 from scenarios import verl_names
 from scenarios.worlds import World, verl
-from test_made_states import MADE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -129,18 +129,6 @@ class Console:
         return self.wait(1.0, alive=False, **marks)
 
 
-def rows(world: World) -> list[dict[str, float]]:
-    """Return what a simulated training logs at each step; its first step warms up."""
-    return [
-        {
-            key: column[at]
-            for key, column in world.columns.items()
-            if column[at] is not None
-        }  # type: ignore[misc]
-        for at in range(world.steps)
-    ]
-
-
 STEPS, USUAL = 120, 45.0
 """Steps of a simulated training, and about how many seconds they take."""
 
@@ -154,11 +142,11 @@ def steps_of(
     console: Console, world: World, first: int = 1, last: int | None = None, at: int = 0
 ) -> Iterator[Scene]:
     """Write steps of a simulated training; its fault begins, and shows, at one of them."""
-    known = rows(world)
+    known = world.rows()
     for step in range(first, (last or world.steps) + 1):
         if step % 20 == 0:
             console.save(step)
-        yield console.step(step, known[step - 1], begins=step == at, shows=step == at)
+        yield console.step(*known[step - 1], begins=step == at, shows=step == at)
 
 
 def begun(folder: Path, name: str, pace: float = USUAL) -> tuple[Console, World]:
@@ -219,47 +207,45 @@ def _noisy(folder: Path) -> Iterator[Scene]:
     yield console.finish()
 
 
+def silence(
+    console: Console,
+    world: World,
+    last: int = 70,
+    pace: float = USUAL,
+    **how: bool | None,
+) -> Iterator[Scene]:
+    """Write steps up to one; the next is due, and does not come for long."""
+    for scene in steps_of(console, world, last=last):
+        yield scene._replace(**how)
+    yield console.wait(pace, **how, begins=True, shows=True)
+    yield console.wait(15 * 240.0, **how)
+
+
 @night("hang", "no step comes, its process lives", "tell", *HANGS)
 def _hang(folder: Path) -> Iterator[Scene]:
-    console, world = begun(folder, "hang")
-    yield from steps_of(console, world, last=70)
-    yield console.wait(USUAL, begins=True, shows=True)
-    yield console.wait(1800.0)
+    yield from silence(*begun(folder, "hang"))
 
 
-@night(
-    "hang of long steps",
-    "no step comes of a run of four minutes a step",
-    "tell",
-    *HANGS,
-)
+SLOW = "no step comes of a run of four minutes a step"
+
+
+@night("hang of long steps", SLOW, "tell", *HANGS)
 def _long(folder: Path) -> Iterator[Scene]:
-    console, world = begun(folder, "long", 240.0)
-    yield from steps_of(console, world, last=40)
-    yield console.wait(240.0, begins=True, shows=True)
-    yield console.wait(3600.0)
+    yield from silence(*begun(folder, "long", 240.0), last=40, pace=240.0)
 
 
-@night(
-    "node lost elsewhere",
-    "the log of another host does not grow any more",
-    "tell",
-    *HANGS,
-)
+STANDS = "the log of another host does not grow any more"
+
+
+@night("node lost elsewhere", STANDS, "tell", *HANGS)
 def _elsewhere(folder: Path) -> Iterator[Scene]:
-    console, world = begun(folder, "elsewhere")
-    for scene in steps_of(console, world, last=70):
-        yield scene._replace(alive=None)
-    yield console.wait(USUAL, alive=None, begins=True, shows=True)
-    yield console.wait(1800.0, alive=None)
+    yield from silence(*begun(folder, "elsewhere"), alive=None)
 
 
-@night(
-    "out of memory, its process stays",
-    "a worker is out of memory, and the driver waits",
-    "tell",
-    *HANGS,
-)
+WAITS = "a worker is out of memory, and the driver waits"
+
+
+@night("out of memory, its process stays", WAITS, "tell", *HANGS)
 def _memory(folder: Path) -> Iterator[Scene]:
     console, world = begun(folder, "memory")
     yield from steps_of(console, world, last=45)
@@ -296,23 +282,18 @@ def _ray(folder: Path) -> Iterator[Scene]:
     yield console.die()
 
 
-@night(
-    "killed and resumed",
-    "killed at step 57, goes on from 40 after six minutes",
-    "tell",
-    *CRASHED,
-)
+RESUMED = "killed at step 57, goes on from 40 after six minutes"
+
+
+@night("killed and resumed", RESUMED, "tell", *CRASHED)
 def _resumed(folder: Path) -> Iterator[Scene]:
     console, world = begun(folder, "resumed")
     yield from steps_of(console, world, last=57)
     yield console.die(begins=True, shows=True)
     yield console.wait(360.0, alive=False)
     path = folder / "checkpoints" / "global_step_40"
-    console.say(
-        "Total training steps: 120",
-        f"Load from checkpoint folder: {path}",
-        "Setting global step to 40",
-    )
+    console.say("Total training steps: 120", f"Load from checkpoint folder: {path}")
+    console.say("Setting global step to 40")
     yield console.wait(60.0)
     yield from steps_of(console, world, first=41)
     yield console.finish()
@@ -321,50 +302,37 @@ def _resumed(folder: Path) -> Iterator[Scene]:
 @night("NaN", "the loss is NaN from step 66 on", "stop", "not-finite")
 def _nan(folder: Path) -> Iterator[Scene]:
     console, world = begun(folder, "nan")
-    for key in ("actor/pg_loss", "actor/grad_norm"):
-        world.change(key, 66, lambda _, __: math.nan)
+    for key in ("policy_loss", "grad_norm"):
+        world.go(key, 66, math.nan)
     yield from steps_of(console, world, at=66)
 
 
-@night(
-    "KL explodes",
-    "policy KL goes to 0.4 at step 60",
-    "stop",
-    "circuit-breaker-kl",
-    "policy-collapse",
-)
+HIGH = ("circuit-breaker-kl", "policy-collapse")
+
+
+@night("KL explodes", "policy KL goes to 0.4 at step 60", "stop", *HIGH)
 def _kl(folder: Path) -> Iterator[Scene]:
     console, world = begun(folder, "kl")
-    world.change("actor/ppo_kl", 60, lambda _, __: 0.4 + world.chance.gauss(0, 0.02))
+    world.go("policy_kl", 60, 0.4, 0.02)
     yield from steps_of(console, world, at=60)
 
 
-@night(
-    "KL passes",
-    "policy KL is at 0.4 for six steps, and back",
-    "tell",
-    "circuit-breaker-kl",
-)
+@night("KL passes", "policy KL is at 0.4 for six steps, and back", "tell", HIGH[0])
 def _passes(folder: Path) -> Iterator[Scene]:
     console, world = begun(folder, "passes")
-    world.change("actor/ppo_kl", 60, lambda i, known: 0.4 if i < 6 else known)
+    world.change("policy_kl", 60, lambda i, known: 0.4 if i < 6 else known)
     yield from steps_of(console, world, at=60)
     yield console.finish()
 
 
-@night(
-    "reward gone",
-    "the reward falls to 0 at step 70",
-    "tell",
-    "reward-zero",
-    "circuit-breaker-reward",
-    "policy-collapse",
-    "reward-cliff",
-)
+GONE = ("reward-zero", "circuit-breaker-reward", "policy-collapse", "reward-cliff")
+
+
+@night("reward gone", "the reward falls to 0 at step 70", "tell", *GONE)
 def _gone(folder: Path) -> Iterator[Scene]:
     console, world = begun(folder, "gone")
     for key in ("critic/score/mean", "critic/rewards/mean"):
-        world.change(key, 70, lambda _, __: 0.0)
+        world.go(key, 70, 0.0)
     yield from steps_of(console, world, at=70)
 
 
@@ -379,51 +347,40 @@ def recorded(name: str, answer: str = "") -> None:
         for one in halves()[half]
         if one.name == name
     )
-    fault = training.fault
 
     def play(folder: Path) -> Iterator[Scene]:
         made = extracts.read(EXTRACTS / half / f"{name}.json")
         known = verl_names.under_verl_names(
             {"step": step, **record} for step, record in made.records.items()
         )
-        settings = {
-            extracts.VERL_SETTINGS[key]: value
-            for key, value in made.settings.items()
-            if key in extracts.VERL_SETTINGS
-        }
         console = Console(folder, training.steps, PACE)
-        lines = "".join(
-            f"{key}: {json.dumps(value)}\n" for key, value in settings.items()
-        )
-        (folder / "config.yaml").write_text(lines, encoding="utf-8")
+        with (folder / "config.yaml").open("w", encoding="utf-8") as config:
+            for key in extracts.VERL_SETTINGS.keys() & made.settings.keys():
+                value = json.dumps(made.settings[key])
+                config.write(f"{extracts.VERL_SETTINGS[key]}: {value}\n")
         before = 0
-        for row in known:
-            times = dict.fromkeys(
-                ("timing_s/step", "perf/time_per_step"), PACE * (row.step - before)
-            )
-            before = row.step
-            yield console.step(
-                row.step,
-                {**row.values, **times},
-                begins=fault is not None and row.step == fault.onset,
-                shows=fault is not None and row.step == fault.by,
-            )
+        for step, values in known:
+            took = PACE * (step - before)
+            times = {"timing_s/step": took, "perf/time_per_step": took}
+            before = step
+            begins, shows = step == onset, step == by
+            yield console.step(step, {**values, **times}, begins=begins, shows=shows)
         yield console.finish()
 
-    why = training.why if fault is not None else ""
-    NIGHTS[name] = Night(
-        why, fault.named if fault else (), answer if fault else "", play
-    )
+    fault = training.fault
+    if fault is None:
+        onset = by = None
+        NIGHTS[name] = Night("", (), "", play)
+    else:
+        onset, by = fault.onset, fault.by
+        NIGHTS[name] = Night(training.why, fault.named, answer, play)
 
 
 for healthy in ("warmup-cosine", "learns-and-is-cut", "grows-longer", "small-batch"):
     recorded(healthy)
 recorded("rate-jumps", "stop")
-recorded("nan-reward", "tell")
-recorded("rate-too-high", "tell")
-recorded("shorter", "tell")
-recorded("sure-sure-sure", "tell")
-recorded("cold", "tell")
+for sick in ("nan-reward", "rate-too-high", "shorter", "sure-sure-sure", "cold"):
+    recorded(sick, "tell")
 
 
 # -- real trainings, whose files are replayed ------------------------------------------------------

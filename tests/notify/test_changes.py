@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from verl_tui.config import Config
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
-from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import Destination, NotSentError
 from verl_tui.notify.message import Message, of_finding, of_guard
-from verl_tui.notify.notifier import Notifier, Sender, StateFileError
+from verl_tui.notify.notifier import Changes, Notifier, Sender, StateFileError
 from verl_tui.notify.notify_settings import Choice, NotifySettings
 from verl_tui.records import Batch, SourceStatus
 
@@ -58,7 +57,7 @@ class Steps:
         )
 
 
-def test_a_finding_is_reported_once_an_episode() -> None:
+def test_a_finding_is_reported_once_an_episode():
     look = Steps(NotifySettings(CHOICE))
     assert look(KL, LENGTH) == ["finding kl-high"], (
         "what follows from it is not reported"
@@ -69,7 +68,7 @@ def test_a_finding_is_reported_once_an_episode() -> None:
     assert look(replace(KL, since_step=60)) == ["finding kl-high"]
 
 
-def test_what_gets_worse_is_reported_again() -> None:
+def test_what_gets_worse_is_reported_again():
     look = Steps(NotifySettings(CHOICE))
     mild = replace(KL, severity=Severity.WARNING)
     assert look(replace(KL, severity=Severity.INFO)) == []
@@ -78,14 +77,14 @@ def test_what_gets_worse_is_reported_again() -> None:
     ]
 
 
-def test_a_finding_that_lasts_is_reported_again_after_a_time() -> None:
+def test_a_finding_that_lasts_is_reported_again_after_a_time():
     look = Steps(NotifySettings(CHOICE, repeat_after=2 * HOUR))
     assert [look(KL), look(KL), look(KL), look(KL), look(KL)] == [
         *(["finding kl-high"], [], ["finding kl-high"], [], ["finding kl-high"]),
     ]
 
 
-def test_what_was_there_before_is_not_reported() -> None:
+def test_what_was_there_before_is_not_reported():
     look = Steps(NotifySettings(replace(CHOICE, cleared=True), repeat_after=HOUR))
     assert look(KL, news=False) == []
     assert look(KL) == []
@@ -94,14 +93,14 @@ def test_what_was_there_before_is_not_reported() -> None:
     assert look() == ["cleared entropy"]
 
 
-def test_what_the_user_has_acknowledged_is_not_reported() -> None:
+def test_what_the_user_has_acknowledged_is_not_reported():
     changes = Changes(NotifySettings(CHOICE, repeat_after=HOUR))
     assert changes.look(monitored(KL), NOW, is_seen=lambda _run, _finding: True) == []
     assert reported(changes.look(monitored(KL), NOW + 1)) == ["finding kl-high"]
     assert changes.look(monitored(KL), NOW + 2 * HOUR, is_seen=lambda *_: True) == []
 
 
-def test_json_has_the_documented_fields() -> None:
+def test_json_has_the_documented_fields():
     data = Message(
         event="finding", time=1_599_360_473.4, message="", run="run", finding="kl-high"
     ).as_data()
@@ -113,7 +112,7 @@ def test_json_has_the_documented_fields() -> None:
     assert data["title"] == "verl-tui: run: info: kl-high"
 
 
-def test_texts_of_logs_are_made_safe_and_keys_are_hidden() -> None:
+def test_texts_of_logs_are_made_safe_and_keys_are_hidden():
     token = "hf_" + "a1" * 15
     finding = Finding(
         "crash",
@@ -139,7 +138,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_state_is_reported_once(tmp_path: Path) -> None:
+def test_a_state_is_reported_once(tmp_path):
     path = log(tmp_path)
     states = frozenset({"running", "ended?"})
     changes = Changes(NotifySettings(Choice(None, states=states)))
@@ -152,7 +151,7 @@ def test_a_state_is_reported_once(tmp_path: Path) -> None:
     assert found[1].message == "ended? at step 20"
 
 
-def test_a_crash_is_reported_as_finding_or_as_state_not_as_both(tmp_path: Path) -> None:
+def test_a_crash_is_reported_as_finding_or_as_state_not_as_both(tmp_path):
     path = tmp_path / "run.log"
     path.write_text(
         "step:1 - actor/ppo_kl:0.01\nTraceback (most recent call last):\nKeyError: 'x'\n"
@@ -198,7 +197,7 @@ def check(
     return reported(sent)
 
 
-def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) -> None:
+def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path):
     path = tmp_path / "state.json"
     settings = NotifySettings(replace(CHOICE, states=frozenset({"waiting"})))
     assert check(path, settings, KL, now=NOW, fails=True) == []
@@ -220,7 +219,7 @@ def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path: Path) ->
         "[" * 9999,
     ],
 )
-def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
+def test_another_file_is_left_alone(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(
@@ -232,7 +231,7 @@ def test_another_file_is_left_alone(tmp_path: Path, text: str) -> None:
 # -- the notifier ---------------------------------------------------------------------------------
 
 
-def test_what_was_not_sent_is_counted_and_said() -> None:
+def test_what_was_not_sent_is_counted_and_said():
     found, _ = notifier(NotifySettings(CHOICE), fails=True)
     found.look(monitored(KL), NOW)
     assert found.close() == [
@@ -253,17 +252,13 @@ def test_what_was_not_sent_is_counted_and_said() -> None:
          "the command could not be started: stop: no {such} file", True),
     ],
 )  # fmt: skip
-def test_the_guards_events_in_words(
-    event: dict[str, Any], message: str, is_urgent: bool
-) -> None:
+def test_the_guards_events_in_words(event, message, is_urgent):
     found = of_guard({"run": "run_7", **event}, NOW)
     assert (found.message, found.run) == (message, "run_7")
     assert found.severity is (Severity.CRITICAL if is_urgent else Severity.INFO)
 
 
-def test_an_error_of_ours_is_reported_once_and_ends_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_error_of_ours_is_reported_once_and_ends_nothing(monkeypatch):
     found, _ = notifier(NotifySettings())
 
     def fails(*_: object) -> None:

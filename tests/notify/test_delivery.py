@@ -55,7 +55,7 @@ def sent(url: str, preset: str = "json", **access: str) -> tuple[Sender, Pauses]
     return sender, pauses
 
 
-def test_a_message_arrives_as_json() -> None:
+def test_a_message_arrives_as_json():
     with webhook() as server:
         sender, pauses = sent(server.url, token="t0k3n-of-mine")
     assert (sender.unsent, pauses) == ([], [])
@@ -66,7 +66,7 @@ def test_a_message_arrives_as_json() -> None:
     assert received.data == MESSAGE.as_data()
 
 
-def test_a_redirect_is_not_followed() -> None:
+def test_a_redirect_is_not_followed():
     with webhook() as other, webhook([answer(307, f"Location: {other.url}")]) as server:
         sender, pauses = sent(server.url, token="t0k3n-of-mine")
     assert other.received == []
@@ -74,21 +74,21 @@ def test_a_redirect_is_not_followed() -> None:
     assert sender.problem.endswith("redirects (HTTP 307), which is not followed")
 
 
-def test_a_server_that_hangs_costs_no_more_than_the_deadline() -> None:
+def test_a_server_that_hangs_costs_no_more_than_the_deadline():
     with webhook([HANGING]) as server, pytest.raises(NotSentError) as caught:
         deliver(to(server.url), MESSAGE, 0.1)
     assert str(caught.value) == f"{NAME} gives no complete answer within 0.1 s"
     assert caught.value.passing
 
 
-def test_a_plain_server_is_no_encrypted_one() -> None:
+def test_a_plain_server_is_no_encrypted_one():
     with webhook([b"no TLS here"]) as server:
         sender, _ = sent(f"https://127.0.0.1:{server.port}/hooks/T0P-SECRET")
     assert "TLS" in sender.problem
     assert "T0P-SECRET" not in sender.problem
 
 
-def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_of_the_environment_is_used(monkeypatch):
     with webhook() as proxy:
         monkeypatch.setenv("http_proxy", f"http://me:p%40ss@127.0.0.1:{proxy.port}")
         sender, _ = sent("http://hooks.invalid/T0P-SECRET")
@@ -102,7 +102,7 @@ def test_a_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(direct.received) == 1
 
 
-def test_a_full_queue_gives_up_what_is_new_and_nobody_waits() -> None:
+def test_a_full_queue_gives_up_what_is_new_and_nobody_waits():
     with webhook([HANGING]) as server:
         destination = to(server.url)
         sender = Sender(lambda one: deliver(destination, one), most=1)
@@ -114,7 +114,7 @@ def test_a_full_queue_gives_up_what_is_new_and_nobody_waits() -> None:
     assert len(sender.unsent) == 5
 
 
-def test_what_fails_in_another_way_ends_nothing() -> None:
+def test_what_fails_in_another_way_ends_nothing():
     answers = iter([KeyError("x"), None])
 
     def fails_once(_message: Message) -> None:

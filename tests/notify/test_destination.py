@@ -30,30 +30,26 @@ def file(tmp_path: Path, text: str = f'url = "{ADDRESS}"\n', mode: int = 0o600) 
         (ADDRESS, "apprise", ADDRESS),
         ("https://open.feishu.cn/open-apis/bot/v2/hook/1", "apprise", "feishu://1"),
         ("https://open.larksuite.com/open-apis/bot/v2/hook/1", "apprise", "lark://1"),
-        (
-            "https://oapi.dingtalk.com/robot/send?access_token=1",
-            "apprise",
-            "dingtalk://1",
-        ),
+        ("https://oapi.dingtalk.com/robot/send?access_token=1", "apprise", "dingtalk://1"),
         ("https://ntfy.sh/topic", "apprise", "https://ntfy.sh/topic"),
         ("HTTP://10.0.0.1:8080/hook", "json", "HTTP://10.0.0.1:8080/hook"),
         ("mailto://user:pass@example.com", "apprise", "mailto://user:pass@example.com"),
     ],
-)
-def test_an_address_shows_its_preset(url: str, preset: str, for_apprise: str) -> None:
+)  # fmt: skip
+def test_an_address_shows_its_preset(url, preset, for_apprise):
     found = destination({"VERL_TUI_NOTIFY_URL": url})
     assert found is not None
     assert (found.preset, found.for_apprise) == (preset, for_apprise)
 
 
-def test_a_token_that_apprise_would_not_use_is_refused() -> None:
+def test_a_token_that_apprise_would_not_use_is_refused():
     environment = {"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_TOKEN": "S3CRET"}
     with pytest.raises(DestinationError, match="within the address only") as caught:
         destination(environment)
     assert "S3CRET" not in str(caught.value)
 
 
-def test_a_private_file_holds_the_address(tmp_path: Path) -> None:
+def test_a_private_file_holds_the_address(tmp_path):
     text = f'url = "{HOOK}"\ntoken = "SECRET1"\n'
     for mode in (0o600, 0o400):
         path = file(tmp_path, text, mode)
@@ -65,7 +61,7 @@ def test_a_private_file_holds_the_address(tmp_path: Path) -> None:
         path.unlink()
 
 
-def test_it_is_never_shown(tmp_path: Path) -> None:
+def test_it_is_never_shown(tmp_path):
     found = destination(
         {"VERL_TUI_NOTIFY_URL": HOOK, "VERL_TUI_NOTIFY_TOKEN": "SEC12345"}
     )
@@ -78,7 +74,7 @@ def test_it_is_never_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
-def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+def test_a_file_that_others_may_read_is_refused(tmp_path, mode):
     path = file(tmp_path, mode=mode)
     with pytest.raises(DestinationError) as caught:
         destination({}, path)
@@ -102,9 +98,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> No
         ('url = "https://host/a b"', "an address has only ASCII letters"),
     ],
 )
-def test_what_is_no_address_is_said_without_it(
-    tmp_path: Path, text: str, why: str
-) -> None:
+def test_what_is_no_address_is_said_without_it(tmp_path, text, why):
     path = file(tmp_path, text)
     with pytest.raises(DestinationError) as caught:
         destination({}, path)
@@ -112,7 +106,7 @@ def test_what_is_no_address_is_said_without_it(
     assert "X1Y2Z3" not in str(caught.value)
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
     for name, why in (
         ("pipe", "is no file"),

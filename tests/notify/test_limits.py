@@ -42,9 +42,7 @@ def at(minute: int) -> float:
 
 
 @given(MINUTES, MINUTES, MINUTES)
-def test_quiet_hours_are_the_minutes_from_begin_to_end(
-    begin: int, end: int, minute: int
-) -> None:
+def test_quiet_hours_are_the_minutes_from_begin_to_end(begin, end, minute):
     if begin == end:
         return
     hours = quiet_hours(begin, end)
@@ -65,12 +63,7 @@ LOOKS = st.lists(
 
 
 @given(LOOKS, st.integers(1, 5), st.booleans(), st.none() | st.tuples(MINUTES, MINUTES))
-def test_any_messages_at_any_times(
-    looks: list[tuple[float, list[Severity]]],
-    per_hour: int,
-    critical_passes: bool,
-    span: tuple[int, int] | None,
-) -> None:
+def test_any_messages_at_any_times(looks, per_hour, critical_passes, span):
     quiet = None if span is None or span[0] == span[1] else quiet_hours(*span)
     limits = Limits(
         NotifySettings(per_hour=per_hour, quiet=quiet, critical_passes=critical_passes)
@@ -91,18 +84,18 @@ def test_any_messages_at_any_times(
         assert sum(time - 3600 < other <= time for other in sent) <= per_hour
 
 
-def test_what_is_beyond_the_limit_of_an_hour_is_summed_up() -> None:
+def test_what_is_beyond_the_limit_of_an_hour_is_summed_up():
     limits = Limits(NotifySettings(per_hour=2))
     assert len(limits.take([message(run=f"run_{i}") for i in range(5)], 0.0)) == 2
     assert limits.take([], 3599.0) == []
     (summed,) = limits.take([], 3600.0)
     assert (summed.event, summed.severity) == ("summary", Severity.WARNING)
     assert sum(summed.held_back.values()) == 3
-    assert summed.message == "run_2: kl-high; run_3: kl-high; run_4: kl-high"
+    assert summed.message == "run_2: kl-high, run_3: kl-high, run_4: kl-high"
     assert summed.title == "verl-tui: 3 held back"
 
 
-def test_a_clock_that_is_set_back_holds_nothing_back() -> None:
+def test_a_clock_that_is_set_back_holds_nothing_back():
     limits = Limits(NotifySettings(per_hour=1))
     assert limits.take([message()], 1e9)
     assert limits.take([message()], 1e6)

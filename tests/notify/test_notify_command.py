@@ -26,8 +26,8 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"VERL_TUI_NOTIFY_{name}", raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    (tmp_path / "config.toml").write_text("")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").touch()
 
 
 @pytest.fixture
@@ -58,9 +58,7 @@ def findings(server: Webhook) -> list[str | None]:
     return [one.data["finding"] for one in server.received]
 
 
-def test_a_test_message_is_sent(
-    server: Webhook, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_test_message_is_sent(server, capsys):
     assert main(["notify", "--test"]) == 0
     assert capsys.readouterr().out == (
         "sent through the webhook from VERL_TUI_NOTIFY_URL as json: HTTP 200\n"
@@ -68,9 +66,7 @@ def test_a_test_message_is_sent(
     assert server.received[0].data["event"] == "test"
 
 
-def test_a_test_that_fails_says_why_and_not_where(
-    server: Webhook, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_test_that_fails_says_why_and_not_where(server, capsys):
     server.answers[:] = [answer(403, body=b"/hooks/T0P-SECRET")]
     assert main(["notify", "--test"]) == 69
     assert capsys.readouterr().err == (
@@ -89,16 +85,12 @@ def test_a_test_that_fails_says_why_and_not_where(
         (["check", "--state", "x", "log"], "--state keeps what --notify has sent"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
-    argv: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_makes_no_sense_is_refused(argv, message, capsys):
     assert main(argv) == 64
     assert message in capsys.readouterr().err
 
 
-def test_what_would_be_sent_is_shown_without_an_address(
-    broken: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_would_be_sent_is_shown_without_an_address(broken, capsys):
     assert main(["notify", "--show", str(broken)]) == 0
     assert "verl-tui: run_7: critical: circuit-breaker-kl\n" in capsys.readouterr().out
     assert main(["notify", "--show", str(broken), "--preset", "json"]) == 0
@@ -106,9 +98,7 @@ def test_what_would_be_sent_is_shown_without_an_address(
     assert "circuit-breaker-kl" in {one["finding"] for one in shown}
 
 
-def test_the_next_check_sends_what_changed(
-    server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_next_check_sends_what_changed(server, broken, tmp_path, capsys):
     argv = ["check", "--notify", "--state", str(tmp_path / "state.json"), str(broken)]
     assert main(argv) == 2
     sent = len(server.received)
@@ -118,9 +108,7 @@ def test_the_next_check_sends_what_changed(
     assert capsys.readouterr().err == ""
 
 
-def test_a_run_is_known_by_its_id_and_not_by_its_name(
-    server: Webhook, tmp_path: Path
-) -> None:
+def test_a_run_is_known_by_its_id_and_not_by_its_name(server, tmp_path):
     def crash(place: str) -> str:
         log = tmp_path / place / "run_7" / "train.log"
         log.parent.mkdir(parents=True)
@@ -149,9 +137,7 @@ def test_a_run_is_known_by_its_id_and_not_by_its_name(
     assert sent(first) == []
 
 
-def test_a_state_that_cannot_be_kept_is_said(
-    server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_state_that_cannot_be_kept_is_said(server, broken, tmp_path, capsys):
     path = tmp_path / "nowhere" / "state.json"
     assert main(["check", "--notify", "--state", str(path), str(broken)]) == 2
     assert capsys.readouterr().err == (
@@ -161,8 +147,8 @@ def test_a_state_that_cannot_be_kept_is_said(
 
 
 def test_a_state_is_neither_read_nor_written_through_a_link(
-    server: Webhook, broken: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    server, broken, tmp_path, capsys
+):
     path = tmp_path / "state.json"
     path.symlink_to("elsewhere")
     assert main(["check", "--notify", "--state", str(path), str(broken)]) == 64
@@ -171,9 +157,7 @@ def test_a_state_is_neither_read_nor_written_through_a_link(
     assert not server.received
 
 
-def test_a_check_whose_messages_fail_keeps_its_exit_code(
-    server: Webhook, broken: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_check_whose_messages_fail_keeps_its_exit_code(server, broken, capsys):
     server.answers[:] = [answer(410)]
     assert main(["check", "--notify", str(broken)]) == 2
     err = capsys.readouterr().err
@@ -185,8 +169,8 @@ def test_a_check_whose_messages_fail_keeps_its_exit_code(
 
 
 def test_the_guard_tells_of_a_finding_before_the_command_that_it_set_off(
-    server: Webhook, broken: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    server, broken, monkeypatch
+):
     monkeypatch.setattr("signal.signal", lambda *_: None)
     os.utime(broken)
     assert main(["guard", str(broken), "--", sys.executable, "-c", "pass"]) == 2
@@ -195,13 +179,7 @@ def test_the_guard_tells_of_a_finding_before_the_command_that_it_set_off(
     assert sent_events[1:3] == ["guard", "guard"]
 
 
-def test_the_guard_sends_by_itself(
-    server: Webhook,
-    broken: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_guard_sends_by_itself(server, broken, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("signal.signal", lambda *_: None)
     assert main(["guard", str(broken)]) == 2
     assert "circuit-breaker-kl" in findings(server)
@@ -212,8 +190,8 @@ def test_the_guard_sends_by_itself(
 
 
 def test_the_app_sends_unless_it_is_a_page_or_is_not_to(
-    server: Webhook, broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    server, broken, tmp_path, monkeypatch
+):
     notifiers: list[object] = []
 
     def watch(*_what: object, notifier: object, **_how: object) -> int:
@@ -234,11 +212,7 @@ def test_the_app_sends_unless_it_is_a_page_or_is_not_to(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_other_addresses_go_through_apprise(
-    server: Webhook,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_other_addresses_go_through_apprise(server, monkeypatch, capsys):
     monkeypatch.setenv("VERL_TUI_NOTIFY_URL", server.url.replace("http://", "json://"))
     assert main(["notify", "--test"]) == 0
     assert capsys.readouterr().out == (
@@ -253,9 +227,7 @@ def test_other_addresses_go_through_apprise(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_apprise_follows_no_redirect_and_calls_nobody(
-    server: Webhook, broken: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_apprise_follows_no_redirect_and_calls_nobody(server, broken, monkeypatch):
     crashed = broken.with_name("train.log")
     crashed.write_text(
         "step:1 - critic/score/mean:0.5\nTraceback (most recent call last):\n"

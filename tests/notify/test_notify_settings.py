@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -29,11 +28,11 @@ def wants(choice: Choice, id: str, severity: Severity) -> bool:
     return choice.wants(Finding(id, severity, ""))
 
 
-def test_an_empty_table_is_the_default() -> None:
+def test_an_empty_table_is_the_default():
     assert parse_settings(Config().notify, KNOWN) == NotifySettings()
 
 
-def test_every_setting_is_read() -> None:
+def test_every_setting_is_read():
     text = """
         severity = "warning"
         states = ["crashed", "ended?"]
@@ -72,7 +71,7 @@ def test_every_setting_is_read() -> None:
     assert not wants(other, "kl-high", Severity.INFO)
 
 
-def test_the_example_of_the_manual_is_understood() -> None:
+def test_the_example_of_the_manual_is_understood():
     text = documented_defaults()
     start = text.index("#[notify]")
     example = text[start : text.index("\n# ", start)]
@@ -91,46 +90,25 @@ def test_the_example_of_the_manual_is_understood() -> None:
             {"url": "https://SECRET"},
             "unknown key `notify.url`; an address and what gives access stand in the environment or in `file` only",
         ),
-        (
-            {"severity": "bad"},
-            "`notify.severity` must be one of none, info, warning, critical",
-        ),
-        (
-            {"severity": ["info"]},
-            "`notify.severity` must be one of none, info, warning, critical",
-        ),
+        ({"severity": "bad"}, "`notify.severity` must be one of none, info, warning, critical"),
+        ({"severity": ["info"]}, "`notify.severity` must be one of none, info, warning, critical"),
         ({"ids": "hang"}, "`notify.ids` must be a list of texts"),
-        (
-            {"ids": ["hangs"]},
-            "`notify.ids`: no finding is called hangs; did you mean hang?",
-        ),
+        ({"ids": ["hangs"]}, "`notify.ids`: no finding is called hangs; did you mean hang?"),
         ({"cleared": 1}, "`notify.cleared` must be true or false"),
-        (
-            {"repeat_after": 0},
-            "`notify.repeat_after` must be a number of minutes, at least 1",
-        ),
-        (
-            {"repeat_after": True},
-            "`notify.repeat_after` must be a number of minutes, at least 1",
-        ),
+        ({"repeat_after": 0}, "`notify.repeat_after` must be a number of minutes, at least 1"),
+        ({"repeat_after": True}, "`notify.repeat_after` must be a number of minutes, at least 1"),
         ({"per_hour": 1.5}, "`notify.per_hour` must be a whole number, at least 1"),
-        (
-            {"quiet": "at night"},
-            "`notify.quiet` must be two times of the day, such as 22:00-07:30",
-        ),
+        ({"quiet": "at night"}, "`notify.quiet` must be two times of the day, such as 22:00-07:30"),
         ({"commands": ["check"]}, "`notify.commands` must be a list of watch, guard"),
         ({"file": ""}, "`notify.file` must be the path of a file"),
         (
             {"runs": {"a": {"per_hour": 3}}},
             'unknown key `notify.runs."a".per_hour`; known are severity, ids, states, cleared',
         ),
-        (
-            {"runs": 3},
-            "`notify.runs` must be a table with a table for each pattern of names",
-        ),
+        ({"runs": 3}, "`notify.runs` must be a table with a table for each pattern of names"),
     ],
-)
-def test_what_makes_no_sense_is_said(table: dict[str, Any], message: str) -> None:
+)  # fmt: skip
+def test_what_makes_no_sense_is_said(table, message):
     with pytest.raises(ValueError, match=r".") as caught:
         parse_settings(table, KNOWN)
     assert str(caught.value).partition(", not ")[0] == message

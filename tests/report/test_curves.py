@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reported import KL, LENGTH, REWARD, report_of, rising
 
-from verl_tui.report.drawing import COLUMNS, drawing_of
+from verl_tui.report.run_charts import COLUMNS, drawing_of
 
 if TYPE_CHECKING:
     from verl_tui.report.record import Report

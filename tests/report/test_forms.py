@@ -16,7 +16,7 @@ from verl_tui.records import Sample
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.documents import drawn_charts, report_text
 from verl_tui.report.record import make_report
-from verl_tui.report.stylesheet import PAGE_STYLE, policy
+from verl_tui.report.svg import PAGE_STYLE, policy
 
 if TYPE_CHECKING:
     from verl_tui.report.record import Report

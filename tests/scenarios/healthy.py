@@ -5,18 +5,39 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from scenarios.worlds import World, dump, other, prose, tutorial, validate, verl
+from scenarios.worlds import (
+    World,
+    add_up,
+    dump,
+    other,
+    prose,
+    settling,
+    tutorial,
+    validate,
+    verl,
+)
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
+ACCURACY = "val-core/openai/gsm8k/acc/mean@1"
 HEALTHY: dict[str, Callable[[random.Random], World]] = {}
 
 
 def healthy(name: str) -> Callable[[Callable[[random.Random], World]], None]:
     """Enter a kind of healthy run into the list."""
     return lambda make: HEALTHY.update({name: make})
+
+
+def within(low: float, value: float, high: float) -> float:
+    """Return a value, or the end of its range that it passes."""
+    return min(high, max(low, value))
+
+
+def right(chance: random.Random, share: float) -> float:
+    """Return the score of a response that is right with a probability."""
+    return float(chance.random() < share)
 
 
 @healthy("PPO with a critic")
@@ -42,10 +63,8 @@ def _grpo(chance: random.Random) -> World:
         world,
         5,
         lambda _: prose(chance),
-        lambda step, group: float(
-            chance.random() < (0.3 + 0.4 * step / 600 if group % 2 else 0.6)
-        ),
-        acc=lambda step: float(chance.random() < 0.3 + 0.4 * step / 600),
+        lambda step, group: right(chance, 0.3 + 0.4 * step / 600 if group % 2 else 0.6),
+        acc=lambda step: right(chance, 0.3 + 0.4 * step / 600),
     )
     return world
 
@@ -55,18 +74,11 @@ def _bursty(chance: random.Random) -> World:
     world = verl(500, chance)
     score = world.columns["critic/score/mean"]
     for i in range(world.steps):
-        score[i] = min(
-            1.0,
-            max(
-                0.0,
-                (score[i] or 0.0)
-                + chance.gauss(0, 0.1) * (3 if chance.random() < 0.05 else 1),
-            ),
-        )
+        burst = chance.gauss(0, 0.1) * (3 if chance.random() < 0.05 else 1)
+        score[i] = within(0.0, (score[i] or 0.0) + burst, 1.0)
+    norms = world.columns["actor/grad_norm"]
     for i in chance.sample(range(world.steps), 12):
-        world.columns["actor/grad_norm"][i] = (
-            world.columns["actor/grad_norm"][i] or 0.0
-        ) * chance.uniform(2, 4)
+        norms[i] = (norms[i] or 0.0) * chance.uniform(2, 4)
     return world
 
 
@@ -75,14 +87,14 @@ def _shaped(chance: random.Random) -> World:
     world = verl(500, chance)
     world.put(
         "critic/score/mean",
-        lambda t: 0.4 + 2.2 * (1 - math.exp(-2.5 * t)),
+        settling(0.4, 2.6, 2.5),
         0.12,
         low=0.0,
     )
     validate(
         world,
-        "val-core/openai/gsm8k/acc/mean@1",
-        lambda t: 0.3 + 0.4 * (1 - math.exp(-2.5 * t)),
+        ACCURACY,
+        settling(0.3, 0.7, 2.5),
     )
     return world
 
@@ -90,11 +102,11 @@ def _shaped(chance: random.Random) -> World:
 @healthy("negative rewards, -5 to -1")
 def _negative(chance: random.Random) -> World:
     world = verl(500, chance)
-    world.put("critic/score/mean", lambda t: -5 + 4 * (1 - math.exp(-2.5 * t)), 0.15)
+    world.put("critic/score/mean", settling(-5, -1, 2.5), 0.15)
     validate(
         world,
         "val-core/openai/gsm8k/reward/mean@1",
-        lambda t: -5 + 3.8 * (1 - math.exp(-2.5 * t)),
+        settling(-5, -1.2, 2.5),
         size=0.1,
     )
     return world
@@ -115,11 +127,11 @@ def _async(chance: random.Random) -> World:
 @healthy("SFT")
 def _sft(chance: random.Random) -> World:
     world = World("verl", 800, chance)
-    world.put("train/loss", lambda t: 0.4 + 1.5 * math.exp(-5 * t), 0.05)
-    world.put("train/grad_norm", lambda t: 1.0 + 2 * math.exp(-8 * t), 0.15, low=0.1)
+    world.put("train/loss", settling(1.9, 0.4, 5), 0.05)
+    world.put("train/grad_norm", settling(3.0, 1.0, 8), 0.15, low=0.1)
     world.put("train/lr(1e-3)", lambda t: 0.01 * (1 - t))
     world.put("train/time(s)", 1.4, 0.1)
-    validate(world, "val/loss", lambda t: 0.45 + 1.4 * math.exp(-5 * t), every=50)
+    validate(world, "val/loss", settling(1.85, 0.45, 5), every=50)
     return world
 
 
@@ -156,13 +168,13 @@ def _tutorial(chance: random.Random) -> World:
 @healthy("converged")
 def _converged(chance: random.Random) -> World:
     world = verl(700, chance, top=0.95, floor=0.3)
-    world.put("critic/score/mean", lambda t: 0.3 + 0.65 * (1 - math.exp(-9 * t)), 0.01)
+    world.put("critic/score/mean", settling(0.3, 0.95, 9), 0.01)
     validate(
         world,
-        "val-core/openai/gsm8k/acc/mean@1",
-        lambda t: 0.3 + 0.58 * (1 - math.exp(-9 * t)),
+        ACCURACY,
+        settling(0.3, 0.88, 9),
     )
-    world.put("actor/entropy", lambda t: 0.1 + 0.35 * math.exp(-8 * t), 0.006, low=0.02)
+    world.put("actor/entropy", settling(0.45, 0.1, 8), 0.006, low=0.02)
     world.put("actor/kl_loss", lambda t: 0.002 + 0.3 * t, 0.01, low=0.0)
     return world
 
@@ -172,16 +184,12 @@ def _rare(chance: random.Random) -> World:
     world = verl(600, chance)
     validate(
         world,
-        "val-core/openai/gsm8k/acc/mean@1",
-        lambda t: 0.2 + 0.5 * (1 - math.exp(-3 * t)),
+        ACCURACY,
+        settling(0.2, 0.7, 3),
         every=50,
     )
-    world.columns["timing_s/testing"] = [
-        90.0 if (i + 1) % 50 == 0 else None for i in range(world.steps)
-    ]
-    world.columns["timing_s/save_checkpoint"] = [
-        60.0 if (i + 1) % 100 == 0 else None for i in range(world.steps)
-    ]
+    validate(world, "timing_s/testing", 90.0, 50, 0.0)
+    validate(world, "timing_s/save_checkpoint", 60.0, 100, 0.0)
     step = world.columns["timing_s/step"]
     for i in range(99, world.steps, 100):
         step[i] = (step[i] or 0.0) + 60.0
@@ -207,7 +215,7 @@ def _explores(chance: random.Random) -> World:
 @healthy("entropy is spent early, memory jumps and is given back")
 def _spends(chance: random.Random) -> World:
     world = verl(600, chance)
-    world.put("actor/entropy", lambda t: 0.25 + 0.7 * math.exp(-18 * t), 0.01, low=0.01)
+    world.put("actor/entropy", settling(0.95, 0.25, 18), 0.01, low=0.01)
     world.put("actor/lr", 1e-6)
     jump = chance.randint(80, 200)
     back = chance.randint(350, 500)
@@ -232,13 +240,7 @@ def _longer(chance: random.Random) -> World:
     world.put("response_length/mean", lambda t: 300 + 900 * t, 25)
     world.put("timing_s/gen", lambda t: 20 + 55 * t, 1.5, low=1.0)
     world.put("perf/total_num_tokens", lambda t: 1e6 * (1 + 2.6 * t), 2e4)
-    parts = zip(
-        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")),
-        strict=True,
-    )
-    world.columns["timing_s/step"] = [
-        sum(value or 0.0 for value in values) + 3 for values in parts
-    ]
+    add_up(world)
     world.settings["data.max_response_length"] = 4096
     return world
 
@@ -270,14 +272,12 @@ def _solved_groups(chance: random.Random) -> World:
 def _solved(chance: random.Random) -> World:
     world = other(400, chance)
     pace = chance.uniform(5, 12)
-    world.put("reward", lambda t: 0.1 + 0.87 * (1 - math.exp(-pace * t)), 0.01)
-    world.columns["reward"] = [
-        min(1.0, value or 0.0) for value in world.columns["reward"]
-    ]
+    world.put("reward", settling(0.1, 0.97, pace), 0.01)
+    world.change("reward", 1, lambda _, known: min(1.0, known))
     world.columns["rewards/accuracy_reward/mean"] = [*world.columns["reward"]]
     world.columns["rewards/format_reward/mean"] = [1.0] * world.steps
-    world.put("entropy", lambda t: 0.03 + 2.5 * math.exp(-pace * t), 0.004, low=0.0)
-    world.put("kl", lambda t: 0.8 * (1 - math.exp(-pace * t)), 0.05, low=0.0)
+    world.put("entropy", settling(2.53, 0.03, pace), 0.004, low=0.0)
+    world.put("kl", settling(0.0, 0.8, pace), 0.05, low=0.0)
     world.put("frac_reward_zero_std", lambda t: min(1.0, 0.1 + 1.5 * t), 0.03, low=0.0)
     world.settings["beta"] = 0.02
     del world.columns["eval_reward"]
@@ -295,16 +295,9 @@ def _gspo(chance: random.Random) -> World:
     world.columns["training/off_policy/trajectory_staleness/max"] = [
         float(chance.randint(5, 40)) for _ in range(500)
     ]
-    world.put(
-        "timing_s/agent_loop/slowest/prompt_length",
-        lambda t: 200 if t < 0.5 else 900,
-        20,
-    )
-    world.put(
-        "timing_s/agent_loop/slowest/response_length",
-        lambda t: 800 if t < 0.5 else 4000,
-        80,
-    )
+    slowest = "timing_s/agent_loop/slowest"
+    world.put(f"{slowest}/prompt_length", lambda t: 200 if t < 0.5 else 900, 20)
+    world.put(f"{slowest}/response_length", lambda t: 800 if t < 0.5 else 4000, 80)
     return world
 
 
@@ -315,10 +308,10 @@ def _samples(chance: random.Random) -> World:
         world,
         1,
         lambda _: prose(chance),
-        lambda step, _: float(chance.random() < 0.2 + 0.5 * step / 300),
+        lambda step, _: right(chance, 0.2 + 0.5 * step / 300),
         num_calls=lambda step: min(6.0, 1 + step / 20),
         difficulty=lambda _: 3.0,
-        acc=lambda step: float(chance.random() < 0.2 + 0.5 * step / 300),
+        acc=lambda step: right(chance, 0.2 + 0.5 * step / 300),
     )
     return world
 
@@ -338,25 +331,24 @@ def _devices(chance: random.Random) -> World:
 # -- all that a trainer may log --------------------------------------------------------------------
 
 
-def _rough(world: World, figures: dict[str, tuple[float, float]]) -> None:
-    """Add figures inside their bands, in noise with heavy tails (Student's t, four degrees)."""
+def _rough(
+    world: World, figures: dict[str, tuple[float, float]], devices: int = 0
+) -> None:
+    """Add figures inside their bands, and busy devices, in noise with heavy tails (Student's t,
+    four degrees).
+    """
     chance = world.chance
-    for key, (low, high) in figures.items():
+    busy = {f"system/gpu.{i}.gpu": (60, 100) for i in range(devices)}
+    for key, (low, high) in {**figures, **busy}.items():
         level = chance.uniform(low + 0.2 * (high - low), high - 0.2 * (high - low))
         size = chance.uniform(0.05, 0.3) * min(level - low, high - level)
         world.columns[key] = [
-            min(
-                high,
-                max(
-                    low,
-                    level
-                    + size
-                    * chance.gauss(0, 1)
-                    / math.sqrt(2 * chance.gammavariate(2, 0.5)),
-                ),
-            )
-            for _ in range(world.steps)
+            within(low, level + size * _heavy(chance), high) for _ in range(world.steps)
         ]
+
+
+def _heavy(chance: random.Random) -> float:
+    return chance.gauss(0, 1) / math.sqrt(2 * chance.gammavariate(2, 0.5))
 
 
 @healthy("all that verl's v1 trainer logs")
@@ -384,7 +376,7 @@ def _all_of_verl(chance: random.Random) -> World:
         "training/num_turns/mean": (1.0, 3.0),
         "perf/cpu_memory_used_gb": (100, 110),
     }
-    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(4)})
+    _rough(world, names, devices=4)
     world.put("reward_extra/answer/mean", lambda t: 0.2 + 0.5 * t, 0.02)
     world.put("actor/lr", 1e-6)
     world.put("vllm:corrupted_requests", 0.0)
@@ -403,10 +395,10 @@ def _all_of_tutorials(chance: random.Random) -> World:
         "system/gpu_util": (60, 100),
         "system/memory_util": (40, 90),
     }
-    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(4)})
+    _rough(world, names, devices=4)
     world.put("reward_components/format", 0.97, 0.005)
     world.put("reward_components/answer", lambda t: 0.3 + 0.4 * t, 0.02)
-    dump(world, 2, lambda _: prose(chance), lambda _, __: float(chance.random() < 0.5))
+    dump(world, 2, lambda _: prose(chance), lambda _, __: right(chance, 0.5))
     return world
 
 
@@ -424,7 +416,7 @@ def _all_of_others(chance: random.Random) -> World:
         "step_time": (15, 25),
         "objective/kl": (-1.5, 8.0),
     }
-    _rough(world, names | {f"system/gpu.{i}.gpu": (60, 100) for i in range(2)})
+    _rough(world, names, devices=2)
     world.put("vllm:corrupted_requests", 0.0)
-    dump(world, 2, lambda _: prose(chance), lambda _, __: float(chance.random() < 0.5))
+    dump(world, 2, lambda _: prose(chance), lambda _, __: right(chance, 0.5))
     return world

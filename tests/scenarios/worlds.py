@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from pathlib import Path
 
 NOW = 1_790_000_000.0
@@ -43,6 +43,7 @@ _KEYS = {
     "cut": ("", "response_length/clip_ratio", "completions/clipped_ratio"),
     "gpu": ("system/gpu_util", "", "gpu_util"),
     "memory": ("system/memory_util", "", "memory_util"),
+    "rate": ("", "actor/lr", "learning_rate"),
 }  # fmt: skip
 """What a metric is -> its key in each dialect."""
 
@@ -71,9 +72,14 @@ class World:
         names = dict(zip(_DIALECTS, _KEYS.get(what, (what,) * 3), strict=True))
         return names[self.dialect]
 
-    def before(self, key: str, onset: int) -> float:
-        """Return a metric's healthy value just before a step."""
-        return self.columns[key][onset - 1] or 0.0
+    def at(self, what: str, step: int) -> float:
+        """Return what a metric is at a step so far; 0 where it is not logged."""
+        return self.columns[self.key(what)][step - 1] or 0.0
+
+    def last(self, what: str, onset: int) -> float:
+        """Return a metric's last value before a step."""
+        known = reversed(self.columns[what][: onset - 1])
+        return next(value for value in known if value is not None)
 
     def noise(self, size: float, memory: float = 0.5) -> list[float]:
         """Return noise with that standard deviation, half of it carried over from step to step."""
@@ -106,16 +112,67 @@ class World:
         ]
 
     def change(
-        self, key: str, onset: int, value: Callable[[int, float], float]
+        self, what: str, onset: int, value: Callable[[int, float], float]
     ) -> None:
         """Replace a metric from a step on: `value` gets the steps since then and what the healthy
         value was.
         """
-        column = self.columns[key]
+        column = self.columns[self.key(what)]
         for i in range(onset - 1, self.steps):
             known = column[i]
             if known is not None:
                 column[i] = value(i - onset + 1, known)
+
+    def go(
+        self,
+        what: str,
+        onset: int,
+        to: float,
+        size: float = 0.0,
+        *,
+        start: float | None = None,
+        length: float = 1.0,
+    ) -> None:
+        """Let a metric go to a level within so many steps from one on, and stay there, in noise of
+        that size.
+        """
+        first = to if start is None else start
+        self.change(
+            what,
+            onset,
+            lambda i, _: ramp(i, length, first, to) + self.chance.gauss(0.0, size),
+        )
+
+    def rows(self) -> list[tuple[int, dict[str, float]]]:
+        """Return each step with what is logged at it."""
+        found: list[tuple[int, dict[str, float]]] = []
+        for i in range(self.steps):
+            row = {key: column[i] for key, column in self.columns.items()}
+            logged = {key: value for key, value in row.items() if value is not None}
+            found.append((i + 1, logged))
+        return found
+
+    def shorten(self, steps: int) -> int:
+        """Let the run end after so many steps; return them."""
+        self.steps = steps
+        self.columns = {key: values[:steps] for key, values in self.columns.items()}
+        return steps
+
+    def scale(self, what: str, onset: int, times: float, length: float = 1.0) -> None:
+        """Let a metric become so many times as high within so many steps from one on."""
+        self.change(what, onset, lambda i, known: known * ramp(i, length, 1.0, times))
+
+
+def ramp(since: int, length: float, start: float, end: float) -> float:
+    """Return a value that goes from one level to another within so many steps, and stays there."""
+    return start + (end - start) * min(1.0, (since + 1) / length)
+
+
+def settling(start: float, end: float, pace: float) -> Callable[[float], float]:
+    """Return what goes from one level towards another over the run (0..1), the faster the higher
+    its pace.
+    """
+    return lambda t: end + (start - end) * math.exp(-pace * t)
 
 
 def verl(
@@ -126,7 +183,7 @@ def verl(
     put = world.put
     put(
         "critic/score/mean",
-        lambda t: floor + (top - floor) * (1 - math.exp(-3 * t)),
+        settling(floor, top, 3),
         0.025,
         low=0.0,
     )
@@ -136,7 +193,7 @@ def verl(
     put("actor/pg_loss", 0.0, 0.01)
     put("actor/ppo_kl", 0.0, 0.0003)
     put("actor/kl_loss", lambda t: 0.002 + 0.12 * t, 0.004, low=0.0)
-    put("actor/entropy", lambda t: 0.22 + 0.3 * math.exp(-4 * t), 0.01, low=0.01)
+    put("actor/entropy", settling(0.52, 0.22, 4), 0.01, low=0.01)
     put("actor/grad_norm", lambda t: 0.35 - 0.1 * t, 0.04, low=0.05)
     put("actor/pg_clipfrac", 0.004, 0.001, low=0.0)
     put("response_length/mean", lambda t: 320 + 120 * t, 12)
@@ -155,34 +212,37 @@ def verl(
     put("timing_s/gen", lambda t: 20 + 6 * t, 1.5, low=1.0)
     put("timing_s/update_actor", 15, 0.5)
     put("timing_s/ref", 4, 0.2)
-    parts = zip(
-        *(world.columns[f"timing_s/{part}"] for part in ("gen", "update_actor", "ref")),
-        strict=True,
-    )
-    world.columns["timing_s/step"] = [
-        sum(value or 0.0 for value in values) + 3 for values in parts
-    ]
+    add_up(world)
     put("perf/total_num_tokens", lambda t: 1e6 * (1 + 0.3 * t), 2e4)
     world.columns["timing_s/step"][0] = 300.0
     validate(
         world,
         "val-core/openai/gsm8k/acc/mean@1",
-        lambda t: floor + (top - 0.05 - floor) * (1 - math.exp(-3 * t)),
+        settling(floor, top - 0.05, 3),
     )
     return world
+
+
+def add_up(world: World) -> None:
+    """Let a step take as long as its parts, and three seconds more."""
+    parts = [f"timing_s/{part}" for part in ("gen", "update_actor", "ref")]
+    world.columns["timing_s/step"] = [
+        sum(world.at(part, step) for part in parts) + 3
+        for step in range(1, world.steps + 1)
+    ]
 
 
 def tutorial(steps: int, chance: random.Random) -> World:
     """Return a healthy PPO run in the tutorials' names."""
     world = World("tutorial", steps, chance)
     put = world.put
-    put("rollout/reward_mean", lambda t: 1.4 + 1.5 * (1 - math.exp(-4 * t)), 0.08)
+    put("rollout/reward_mean", settling(1.4, 2.9, 4), 0.08)
     put("rollout/reward_std", lambda t: 0.55 + 0.2 * t, 0.04)
     put("rollout/kl_div", lambda t: 0.022 + 0.008 * t, 0.004, low=0.008)
     put("kl/divergence", 0.05, 0.008, low=0.01)
     put("ppo/policy_loss", lambda t: -0.3 + 0.12 * t, 0.03)
     put("ppo/value_loss", lambda t: 0.5 - 0.2 * t, 0.03)
-    put("ppo/entropy", lambda t: 1.1 + 0.5 * math.exp(-3 * t), 0.04)
+    put("ppo/entropy", settling(1.6, 1.1, 3), 0.04)
     put("ppo/clip_ratio", 0.12, 0.015, low=0.0)
     put("ppo/grad_norm", 0.7, 0.08, low=0.1)
     put("rollout/response_length_mean", 497, 4)
@@ -195,22 +255,22 @@ def other(steps: int, chance: random.Random) -> World:
     """Return a healthy GRPO run in TRL's names."""
     world = World("other", steps, chance)
     put = world.put
-    put("reward", lambda t: 0.4 + 0.9 * (1 - math.exp(-3 * t)), 0.05)
+    put("reward", settling(0.4, 1.3, 3), 0.05)
     put("reward_std", 0.5, 0.03)
     put("frac_reward_zero_std", lambda t: 0.12 + 0.2 * t, 0.04, low=0.0)
     put(
         "rewards/accuracy_reward/mean",
-        lambda t: 0.2 + 0.6 * (1 - math.exp(-3 * t)),
+        settling(0.2, 0.8, 3),
         0.03,
         low=0.0,
     )
-    put("rewards/format_reward/mean", lambda t: 0.98 - 0.6 * math.exp(-30 * t), 0.02)
+    put("rewards/format_reward/mean", settling(0.38, 0.98, 30), 0.02)
     put("loss", 0.0, 0.01)
     put("kl", lambda t: 0.01 + 0.25 * t, 0.01, low=0.0)
     put("ppo_kl", 0.0, 0.0003)
     put("gen_kl_error", 0.0005, 0.0001, low=0.0)
     put("token_mult_prob_error", 1.012, 0.002)
-    put("entropy", lambda t: 0.3 + 0.3 * math.exp(-4 * t), 0.015)
+    put("entropy", settling(0.6, 0.3, 4), 0.015)
     put("grad_norm", 0.4, 0.05, low=0.05)
     put("clip_ratio/region_mean", 0.01, 0.002, low=0.0)
     put("completions/mean_length", lambda t: 300 + 100 * t, 12)
@@ -219,7 +279,7 @@ def other(steps: int, chance: random.Random) -> World:
     put("memory_util", 70, 3)
     put("step_time", 20, 0.8)
     put("learning_rate", 1e-6)
-    validate(world, "eval_reward", lambda t: 0.4 + 0.8 * (1 - math.exp(-3 * t)))
+    validate(world, "eval_reward", settling(0.4, 1.2, 3))
     return world
 
 
@@ -233,7 +293,7 @@ DIALECTS: dict[str, Callable[[int, random.Random], World]] = {
 def validate(
     world: World,
     key: str,
-    level: Callable[[float], float],
+    level: Callable[[float], float] | float,
     every: int = 10,
     size: float = 0.012,
 ) -> None:
@@ -291,68 +351,45 @@ def loop(chance: random.Random, *, chinese: bool = False) -> str:
 def write(world: World, directory: Path, form: str) -> Path:
     """Write a world as the files of one run; `form` is console, file or jsonl."""
     directory.mkdir(parents=True)
-    lines = list(_FORMS[form](world))
+    name, written = _FORMS[form]
+    lines = written(world)
     if world.again is not None:
         lines += lines[len(lines) * (world.again - 1) // world.steps :]
-    name = {
-        "console": "train.log",
-        "file": "experiment.jsonl",
-        "jsonl": "verl_logs.jsonl",
-    }[form]
-    (directory / name).write_text(
-        "".join(f"{line}\n" for line in [*lines, *world.lines]), encoding="utf-8"
-    )
+    text = "".join(f"{line}\n" for line in [*lines, *world.lines])
+    (directory / name).write_text(text, encoding="utf-8")
     for step, records in world.dumps.items():
         path = directory / "rollouts" / f"{step}.jsonl"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(
-            "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
-        )
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        path.write_text(text, encoding="utf-8")
     if world.settings:
-        settings = "".join(
-            f"{key}: {json.dumps(value)}\n" for key, value in world.settings.items()
-        )
-        (directory / "config.yaml").write_text(settings, encoding="utf-8")
+        settings = (f"{key}: {json.dumps(it)}\n" for key, it in world.settings.items())
+        (directory / "config.yaml").write_text("".join(settings), encoding="utf-8")
     for path in directory.rglob("*"):
         os.utime(path, (NOW - world.age, NOW - world.age))
     return directory
 
 
-def _rows(world: World) -> Sequence[tuple[int, dict[str, float]]]:
-    keys = list(world.columns)
-    return [
-        (
-            i + 1,
-            {
-                key: value
-                for key in keys
-                if (value := world.columns[key][i]) is not None
-            },
-        )
-        for i in range(world.steps)
-    ]
-
-
-def _console(world: World) -> Sequence[str]:
+def _console(world: World) -> list[str]:
     return [
         f"\x1b[36m(TaskRunner pid=4711)\x1b[0m step:{step} - "
         + " - ".join(f"{key}:{value!r}" for key, value in row.items())
-        for step, row in _rows(world)
+        for step, row in world.rows()
     ]
 
 
-def _file(world: World) -> Sequence[str]:
+def _file(world: World) -> list[str]:
     return [
         json.dumps({"step": step, "data": row}).replace("NaN", "null")
-        for step, row in _rows(world)
+        for step, row in world.rows()
     ]
 
 
-def _jsonl(world: World) -> Sequence[str]:
+def _jsonl(world: World) -> list[str]:
     if world.dialect == "other":
-        return [json.dumps({"step": step, **row}) for step, row in _rows(world)]
+        return [json.dumps({"step": step, **row}) for step, row in world.rows()]
     lines = []
-    for step, row in _rows(world):
+    for step, row in world.rows():
         scopes: dict[str, dict[str, float]] = {}
         for key, value in row.items():
             scope, _, name = key.partition("/")
@@ -364,6 +401,11 @@ def _jsonl(world: World) -> Sequence[str]:
     return lines
 
 
-_FORMS = {"console": _console, "file": _file, "jsonl": _jsonl}
+_FORMS = {
+    "console": ("train.log", _console),
+    "file": ("experiment.jsonl", _file),
+    "jsonl": ("verl_logs.jsonl", _jsonl),
+}
+"""A form -> the name of its file, and its lines."""
 FORMS = {"verl": ("console", "file"), "tutorial": ("jsonl",), "other": ("jsonl",)}
 """How a dialect's logs are written."""

@@ -21,8 +21,7 @@ from log_reading import read_run, values
 
 from verl_tui.records import MetricRows
 from verl_tui.sources import pipe
-from verl_tui.sources.files.beginnings import PACKED
-from verl_tui.sources.files.tail import Chunk
+from verl_tui.sources.files import PACKED, Chunk
 from verl_tui.sources.formats import HEAD
 
 if TYPE_CHECKING:

@@ -12,13 +12,10 @@ from typing import Any
 
 import pytest
 from command_line import run as run_command
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, read_runs, values
+from log_reading import read_run, read_runs, values
 
 from verl_tui.cli import main
 from verl_tui.indicators import INDICATORS
-from verl_tui.sources.fields.sample import GAP, read_sample, token_gap
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.unknown import NOTE, entry_for
 from verl_tui.trainers import trainers
@@ -208,19 +205,6 @@ def test_the_beginning_of_a_step_changes_none_before(
         begun = read_run(cut)
         for key in run.keys:
             assert values(run, key).items() <= values(begun, key).items()
-
-
-@given(st.sampled_from(sorted(FORMS)), st.lists(st.integers(0, 4000), max_size=4))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_pieces_make_no_difference(
-    tmp_path: Path, trainer: str, cuts: list[int]
-) -> None:
-    data = printed(FORMS[trainer][0])
-    whole, _ = feed_in_pieces(tmp_path / "a.log", console, data, [], to_the_end=True)
-    cut, _ = feed_in_pieces(tmp_path / "b.log", console, data, cuts, to_the_end=True)
-    assert {key: values(cut, key) for key in cut.keys} == {
-        key: values(whole, key) for key in whole.keys
-    }
 
 
 def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path: Path) -> None:
@@ -416,44 +400,6 @@ def test_samples_are_read(
     assert (sample["step"], sample["score"]) == (8, 0.5)
     assert sample["validation"] == (trainer == "SkyRL")
     assert "Because." in sample["response"]
-
-
-@pytest.mark.parametrize(
-    ("trainer", "engine", "mask", "said"),
-    [
-        (
-            [0, -0.5, -0.2, -1.1],
-            [0, -0.5, -0.1, -0.7],
-            [0, 1, 1, 1],
-            "▁▃█ mean 0.17, largest 0.4 at token 3 of 3",
-        ),
-        ([-0.3], [-0.3], [1], "▁ mean 0, largest 0 at token 1 of 1"),
-        ([-0.3], [-0.3], [0], None),
-        ([-0.3, -0.2], [-0.3], [1, 1], None),
-        ([None], [-0.3], [1], None),
-        ([float("nan")], [-0.3], [1], None),
-        ("no list", 7, None, None),
-    ],
-)
-def test_the_gap_between_trainer_and_engine(
-    trainer: object, engine: object, mask: object, said: str | None
-) -> None:
-    assert token_gap(trainer, engine, mask) == said
-
-
-def test_a_sample_shows_where_trainer_and_engine_differ() -> None:
-    record = SAMPLES["NeMo-RL"][1] | {
-        "prev_logprobs": [[0.0, -0.5, -0.2]],
-        "generation_logprobs": [[0.0, -0.5, -0.1]],
-        "token_loss_mask": [[0, 1, 1]],
-    }
-    sample = read_sample(record, step=7)
-    assert sample is not None
-    assert sample.extras[GAP] == "▁█ mean 0.05, largest 0.1 at token 2 of 2"
-    long = token_gap(range(100), [0] * 100, [1] * 100)
-    assert long is not None
-    picture, words = long.split(" ", 1)
-    assert (len(picture), words) == (34, "mean 50, largest 99 at token 100 of 100")
 
 
 def test_samples_that_easyr1_prints_are_of_its_validation(tmp_path: Path) -> None:

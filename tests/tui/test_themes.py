@@ -18,7 +18,7 @@ from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import hues as run_hues
 from verl_tui.tui import base_app as themes
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.role_styled import ROLES
+from verl_tui.tui.widgets.rows import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

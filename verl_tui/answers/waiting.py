@@ -9,8 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
-from verl_tui.comparison.run_columns import unknown
-from verl_tui.comparison.run_filter import Awaited, awaited
+from verl_tui.comparison.run_columns import Awaited, awaited, unknown
 from verl_tui.guard.following import ABSENT, BETWEEN, is_gone, is_over
 from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
@@ -82,7 +81,7 @@ def waited_for(
         found = awaited(condition, run, at)
         if found.holds:
             spent = sum(status.bytes_read for status in run.statuses)
-            return Reading(run, 0, False, True, spent, monitor.sentences, {}, None)  # noqa: FBT003
+            return Reading(run, spent, monitor.sentences)
         missing = missing + 1 if is_gone(run) else 0
         words = _refuse(run, condition, found, now, gone=missing > ABSENT)
         for column in {*found.lacking} - told:

@@ -11,20 +11,23 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.notifying import notifier_for
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     CONFIG,
+    EXIT_NOTHING,
     PATHS,
+    CommandError,
     configuration,
+    guide_of,
+    notifier_for,
     paths_of,
+    print_message,
+    print_messages,
     something_at,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
@@ -59,7 +62,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
     from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.checkpoints import BestBy
@@ -121,14 +124,12 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
             print_messages(notifier.close())
 
 
-def _limited(options: argparse.Namespace) -> Config:
+def _limited(options: Namespace) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    from verl_tui.health.guide_settings import load_guide
-
     config = configuration(options)
-    known = {rule.id for rule in load_guide(config.guide).rules}
+    known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
         near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
         raise CommandError(

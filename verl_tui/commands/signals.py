@@ -10,12 +10,12 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import something_at
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
     EXIT_NOTHING,
     EXIT_OUTPUT,
+    CommandError,
     print_message,
+    something_at,
     unread,
     unwritten,
 )

@@ -40,17 +40,8 @@ class Width(NamedTuple):
     """True if the user set it: then it is not widened by what may be chance."""
 
 
-WIDTHS: Mapping[str, Width] = {
-    "final_reward": Width(0.05, 0.01),
-    "final_loss": Width(0.05, 0.01),
-    "last_validation": Width(0.05, 0.01),
-    "highest_policy_kl": Width(0.5, 0.01),
-    "highest_reference_kl": Width(0.5, 0.01),
-    "response_length": Width(0.2),
-    "throughput": Width(0.1),
-    "step_time": Width(0.1),
-}
-"""Figure -> its usual band: heuristic, wide enough for a repetition on the same machines."""
+WIDTHS = {id: Width(kind.band, kind.least) for id, kind in KINDS.items() if kind.band}
+"""Figure -> its usual band."""
 
 
 class Held(NamedTuple):

@@ -1,16 +1,19 @@
 """Follows runs without a screen and looks at each again and again, for the guard and for whoever
-tells what happens.
+tells what happens; what is told, a line each, and which bests are new.
 """
 
 from __future__ import annotations
 
+import math
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.given_files import is_there
-from verl_tui.guard.bests import EventLine, event
 from verl_tui.reading import refreshes
+from verl_tui.runs.run_id import run_id
+from verl_tui.runs.views.checkpoints import Best, BestBy, best
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, patience, state, waited
 from verl_tui.text import one_line
@@ -31,6 +34,54 @@ _SETTLED = 5.0
 """Seconds without a write from which on an end is one: heuristic."""
 _FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yourself"}
 OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
+EventLine = dict[str, Any]
+"""One line of output: `event` is its kind, `time` its time, `run` and `run_id` whose it is."""
+
+
+def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
+    """Return one line of output."""
+    time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
+    return {"time": time, "event": kind, "run": run.name, "run_id": run_id(run), **more}
+
+
+class Bests:
+    """Knows the best of each run so far."""
+
+    def __init__(self, apart: float = 0.0) -> None:
+        """Begin to watch; two bests of a run are told no less than so many seconds apart."""
+        self._apart = apart
+        self._seen: dict[tuple[str, BestBy], int] = {}
+        """Revision of each run at the last look."""
+        self._best: dict[tuple[str, BestBy], Best | None] = {}
+        self._told: dict[str, float] = {}
+
+    def new(
+        self, run: Run, by: BestBy, now: float, *, at_once: bool = False
+    ) -> tuple[Best, bool] | None:
+        """Return a new best of a run, and whether it was there at the first look."""
+        name = run.name, by
+        soon = now - self._told.get(run.name, -math.inf) < self._apart
+        if (soon and not at_once) or self._seen.get(name) == run.revision:
+            return None
+        self._seen[name] = run.revision
+        found = best(run, by.metric, lowest=by.lowest)
+        first = name not in self._best
+        known = self._best.setdefault(name, found)
+        if found is None or not (first or _is_better(found, known)):
+            return None
+        self._best[name] = found
+        if not first:
+            self._told[run.name] = now
+        return found, first
+
+
+def _is_better(found: Best, known: Best | None) -> bool:
+    """Return whether a best is a new and better one; a restarted run may lose its earlier best."""
+    if known is None:
+        return True
+    higher = found.value > known.value
+    alike = found.value == known.value or found.step == known.step
+    return not alike and higher is not found.lowest
 
 
 def is_over(run: Run, now: float) -> bool:

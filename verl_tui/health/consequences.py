@@ -151,7 +151,7 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     for one in new_lines(context.run, series.steps, fall.since_step):
         said = fails_service(context.run, one.path, one.trouble)
         if said is not None:
-            found = rule.finding(
+            return rule.finding(
                 f"{said.words}, {number(one.now)} times a step since step {one.since}; "
                 f"the reward fell from step {fall.since_step} on",
                 (said.line, *in_words([one])),
@@ -159,8 +159,8 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
                 step=fall.step,
                 key=fall.key,
                 advice=said.advice or None,
+                cause=said.title,
             )
-            return replace(found, cause=said.title)
     return None
 
 

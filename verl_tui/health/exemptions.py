@@ -9,8 +9,8 @@ from fractions import Fraction
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
-from verl_tui.health import reward, reward_scale
-from verl_tui.health.conditions.windows import trend
+from verl_tui.health import reward
+from verl_tui.health.conditions.column import trend
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -69,7 +69,7 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    stale = [context.known(context.names.get(name)) for name in _STALENESS]
+    stale = [context.known(name) for name in _STALENESS]
     older = [one.key for one in stale if one is not None and one.highest > 0]
     name = _asynchronous_name(context.run) or next(iter(older), None)
     differ = "so the two differ by design"
@@ -200,7 +200,7 @@ beside which it is looked for.
 
 def validation_moves(context: RuleContext, _key: str) -> str | None:
     """Exempt a level reward while validation moves, or is too rare to tell."""
-    rewards = context.known(context.indicators.get("reward"))
+    rewards = context.indicator("reward")
     for key in validation_keys(context.run.keys)[:1]:
         scores = context.known(key)
         first = rewards.steps[-_OF_REWARD:][0] if rewards else 0
@@ -231,8 +231,8 @@ def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemptio
 
 
 BY_VALUES: Mapping[str, Exemption] = {
-    "bounded-reward": reward_scale.bounded_reward,
-    "small-scale": reward_scale.small_scale,
+    "bounded-reward": lambda context, _: reward.bounded(context.run, context.end),
+    "small-scale": reward.small_scale,
     "asynchronous": asynchronous,
     "synchronous": _if(
         lambda context, key: asynchronous(context, key) is None,
@@ -264,7 +264,7 @@ BY_VALUES: Mapping[str, Exemption] = {
         "the reward has gained and no part of it has fallen: the repetition may be what the task "
         "asks for",
     ),
-    "by-reference-kl": reward_scale.by_reference_kl,
+    "by-reference-kl": reward.by_reference_kl,
 }
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
 takes the judged key, too.

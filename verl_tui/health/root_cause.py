@@ -313,21 +313,36 @@ def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
 
 
 def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
-    """Return what to try, with the settings in force: the first two remedies that apply."""
+    """Return what to try, with the settings in force: the first two remedies that apply.
+
+    A setting that another trainer's run does not state is one that it may not have, so what changes
+    it is said only where nothing else is known.
+    """
     doing = phase.words if phase is not None else ""
-    said = [
-        _said(run, remedy)
+    remedies = [
+        remedy
         for remedy in suspect.cause.remedy
         if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text)
     ]
+    foreign = bool(run.keys) and run.dialect == "other"
+    if foreign:
+        known = [
+            one
+            for one in remedies
+            if not one.settings or run.config.find(one.settings) is not None
+        ]
+        remedies = known or remedies[-1:]
+    said = [_said(run, remedy, -1 if foreign else 0) for remedy in remedies]
     new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
     words = "; or ".join(new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
 
 
-def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
-    """Return a remedy in words, with the setting to change, and whether that has been done."""
-    shown, is_done = "".join(remedy.settings[:1]), False
+def _said(run: Run, remedy: Remedy, spelling: int) -> tuple[str, bool]:
+    """Return a remedy in words, with the setting to change, by its n-th spelling where the run does
+    not state it, and whether that has been done.
+    """
+    shown, is_done = remedy.settings[spelling] if remedy.settings else "", False
     stated = run.config.find(remedy.settings)
     if stated is not None:
         key, value = stated
@@ -336,6 +351,8 @@ def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
         now = in_words(value) if isinstance(value, float) else value
         to = f" → {new}" if new else ""
         shown = f"{key} (it is {value})" if is_done else f"{key} {now}{to}"
+        if value is None:
+            shown = key
     return remedy.say.replace("{setting}", shown), is_done
 
 

@@ -17,7 +17,7 @@ from verl_tui.on_demand.log_blocks import (
 )
 from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.sources.files import CHUNK, opened
 
 if TYPE_CHECKING:
     import threading

@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.text.printable import cut, paragraph, size_text
+from verl_tui.rendering.text.piece import ELLIPSIS, cut, fit_left, paragraph, size_text
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
     from verl_tui.sources.http.addresses import Unreached
@@ -38,7 +37,7 @@ _Row = tuple["SourceStatus", int]
 """
 
 
-def source_rows(view: View, width: int) -> list[Pieces]:
+def source_rows(view: View, width: int) -> TextRows:
     """Return all rows, each at most `width` cells wide, with an empty one between parts."""
     monitor, run = view.monitor, view.run
     passed = [f"{file.path}: {file.reason}" for file in monitor.passed]
@@ -55,7 +54,7 @@ def source_rows(view: View, width: int) -> list[Pieces]:
     else:
         parts.append([[("sources", "heading")], *_sources(run, view, width)])
         parts.append([*_unreadable(run, width)])
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for part in filter(None, parts):
         rows += [[], *part] if rows else part
     return [cut(row, width, ELLIPSIS) for row in rows]
@@ -68,15 +67,15 @@ def _path(path: str, width: int) -> str:
 
 def _sentences(
     heading: str, sentences: Sequence[str], role: str, width: int
-) -> list[Pieces]:
+) -> TextRows:
     """Return the rows of sentences, nothing without any."""
-    rows: list[Pieces] = [[(heading, "heading")]] if sentences else []
+    rows: TextRows = [[(heading, "heading")]] if sentences else []
     for sentence in sentences[:_SHOWN_LINES]:
         rows += paragraph(one_line(sentence, 1000), role, width)
     return rows + _more(len(sentences) - _SHOWN_LINES)
 
 
-def _more(hidden: int) -> list[Pieces]:
+def _more(hidden: int) -> TextRows:
     return [[(f"  {hidden:,} more, not listed", "dim")]] if hidden > 0 else []
 
 

@@ -14,6 +14,7 @@ from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.snapshot import (
     Unread,
+    View,
     looking,
     not_reached,
     passed_over,
@@ -22,8 +23,7 @@ from verl_tui.rendering.session.snapshot import (
 )
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, middle, text_of
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
@@ -34,7 +34,6 @@ from verl_tui.times import age, clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _STATES: dict[State | Unread, tuple[str, int]] = {

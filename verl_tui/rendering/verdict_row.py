@@ -23,9 +23,7 @@ from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, View, looking, shown_state
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import Pieces, cells_of, fit, printable
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, evaluated, is_evaluation, unread_form
@@ -98,6 +96,8 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     if width < _TALLIED:
         one = one._replace(since=one.since.replace("since step ", "since "))
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
+    if view.run is not None and view.loading and one.mark != _WAITS:
+        right.append((f"  reading {view.monitor.loaded():.0%}", "dim"))
     if height == 1 and width >= _TALLIED:
         asks = one.role in STANDINGS[2:] and bool(view.verdict.not_judged)
         right += [(f"  {view.keys['health.not_judged']}: why", "dim")] * asks

@@ -1,24 +1,28 @@
-"""A chart as SVG: the screen's picture as polylines, with its axes as text."""
+"""A chart as SVG: the screen's picture as polylines, with its axes as text; and the stylesheet of a
+report and of its charts, for light and dark grounds and for paper. That stands in the file itself,
+and the file's policy names it by its hash: nothing else is allowed.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from html import escape
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.session.run_order import LETTERS
-from verl_tui.rendering.text.hues import FAMILIES
+from verl_tui.rendering.text.hues import FAMILIES, HUES
 from verl_tui.rendering.text.numbers import distinct_texts
-from verl_tui.report.run_charts import OTHER_RUN, ReportChart
+from verl_tui.report.run_charts import OTHER_RUN, ChartDrawing, ReportChart
 from verl_tui.report.sentences import line
-from verl_tui.report.stylesheet import CHART_STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.picture import DrawnLine, DrawnShade
-    from verl_tui.report.drawing import ChartDrawing
 
     Point = tuple[int, float]
     """Dot column and height, 0 .. 1."""
@@ -274,3 +278,42 @@ def _beside(y: float, taken: Sequence[float]) -> float:
     places = (y + shift for shift in shifts if _TOP <= y + shift <= _BOTTOM + 4)
     apart = (at for at in places if all(abs(at - one) >= _LETTER for one in taken))
     return next(apart, y)
+
+
+# -- the stylesheet --------------------------------------------------------------------------------
+
+
+def _written(name: str) -> str:
+    """Return the rules of a file beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _hues() -> str:
+    """Return the screen's colours of runs and families, on light grounds and on dark ones."""
+    hues = HUES | {f"of-{role}": hue for role, hue in FAMILIES.items()}
+    on_light, on_dark = (
+        "".join(
+            f"--{name}:{hue.on_ground(ansi=False, dark=dark)};"
+            for name, hue in hues.items()
+        )
+        for dark in (False, True)
+    )
+    return (
+        f":root{{{on_light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{on_dark}}}}}\n"
+        + "".join(f".{role}{{color:var(--{role})}}\n" for role in hues)
+    )
+
+
+CHART_STYLE = _written("colours.css") + _hues() + _written("chart.css")
+"""Of a chart in a file of its own."""
+PAGE_STYLE = CHART_STYLE + _written("page.css")
+"""Of a page."""
+
+
+def policy(style: str) -> str:
+    """Return the content security policy under which only this style holds, and nothing is
+    loaded.
+    """
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

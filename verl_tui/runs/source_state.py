@@ -154,7 +154,7 @@ class Life:
     """When the progress from before we watched was written, by its file's time or its own."""
     first: float | None = None
     """The first time of any kind that the source states."""
-    stamp: float | None = None
+    stamp: float = -inf
     """The newest one."""
     since: float | None = None
     """The first time that it states with or after the last progress."""
@@ -170,7 +170,7 @@ class Life:
     """True if the time of its newest progress is one that a record states, counted from the
     epoch.
     """
-    idle: float | None = None
+    idle: float = -inf
     """The newest time of what goes on whether anything is trained or not: system figures, counters
     that stand still.
     """
@@ -196,23 +196,16 @@ class Life:
         if arrival is not None:
             self.arrived = arrival
         elif (written := trusted_time(stated, modified, absolute=absolute)) is not None:
-            self.read = written if self.read is None else max(self.read, written)
+            self.read = max(self.read or -inf, written)
         self.since = stated
-        self.counters = ""
-        self.stood = None
-        self.beats = 0
+        self.counters, self.stood, self.beats = "", None, 0
         self.note(stated)
 
     def note(self, stated: float | None) -> None:
         """Note a time that stands in the source."""
-        if self.first is None and stated is not None and not isnan(stated):
-            self.first = stated
-        if (
-            stated is not None
-            and not isnan(stated)
-            and (self.stamp is None or stated > self.stamp)
-        ):
-            self.stamp = stated
+        if stated is not None and not isnan(stated):
+            self.first = stated if self.first is None else self.first
+            self.stamp = max(stated, self.stamp)
 
     def figures(self, stated: float | None) -> None:
         """Note the time of figures that are logged whether anything is trained or not."""
@@ -226,11 +219,9 @@ class Life:
             self.since = pulse.time
         if pulse.counters and pulse.counters == self.counters:
             self.beats += 1
-            self.idle = pulse.time if pulse.time is not None else self.idle
+            self.idle = self.idle if pulse.time is None else pulse.time
         elif pulse.counters:
-            self.counters = pulse.counters
-            self.stood = pulse.time
-            self.beats = 1
+            self.counters, self.stood, self.beats = pulse.counters, pulse.time, 1
 
     def last(self, modified: float | None) -> float | None:
         """Return the time of the newest record of training, None if there is none or it is
@@ -238,34 +229,24 @@ class Life:
         """
         if self.arrived is not None or self.read is None:
             return self.arrived
-        newest = trusted_time(self.stamp, modified, absolute=self.absolute)
-        if self.since is None or self.stamp is None or newest is None:
+        if self.since is None:
             return self.read
         if self.agrees(modified):
             return min(self.read, self.since)
+        newest = trusted_time(self.stamp, modified, absolute=self.absolute) or inf
         return min(self.read, newest - max(0.0, self.stamp - self.since))
 
     def agrees(self, modified: float | None) -> bool:
         """Return whether the newest time in the source is that of its file: it is no copy then."""
-        return (
-            self.stamp is not None
-            and modified is not None
-            and abs(modified - self.stamp) <= AGREE
-        )
+        return modified is not None and abs(modified - self.stamp) <= AGREE
 
     def explained(self) -> bool:
         """Return whether the source grows only by output that goes on without training."""
-        return (
-            self.idle is not None
-            and self.stamp is not None
-            and self.stamp - self.idle <= AGREE
-        )
+        return self.stamp - self.idle <= AGREE
 
     def until_newest(self, stated: float | None) -> float:
         """Return the seconds from a time that it states to the newest one, 0 if not known."""
-        if stated is None or self.stamp is None:
-            return 0.0
-        return self.stamp - stated
+        return 0.0 if stated is None else self.stamp - stated
 
     @property
     def continued(self) -> bool:
@@ -432,7 +413,7 @@ class SourceState:
         """Note how long it took to show its first step, and when that states to be written."""
         if self.start is None:
             newest = self.life.stamp if stated is None else stated
-            self.start = step, max(0.0, (newest or 0.0) - (self.life.first or inf))
+            self.start = step, max(0.0, newest - (self.life.first or inf))
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
         """Note a step; return whether it is a further one, which cancels any ending that does not

@@ -11,8 +11,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Unreadable
-from verl_tui.sources.files.beginnings import why_unread
-from verl_tui.sources.files.tail import CHUNK, Chunk, Follower
+from verl_tui.sources.files import CHUNK, Chunk, Follower, why_unread
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console

@@ -11,15 +11,14 @@ from verl_tui.records import (
     Histogram,
     MetricRows,
     Record,
+    Restart,
     SourceStatus,
     Unreadable,
     digest,
 )
 from verl_tui.sources.fields.row_batcher import KeptMetrics, joined_notes
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail
+from verl_tui.sources.files import CHUNK, Chunk, Follower, Source, Tail, why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,8 +74,10 @@ class FileSource(Source):
         self._problem = None
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
-            again = self._reader.restart(chunk.restarted)
             self.first = b""
+            if not self._reader.goes_on():
+                self._reader = self._format.reader(self.path)
+                again = (Restart(chunk.restarted),)
         self.first += chunk.data[: FIRST - len(self.first)]
         records = (*again, *self._reader.feed(chunk.data))
         return self.counted(records), chunk.more

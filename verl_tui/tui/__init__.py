@@ -62,8 +62,8 @@ def watch(
     from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
 
-    ascii_only = keeps_to_ascii(config.ascii, on_terminal=snapshot is None)
-    if snapshot is not None:
+    ascii_only = keeps_to_ascii(config.ascii, on_terminal=not snapshot)
+    if snapshot:
         return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
     if any(map(pipe.is_meant, specs)):
         pipe.make_way()
@@ -124,7 +124,7 @@ def _draw(
     from verl_tui.monitor import load
     from verl_tui.sources.host.gpus import read_once
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.export import screen_svg, screen_text, settled
+    from verl_tui.tui.export import screen_picture, settled
 
     now = time()
     monitor = load(specs, config, now)
@@ -135,8 +135,7 @@ def _draw(
 
     async def take(pilot: Pilot[object]) -> None:
         await settled(pilot, app.browser)
-        svg = snapshot.suffix == ".svg"
-        text = screen_svg(app, "verl-tui") if svg else screen_text(app)
+        text = screen_picture(app, snapshot.suffix)
         with replacing(snapshot) as file:
             file.write(text)
         app.exit(0)

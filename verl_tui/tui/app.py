@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on
@@ -16,16 +16,14 @@ from verl_tui.rendering.session.run_order import RunListing, Selection, first_to
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys import HelpSection, HintKeys, action, actions, modules
+from verl_tui.tui.keys import action, actions, modules
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.terminal.net import ContainedPart
-from verl_tui.tui.widgets.chart import MoveCursor
-from verl_tui.tui.widgets.chart_keys import with_step_in_sight
+from verl_tui.tui.widgets.chart import MoveCursor, with_step_in_sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -34,12 +32,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from verl_tui.config import Config
-
-
-def _section(spec: ScreenSpec) -> HelpSection:
-    """Return what a screen's key is for, and its place."""
-    found: HelpSection = getattr(spec.kind, "HELP_SECTION", HelpSection("", rank=10))
-    return found
+    from verl_tui.tui.screens import ScreenSpec
 
 
 _FOUND: list[ScreenSpec] = [
@@ -49,7 +42,7 @@ _FOUND: list[ScreenSpec] = [
 ]
 SCREENS = {
     one.name: one
-    for one in sorted(_FOUND, key=lambda one: (_section(one).rank, one.name))
+    for one in sorted(_FOUND, key=lambda one: (one.section.rank, one.name))
 }
 """The screens that a key opens over the dashboard, by name, in the order of the help."""
 
@@ -58,15 +51,14 @@ class VerlApp(MonitorApp):
     """Watches runs in the terminal."""
 
     TITLE = "verl-tui"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual has it
-    VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012 - as Textual has it
     BINDINGS = actions(
         """
         q  quit  quit  Quit
         """,
         (
             action(
-                one.key, f"look_at('{one.name}')", one.id, one.words, _section(one).task
+                one.key, f"look_at('{one.name}')", one.id, one.words, one.section.task
             )
             for one in SCREENS.values()
         ),
@@ -88,11 +80,13 @@ class VerlApp(MonitorApp):
     )
     """Keys of the other screens, for the last row."""
 
-    _hints = cached_property(HintKeys)
-    """Keys that sentences name; those of the user are known before anything is drawn."""
-
     class Read(Once):
         """Samples that a screen or a panel shows have been read."""
+
+    cursor: int | None = None
+    """Step at which the charts are read."""
+    _greeted = False
+    """True while it is said what has changed before the first key."""
 
     def __init__(
         self,
@@ -116,12 +110,8 @@ class VerlApp(MonitorApp):
         self._picked = shown
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
-        self.cursor: int | None = None
-        """Step at which the charts are read."""
         self._selection = Selection()
         self._looks = Looks(self.state_file)
-        self._greeted = False
-        """True while it is said what has changed before the first key."""
         self._notebook = NoteBook(self.state_file.path)
         self._listing = RunListing(self.state_file)
 
@@ -139,7 +129,7 @@ class VerlApp(MonitorApp):
         """Draw the samples that have been read; nothing else has changed."""
         for screen in self.screen_stack[-1:]:  # there is none as the app ends
             show = getattr(screen, "show_samples", None)
-            if show is not None:
+            if show:
                 show(self.view_at(self._clock()))
 
     # -- drawing -----------------------------------------------------------------------------------
@@ -155,9 +145,9 @@ class VerlApp(MonitorApp):
         view = self.view_at(now)
         for screen in self.screen_stack:
             show = getattr(screen, "show", None)
-            if show is not None and screen in (self.screen, self._dashboard):
+            if show and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
-                at.attempt(show, view, otherwise=None)
+                at.attempt(show, view)
         words = self._looks.words(view, key=False)
         if words:
             self._greeted = True
@@ -198,7 +188,7 @@ class VerlApp(MonitorApp):
             cursor=self.cursor,
             loading=self._loading,
             paused=self._paused,
-            keys=self._hints,
+            keys=self.hints,
             pins=self.state_file.state.pins,
             acknowledgements=self._attention,
             notebook=self._notebook,
@@ -223,7 +213,7 @@ class VerlApp(MonitorApp):
             charts, run = self._dashboard.charts, self.view_at(self._shown_at).run
             charts.look = with_step_in_sight(charts.look, run, event.step)
             if event.step is not None:
-                self._dashboard.query_one(SamplesPanel).go_to(event.step)
+                self._dashboard.panel(SamplesPanel).go_to(event.step)
             self._draw(self._shown_at)
 
     # -- keys --------------------------------------------------------------------------------------
@@ -232,7 +222,7 @@ class VerlApp(MonitorApp):
         """Show the next or previous run of the list."""
         view = self.view_at(self._shown_at)
         other = view.beside(way)
-        if other is None or other is view.run:
+        if not other or other is view.run:
             toast(self, "no other run is listed")
         else:
             self.post_message(RunsPanel.Picked(other.name))
@@ -256,15 +246,14 @@ class VerlApp(MonitorApp):
 
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
-        opened = SCREENS[name].kind.opened(
-            ScreenContext(self._dashboard, self.view_at(self._clock()), self.state_file)
-        )
-        if not isinstance(self.screen, type(opened)):
-            self.push_screen(opened)
+        kind = SCREENS[name].kind
+        if not isinstance(self.screen, kind):
+            self._dashboard.view = self.view_at(self._clock())
+            self.push_screen(kind(self._dashboard))
 
-    def action_picture(self, ending: str = "") -> None:
+    def action_picture(self, *endings: str) -> None:
         """Write the screen into files: as a picture, as text, or both."""
-        take_picture(self, self._picked or "", (ending,) if ending else PICTURES)
+        take_picture(self, self._picked or "", endings or PICTURES)
 
     def action_copy_here(self) -> None:
         """Copy the text at the cursor, on every screen."""
@@ -275,6 +264,5 @@ class VerlApp(MonitorApp):
         yield from super().get_system_commands(screen)
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)
-            yield SystemCommand(
-                f"Screenshot as {name}", "write it into the current directory", take
-            )
+            where = "write it into the current directory"
+            yield SystemCommand(f"Screenshot as {name}", where, take)

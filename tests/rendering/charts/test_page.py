@@ -254,9 +254,7 @@ def test_the_caption_says_where_what_is_not_shown_stands() -> None:
         return page.caption(ChartLook(), view_of(run_of()), "", ())
 
     page = charts_of(30, 8, 12, large=True).fitted(138, 22, None)
-    assert caption(page) == (
-        "charts 1–6 of 38 · machine 12 · 8 constant, last page of charts · chart.page_down"
-    )
+    assert caption(page) == ("charts 1–6 of 38 · machine 12 · chart.page_down")
     last = page.fitted(138, 22, "machine/11")
     assert caption(last) == "charts 38 · machine 10–12 of 12 · chart.page_up"
     assert caption(charts_of(6, 0, 0, large=True).fitted(138, 22, None)) == ""

@@ -40,14 +40,6 @@ def texts(*gpus: Gpu, width: int) -> list[str]:
     return [text_of(row) for row in device_rows([*map(Device, gpus)], width)]
 
 
-def test_values_that_are_no_numbers_are_unknown() -> None:
-    strange = replace(
-        H100, utilization=float("nan"), temperature=float("inf"), power=float("-inf")
-    )
-    unknown = replace(H100, utilization=None, temperature=None, power=None)
-    assert texts(strange, width=60) == texts(unknown, width=60)
-
-
 @pytest.mark.parametrize(
     ("name", "short"),
     [

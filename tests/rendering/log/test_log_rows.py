@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.on_demand.log_blocks import LogLine
-from verl_tui.rendering.log.line_kinds import Alarms, LineKind, TextQuery, split_line
-from verl_tui.rendering.log.line_rows import rows
+from verl_tui.rendering.log.line_rows import (
+    Alarms,
+    LineKind,
+    TextQuery,
+    rows,
+    split_line,
+)
 from verl_tui.rendering.text.search import Search
 
 TASK = "(TaskRunner pid=12, ip=10.0.0.2) "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys
-from verl_tui.rendering.text.printable import natural
+from verl_tui.rendering.metrics.listing import MetricGroup, grouped_keys
+from verl_tui.rendering.text.piece import natural
 
 
 def test_by_the_first_part_of_the_name() -> None:

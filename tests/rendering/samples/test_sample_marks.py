@@ -54,8 +54,9 @@ def test_a_long_passage_counts_when_it_comes_a_second_time() -> None:
         "one two three four five six seven eight nine ten eleven twelve thirteen. "
     )
     assert said(passage * 2, repeated(passage * 2)) == [passage[:-2]]
-    # said again later is no loop
-    assert repeated(passage + "Something else. " + passage) == []
+    later = passage + "Something else. " + passage
+    assert said(later, repeated(later)) == [passage[:-2]]
+    assert repeated("one two three four. Else. " * 2) == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.printable import short_names
+from verl_tui.rendering.text.piece import short_names
 
 SWEEP = [f"exp{number:03}_grpo_gsm8k_lr1e-6" for number in range(200)]
 

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.wrap import wrap
+from verl_tui.rendering.text.piece import wrap
 from verl_tui.text import safe
 
 TEXTS = (

@@ -10,7 +10,7 @@ from run_views import ACTIONS, make_run
 
 from verl_tui.rendering.charts.axes import ZoomSpan, holding, panned, zoomed
 from verl_tui.rendering.charts.plan import ChartLook
-from verl_tui.tui.widgets.chart_keys import KEYS, look_after, why_unchanged
+from verl_tui.tui.widgets.chart import KEYS, look_after, why_unchanged
 
 wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(
     lambda pair: (pair[0], pair[0] + pair[1])

@@ -158,7 +158,7 @@ async def test_keys_go_where_the_focus_is(demo: Monitor) -> None:
         charts = app.screen.query_one(ChartsPanel)
         await press(pilot, "slash", Typed("timing"))
         assert charts.charts[0].data.key == charts.listed(app.view_at(NOW))[0].key
-        assert "1–6 of" in text(app)
+        assert "1–9 of" in text(app)
         # Runs are switched in their panel.
         await press(pilot, "escape", "f2", "j")
         assert "run_grpo_high_lr" in lines(app)[0]

@@ -118,11 +118,7 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
     ]
     # 51 plain steps and 6 with validation: 2640 s.
     assert re.fullmatch(r"done in 44m, (?:at|\w{3}) \d\d:\d\d", shown[start + 4])
-    assert (
-        shown[start + 5]
-        == "57 steps ahead: 51 × 40.0 s plain, 6 × 100 s with validation"
-    )
-    assert shown[start + 6] == "next validation at step 50"
+    assert shown[start + 5] == "next validation at step 50"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +133,7 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
         (
             timed({"step_time": [9.0] * 9, "profiling/Time taken: GRPOTrainer.f": [1.0] * 9}),
-            "The log times single calls (profiling/…), no parts of a step.",
+            "The log times no parts of a step.",
         ),
         (timed({"step_time": [9.0] * 9}), "no ETA: the number of steps is unknown"),
         (timed({"reward": [0.5] * 9}, 10), "no ETA: the time of a step is unknown"),

@@ -188,6 +188,16 @@ def test_advice_is_cut_behind_a_word(width: int, height: int, expected: str) -> 
     assert "\n".join(map(text_of, rows)) == expected
 
 
+def test_what_a_preview_shows_is_said_to_be_one() -> None:
+    run = make_run(columns=COLUMNS)
+    run.preview = True
+    view = replace(seen(COLLAPSE, run=run), loading=True)
+    for width, height in ((138, 1), (78, 1), (58, 1), (40, 2)):
+        row = text(verdict_rows(view, width, height)[0])
+        assert row.startswith("✖ policy collapse"), width
+        assert row.endswith("  reading 45%"), width
+
+
 def agreed(view: View) -> str:
     """Return the role that the row, the count and the list of runs have for the only run."""
     assert view.run is not None
@@ -283,5 +293,6 @@ async def test_health_goes_once_the_verdict_says_all_there_is(demo: Monitor) -> 
     async with app.run_test(size=(140, 45)):
         board = dashboard(app)
         for found, shown in (((COLLAPSE, KL), True), ((KL,), False), ((), False)):
-            board.suit(seen(*found))
+            board.view = seen(*found)
+            board.suit()
             assert board.query_one(HealthPanel).display is shown

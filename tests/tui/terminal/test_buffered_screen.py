@@ -9,7 +9,7 @@ from textual.geometry import Size
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 
 
-class Counted(BufferedScreen[None]):
+class Counted(BufferedScreen):
     """Counts for how many sizes it is laid out, and is shut where there are far too many."""
 
     drawn = 0

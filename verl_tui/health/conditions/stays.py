@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Column, Shown, Spell, segments
-from verl_tui.health.conditions.windows import first, means, rolling, trends
+from verl_tui.health.conditions.column import (
+    Column,
+    Shown,
+    Spell,
+    first,
+    means,
+    rolling,
+    segments,
+    trends,
+)
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.conditions.column import Flags, Numbers
     from verl_tui.health.guide import Rule
 
 _RISING_T, _RISING_SHARE = 3.0, 0.1

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, Found
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.conditions.column import Flags, Places
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -129,7 +129,7 @@ def _told(rule: Rule, broken: Sequence[_Broken]) -> Finding:
     }
     step = max(one.step for one in broken)
     evidence = _evidence([worst, *others])
-    return told(rule, facts, evidence, since=worst.since, step=step, key=worst.key)
+    return rule.told(facts, evidence, since=worst.since, step=step, key=worst.key)
 
 
 def _evidence(broken: Sequence[_Broken]) -> Iterator[str]:

@@ -10,10 +10,9 @@ import numpy as np
 
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import Kind
-from verl_tui.health.conditions.condition import Breach, Found
-from verl_tui.health.conditions.falls import cliff, vanish
-from verl_tui.health.conditions.windows import rolling
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.conditions.changes import cliff, vanish
+from verl_tui.health.conditions.column import Breach, Found, rolling
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import INDICATORS, is_home_made
@@ -100,7 +99,7 @@ def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
     found: list[Breach] = []
     now: Finding | None = None
     needs: str | None = None
-    points, step = column_of([reward], context.end)
+    points = column_of([reward], context.end)
     for around, watch in _WATCHES:
         judged = watch.judge(points, rule, rule.threshold)
         needs = needs or judged.needs
@@ -112,7 +111,7 @@ def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
                 found.append(breach._replace(raised=raised, what=what))
                 if breach.cleared is None and now is None:
                     fall = {"foot": reward.values[-1], **judged.facts}
-                    now = _fallen(context, rule, reward, step, fall)
+                    now = _fallen(context, rule, reward, judged.newest[0], fall)
     return Found(now or needs, _different(found))
 
 
@@ -130,7 +129,7 @@ def _fallen(
     context: RuleContext,
     rule: Rule,
     reward: Series,
-    step: int | None,
+    step: int,
     fall: dict[str, int],
 ) -> Finding:
     """Return the fall that holds, with the worst that came after it."""
@@ -138,8 +137,7 @@ def _fallen(
     if not any(one.of_kl for one in signs):
         signs = _signs(context, reward, fall["since"], _WRECK._replace(out=1))
     brief = [one.brief for one in signs if one is signs[0] or not one.of_kl]
-    return told(
-        rule,
+    return rule.told(
         {**fall, "signs": ", ".join(brief)},
         [one.words for one in signs],
         "kl-term" if weak_kl_term(context.run) else "",

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.windows import trend
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.conditions.column import trend
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
@@ -44,7 +45,6 @@ _USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
 _SHARE = ("system/memory_percent", "system/memory")
 """W&B's figure of the host: percent in use."""
 _TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
-_TOTAL_STATED = ("cpu_memory_total_gb", "wandb.memory_total_gb")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
 _MOST = 200
@@ -99,7 +99,7 @@ def _killed(rule: Rule, events: Sequence[Event], newest: int | None) -> Finding:
     facts = {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""}
     lines = [f"line {one.line}: {one_line(one.text, 160)}" for one in events[-3:]]
     newest = newest if step is None else step
-    return told(rule, facts, lines, "killed", since=step, step=newest)
+    return rule.told(facts, lines, "killed", since=step, step=newest)
 
 
 def _filling(context: RuleContext, rule: Rule, growth: MemoryGrowth) -> Finding | None:
@@ -120,8 +120,8 @@ def _filling(context: RuleContext, rule: Rule, growth: MemoryGrowth) -> Finding 
     facts = {**growth._asdict(), "left": math.ceil(left), "time": time}
     severity = _near(context, seconds or inf)
     key, since, step, *_ = growth
-    return told(
-        rule, facts, case=case, since=since, step=step, key=key, severity=severity
+    return rule.told(
+        facts, case=case, since=since, step=step, key=key, severity=severity
     )
 
 
@@ -150,7 +150,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
             if key in map(context.names.get, _SHARE):
                 return MemoryGrowth(series.key, *ends, 100 * _FULL, "%")
             logged = context.finite(context.first_key(_TOTAL), 1)
-            _, stated = positive_setting(context.run, _TOTAL_STATED) or ("", 0.0)
+            _, stated = positive_setting(context.run, NAMES["host_memory"])
             total = logged[0] if logged else stated
             return MemoryGrowth(series.key, *ends, _FULL * total, " GB")
     return None
@@ -200,8 +200,7 @@ def disk_filling(context: RuleContext, rule: Rule) -> Finding | str | None:
         return None
     when = minutes(seconds) if 1 <= seconds < inf else "a moment"
     ends = dict.fromkeys((trouble.first, trouble.last))
-    return told(
-        rule,
+    return rule.told(
         {"before": before, "words": words, "when": when},
         [line_shown(path, event) for event in ends],
         "fills-up" if seconds < inf else "",
@@ -275,8 +274,7 @@ def one_phase(context: RuleContext, rule: Rule) -> Finding | str | None:
     is_rare = part.times < count
     each = f", {number(part.each)} s in each of {part.times} steps" if is_rare else ""
     steps = f"{found.steps[0]}–{found.steps[-1]}"
-    return told(
-        rule,
+    return rule.told(
         {**part._asdict(), "whole": found.whole, "rare": each},
         [
             f"{one.key}: {number(one.seconds)} s, {one.share:.0%} (mean of steps {steps})"

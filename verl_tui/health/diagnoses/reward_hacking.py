@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.blocks import Blocks, InBlocks, Signs
-from verl_tui.health.conditions.windows import lately, means, rolling, rows
-from verl_tui.health.diagnoses.diagnosis import diagnosis, went
+from verl_tui.health.conditions.column import lately, means, rolling, rows
+from verl_tui.health.diagnosis import Blocks, InBlocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
     SAMPLE_SCORES,
@@ -24,7 +23,7 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -298,15 +297,16 @@ def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
     def facts(at: int, _: int) -> Mapping[str, object]:
         i, start = int(carries[at]), int(foot[at])
         others = np.flatnonzero(stuck[:, at]).tolist()
-        steps = int(blocks.last[start]), int(blocks.last[at])
+        first, last = int(blocks.last[start]), int(blocks.last[at])
         return {
             "key": of.metrics[i],
             "top": float(top[i, at]),
             "names": ", ".join(of.metrics[other] for other in others),
             "have": "have" if len(others) > 1 else "has",
-            "foot": steps[0],
+            "foot": first,
             "evidence": [
-                went(of.metrics[j], known[j, start], known[j, at], *steps)
+                f"{of.metrics[j]}: {number(known[j, start])} at step {first}, "
+                f"{number(known[j, at])} at step {last}"
                 for j in (i, *others, 0)
             ],
         }

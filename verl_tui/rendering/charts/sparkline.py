@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.charts.axes import SINGLE
 from verl_tui.rendering.charts.chart_data import MARKS, Mark, Points
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import Pieces, joined
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import Pieces, fit, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,8 +18,7 @@ from verl_tui.rendering.charts.downsample import ChartCache, Smoothed, value_at
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 from verl_tui.rendering.text.numbers import exact_step, in_words, value_text
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.rendering.text.piece import ELLIPSIS, fit, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

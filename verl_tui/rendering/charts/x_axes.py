@@ -64,17 +64,6 @@ class XAxis(NamedTuple):
             return f"step, {self.problem}"
         return f"{self.axis.label}, estimated" if self.estimated else ""
 
-    def origin(self, series: Series) -> str:
-        """Return the evidence for the time of the series' last step, in words; empty if that is
-        unknown, or steps need none.
-        """
-        if not self.axis.time or not len(series):
-            return ""
-        for clock in self.clocks:
-            if not math.isnan(clock.at(series.steps[-1])):
-                return clock.origin
-        return "" if math.isnan(series.times[-1]) else "times in the log"
-
     def points(self, series: Series, later: int = 0) -> Points:
         """Return the series along the axis; over times so many seconds later, to lay its beginning
         over another run's.

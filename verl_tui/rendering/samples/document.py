@@ -15,6 +15,7 @@ from verl_tui.means import clamp
 from verl_tui.rendering.samples.answers import Answer, find_answers, truth_text
 from verl_tui.rendering.samples.speakers import (
     REPEATED,
+    TextChunk,
     over,
     parse_both,
     repeated,
@@ -22,9 +23,14 @@ from verl_tui.rendering.samples.speakers import (
     turn_words,
 )
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import MarkedSpan, Pieces, pieces
-from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ELLIPSIS, spans
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    MarkedSpan,
+    Pieces,
+    cut,
+    pieces,
+    spans,
+)
 from verl_tui.repetition import disjoint
 from verl_tui.words import counted
 
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.speakers import TextChunk
     from verl_tui.rendering.text.search import Search
 
 PARTS = ("prompt", "response", "truth", "fields")

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Piece, Pieces, joined
-from verl_tui.rendering.text.printable import middle, paragraph
+from verl_tui.rendering.text.piece import (
+    Piece,
+    Pieces,
+    fit_left,
+    joined,
+    middle,
+    paragraph,
+)
 from verl_tui.rendering.text.table import sized
-from verl_tui.rendering.text.wrap import fit_left
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

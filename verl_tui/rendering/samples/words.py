@@ -8,9 +8,15 @@ from verl_tui.rendering.samples.answers import change_rows
 from verl_tui.rendering.samples.listing import SampleListing, excerpt
 from verl_tui.rendering.samples.query import FILE
 from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import cut, middle
-from verl_tui.rendering.text.wrap import ELLIPSIS, wrap
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Pieces,
+    TextRows,
+    cells_of,
+    cut,
+    middle,
+    wrap,
+)
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -175,7 +181,7 @@ def caption(browse: Browse, samples: Samples, keys: Mapping[str, str]) -> str:
     return " · ".join((*words, f"{keys['samples.open']} opens"))
 
 
-def why_none(view: View, width: int, *, short: bool = False) -> list[Pieces]:
+def why_none(view: View, width: int, *, short: bool = False) -> TextRows:
     """Say why there is no sample, and where samples come from; in one row, which key opens the
     panel that says so.
     """
@@ -218,7 +224,7 @@ def marked_words(one: Marked) -> str:
 
 def beside_rows(
     both: tuple[Marked, Marked], found: Sequence[Sample | None], width: int
-) -> list[Pieces]:
+) -> TextRows:
     """Return two samples beside each other, words that differ marked: where they are from, their
     scores and lengths, and their prompts.
     """

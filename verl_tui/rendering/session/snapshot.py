@@ -14,7 +14,7 @@ from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.session.run_order import RunListing, Selection
-from verl_tui.rendering.text.printable import short_run_names, size_text
+from verl_tui.rendering.text.piece import short_run_names, size_text
 from verl_tui.rendering.text.search import Matches
 from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ELLIPSIS
+from verl_tui.rendering.text.piece import ELLIPSIS, Pieces, cells_of, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -102,11 +102,12 @@ def behind(devices: Iterable[Device]) -> list[Device]:
     used = filter(is_used, devices)
     known = [(one, one.lately) for one in used if one.lately is not None]
     total, beside = sum(percent for _, percent in known), max(1, len(known) - 1)
-    return [one for one, own in known if _lags(own, (total - own) / beside)]
-
-
-def _lags(own: float, others: float) -> bool:
-    return others >= WORKS and 100 * own < WORKS * others
+    held = [(one, own, (total - own) / beside) for one, own in known]
+    return [
+        one
+        for one, own, others in held
+        if others >= WORKS and 100 * own < WORKS * others
+    ]
 
 
 class DeviceHistory:

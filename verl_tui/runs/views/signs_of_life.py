@@ -167,7 +167,7 @@ def _timers(run: Run) -> Iterator[tuple[float, str]]:
 
 
 def _heartbeat(life: Life) -> str:
-    if not life.stands() or life.stood is None or life.stamp is None:
+    if not life.stands() or life.stood is None:
         return f"the last heartbeat: {life.counters}"
     still = age(life.until_newest(life.stood))
     return f"the heartbeat goes on, its counters have stood still for {still}: {life.counters}"

@@ -104,13 +104,6 @@ class Folder:
         """Its other files."""
         return [file for file in self.files if not file.is_log]
 
-    @property
-    def logs(self) -> set[tuple[str, str]]:
-        """Its logs, by kind and name; files that continue each other are one log."""
-        return {
-            (file.format.name, log_name(file)) for file in self.anchors if file.format
-        }
-
 
 def member(path: Path) -> tuple[str, int] | None:
     """Return what the logs of all processes of a training have in common in their paths, and the
@@ -159,8 +152,9 @@ def stem(path: Path) -> str:
 
 
 def one_log_each(folders: Iterable[Folder]) -> bool:
-    """True if there is at most one log of each kind."""
-    logs = {log for folder in folders for log in folder.logs}
+    """True if there is at most one log of each kind; files that continue each other are one."""
+    files = (file for folder in folders for file in folder.anchors)
+    logs = {(file.format, log_name(file)) for file in files}
     return len({kind for kind, _ in logs}) == len(logs)
 
 

@@ -46,9 +46,14 @@ from verl_tui.sources.discovery.found import (
     one_log_each,
     stem,
 )
-from verl_tui.sources.files.beginnings import DEEPEST, head
-from verl_tui.sources.files.paths import file_size, is_folder, status_at
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import (
+    DEEPEST,
+    file_size,
+    head,
+    is_folder,
+    opened,
+    status_at,
+)
 from verl_tui.sources.formats import filelogger, record_log, wandb
 from verl_tui.sources.formats.metrics_json import trainer_state
 

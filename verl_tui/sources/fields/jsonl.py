@@ -1,19 +1,28 @@
-"""Reads lines of JSON as real programs write them: several objects on a line, NaN, broken text."""
+"""Reads lines of JSON as real programs write them: several objects on a line, NaN, broken text; and
+finds the numbers among their fields, also those that were written as texts. A field may hold a
+number that names something. How programs spell what is looked for stands in `spellings.toml`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Unreadable
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
+_SPELLINGS = toml_table(__file__, "spellings.toml")
+"""How programs spell what is looked for in their records."""
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
 _DEEPEST_VALUE = 200
@@ -202,3 +211,64 @@ def first_object(head: bytes) -> dict[str, Any] | None:
             except ValueError:
                 continue
     return None
+
+
+def names(role: str) -> tuple[str, ...]:
+    """Return the names of a role, the surest first."""
+    return tuple(_SPELLINGS["names"][role].split())
+
+
+def words(role: str) -> str:
+    """Return an expression of the words of a role."""
+    return "|".join(_SPELLINGS["ends"][role].split())
+
+
+def ending(role: str) -> NamePattern:
+    """Return an expression of names whose last part is one of the words of a role."""
+    return NamePattern(rf"(?:.*[/_. ])?(?:{words(role)})", re.IGNORECASE)
+
+
+_NAME = NamePattern(
+    r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
+    r"|hostname|worker"
+    r"|(?:local|global|world|node|group|worker|replica|[dtpsec]p)_rank)",
+    re.IGNORECASE,
+)
+"""Fields whose numbers are names. `effective_rank` and `mean_rank` are measurements."""
+_QUOTED = pattern(
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?|nan|[-+]?inf(?:inity)?",
+    re.IGNORECASE,
+)
+_TEXTS = ending("text")
+"""Fields whose texts stay texts though they may be digits."""
+
+
+def numbers_in(
+    fields: Mapping[str, Any], without: Container[str] = ()
+) -> dict[str, float]:
+    """Return the numbers among fields, but for some of these."""
+    numbers = {}
+    for key, raw in fields.items():
+        value = raw if type(raw) is float else number(raw)
+        if value is not None and key not in without:
+            numbers[key] = value
+    return numbers
+
+
+@lru_cache(10_000)
+def is_name(field: str) -> bool:
+    """Return True if a field's number is a name and not a measurement."""
+    return _NAME.fullmatch(field) is not None
+
+
+def unquoted(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return fields with numbers that were written as texts, unless these name something."""
+    if str not in map(type, fields.values()):
+        return fields
+    return {name: _unquoted(name, value) for name, value in fields.items()}
+
+
+def _unquoted(name: str, value: object) -> object:
+    if not isinstance(value, str) or not _QUOTED.fullmatch(value):
+        return value
+    return value if is_name(name) or _TEXTS.fullmatch(name) else float(value)

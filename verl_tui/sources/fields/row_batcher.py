@@ -151,9 +151,6 @@ class RowBatcher:
         """By the keys of their rows, or those that they have in common, and their traits."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
-        self._last: tuple[_RowBlock, tuple[str, ...] | None, Sequence[bool]]
-        self._last = _RowBlock(array("q")), None, ()
-        """Block, keys and traits of the last row that is no mean."""
         self._reached: int | None = None
         """Step of the last row of this segment that leads."""
         self._started = False
@@ -168,8 +165,7 @@ class RowBatcher:
         """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
-                if not self._takes_next(item):
-                    self._take_row(item)
+                self._take_row(item)
             elif isinstance(item, Histogram | Progress):
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
@@ -187,24 +183,6 @@ class RowBatcher:
         self._flush()
         out, self._out = self._out, []
         return tuple(out)
-
-    def _takes_next(self, row: MetricRow) -> bool:
-        """Take a row if it is of a further step and else like the one before, as most are."""
-        block, keys, traits = self._last
-        if (
-            row.keys is not keys
-            or row[4:7] != traits
-            or self._held
-            or row.step <= block.seen[-1]
-        ):
-            return False
-        block.seen.append(row.step)
-        block.append(row, self._order)
-        self._order += 1
-        self._of_step = [row]
-        self._reached = row.step
-        self._started = False
-        return True
 
     def _take_record(self, record: Record) -> None:
         if isinstance(record, Event):
@@ -249,17 +227,13 @@ class RowBatcher:
         if not row.mean:
             self._compare(row)
         self._started = False
-        self._keep(row, block, whole=core == row.keys)
-
-    def _keep(self, row: MetricRow, block: _RowBlock, *, whole: bool) -> None:
-        """Have a row wait in its block, or pass on one that has more keys than that."""
-        into = block if whole else _RowBlock(array("q"))
-        into.append(row, self._order)
         self._order += 1
-        if not whole:  # such rows ever have other keys
-            self._out.append(into.taken(row.keys, row[4:7]))
-        if not whole or not row.mean:
-            self._last = block, row.keys if whole else None, row[4:7]
+        if core == row.keys:
+            block.append(row, self._order)
+            return
+        further = _RowBlock(array("q"))  # such rows ever have other keys
+        further.append(row, self._order)
+        self._out.append(further.taken(row.keys, traits))
 
     def _trained_again(self, seen: array[int], row: MetricRow) -> int | None:
         """Note the step of a row among those seen; return the last of these where it is trained

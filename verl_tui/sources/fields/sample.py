@@ -1,5 +1,5 @@
 """Recognises a sample in a JSON record of any program, also where prompt, response and reward lie
-deep within, as `verl_tui.trainers` tells where.
+deep within, as `verl_tui.trainers` tells where; sums the rewards of samples without a total.
 """
 
 from __future__ import annotations
@@ -7,26 +7,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from math import isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.sources.fields.jsonl import integer, number
-from verl_tui.sources.fields.spellings import names
-from verl_tui.text import safe
+from verl_tui.sources.fields.jsonl import ending, integer, names, number
+from verl_tui.sources.files import opened
+from verl_tui.text import one_line, safe
 from verl_tui.trainers import trainers
 
-GAP = "trainer − engine log-prob"
-"""Name of what is shown of the tokens' log-probabilities."""
-_LEVELS = "▁▂▃▄▅▆▇█"
-_CELLS = 40
-"""Most cells of their picture; in a longer response one stands for several tokens."""
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _FORMS = tuple(
-    (files.has, files.fields, files.log_probs)
+    (files.has, files.fields)
     for one in trainers()
     for files in one.samples
     if files.fields
@@ -37,11 +35,9 @@ def flat_sample(record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a record with the fields that verl writes; as it is where no trainer is known to
     write it.
     """
-    for has, fields, log_probs in _FORMS:
+    for has, fields in _FORMS:
         if has <= record.keys():
             found = {name: _at(record, path) for name, path in fields.items()}
-            if log_probs:
-                found[GAP] = token_gap(*(_at(record, path) for path in log_probs))
             return {name: value for name, value in found.items() if value is not None}
     return record
 
@@ -52,7 +48,8 @@ def _at(value: Any, path: str) -> Any:
     if not here:
         return _weighted(value)
     if here in ("*", "1:"):
-        return _joined([_at(one, rest) for one in _elements(value)[here == "1:" :]])
+        all = list(value.values() if isinstance(value, Mapping) else value or ())
+        return _joined([_at(one, rest) for one in all[here == "1:" :]])
     try:
         found = value[here] if isinstance(value, Mapping) else value[int(here)]
     except (KeyError, IndexError, ValueError, TypeError):
@@ -68,41 +65,11 @@ def _joined(found: list[Any]) -> Any:
     return known or None
 
 
-def _elements(value: Any) -> list[Any]:
-    return list(value.values() if isinstance(value, Mapping) else value or ())
-
-
 def _weighted(value: Any) -> Any:
     """Return a part of a reward times its weight, anything else as it is."""
     if isinstance(value, Mapping) and value.keys() >= {"score", "weight"}:
         return (value["score"] or 0.0) * value["weight"]
     return value
-
-
-def token_gap(trainer: Any, engine: Any, mask: Any) -> str | None:
-    """Return the gap token by token as a picture, with its mean and its largest value; None where
-    there is nothing to compare.
-
-    Args:
-        trainer: Log-probability of each token of prompt and response, by the trainer.
-        engine: The same by the engine that sampled them.
-        mask: Not 0 for the tokens of the response.
-    """
-    try:
-        rows = list(zip(trainer, engine, mask, strict=True))
-        gaps = [abs(float(own) - float(other)) for own, other, kept in rows if kept]
-    except (TypeError, ValueError):
-        return None
-    if not gaps or not all(map(isfinite, gaps)):
-        return None
-    most = max(gaps)
-    size = -(-len(gaps) // _CELLS)
-    tops = (max(gaps[at : at + size]) for at in range(0, len(gaps), size))
-    picture = "".join(_LEVELS[round(7 * top / most) if most else 0] for top in tops)
-    return (
-        f"{picture} mean {sum(gaps) / len(gaps):.2g}, "
-        f"largest {most:.2g} at token {gaps.index(most) + 1} of {len(gaps)}"
-    )
 
 
 LONGEST_TEXT = 40_000
@@ -275,9 +242,7 @@ def score_of(value: object) -> float | None:
 def all_text(sample: Sample) -> Iterator[str]:
     """Yield the texts of a sample that are searched."""
     texts = sample.prompt, sample.response, sample.ground_truth, sample.group
-    for one in (*texts, *sample.extras.values()):
-        if isinstance(one, str):
-            yield one
+    yield from (one for one in (*texts, *sample.extras.values()) if type(one) is str)
 
 
 def is_padding(record: Mapping[str, Any]) -> bool:
@@ -335,7 +300,7 @@ def _role(turn: Mapping[str, Any]) -> str:
 
 def _spoken(value: Any) -> str:
     """Return a prompt or a response as text: a single turn of the model is what it says."""
-    if isinstance(value, str) or not _is_conversation(value):
+    if not _is_conversation(value):
         return _text(value)
     if len(value) == 1 and _is_answer(value[0]):
         return _turn_text(value[0])
@@ -396,3 +361,145 @@ def _extra(value: object) -> Any:
     if isinstance(value, int | float | None):
         return value
     return safe(_text(value), _LONGEST_EXTRA)
+
+
+# -- rewards ---------------------------------------------------------------------------------------
+# TRL and ms-swift write a column a function, and no total.
+
+_COMPLETION = "completion"
+_ADVANTAGE = pattern(r"advantages?", re.IGNORECASE)
+_PART = pattern(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
+_NO_PART = ending("no_reward")
+_SETTING_FILES = ("args.json", "config.yaml")
+"""Settings beside a file: ms-swift's, and W&B's of its run."""
+_LARGEST_FILE = 2**20
+"""Bytes of such a file that are looked through."""
+_WEIGHTS = pattern(
+    rb'\breward_weights"?\s*:\s*(?:desc:\s*\S*\s*)?(?:value:\s*)?([][\s,.\deE+-]{1,1000})'
+)
+"""As both write them: a list of JSON, or of YAML, with W&B's own words around it."""
+_WEIGHT = pattern(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_HIGHEST = 4
+"""Folders searched for settings, from the file's own up: W&B's tables are three below them."""
+
+
+class RewardSum:
+    """Gives samples without a total reward the sum of their rewards, weighted if possible."""
+
+    def __init__(
+        self, weights: Sequence[float] | None = None, path: Path | None = None
+    ) -> None:
+        """Begin.
+
+        Args:
+            weights: The run's `reward_weights`, in the order of its reward functions.
+            path: The file of the samples; weights are looked for in the settings beside it.
+        """
+        self._weights = weights
+        self._path = path
+        self._added: tuple[str, ...] = ()
+        self._tokens = ""
+        """A field that holds a list, whose numbers are a sample's score together."""
+
+    @property
+    def note(self) -> str | None:
+        """Say how the rewards were summed, None if they were not."""
+        if self._tokens:
+            return f"the score of a sample is the sum of its list {self._tokens}"
+        if not self._added:
+            return None
+        weights, many = self._fitting(self._added), len(self._added) > 1
+        unknown = ", no weights are known" if many and not weights else ""
+        pairs = zip(weights or self._added, self._added, strict=True)
+        terms = [f"{weight:g} × {name}" if weights else name for weight, name in pairs]
+        total = " + ".join(terms) if many else f"its {self._added[0]}"
+        return f"the reward of a sample is {total}: no total is stated{unknown}"
+
+    def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a sample's record with its total reward."""
+        if any(number(record.get(name, "")) is not None for name in SCORE_NAMES):
+            return record
+        if (name := summed_score(record)) is not None:
+            self._tokens = one_line(name, 60)
+            return record
+        parts = _rewards(record)
+        total = self._sum(parts)
+        if total is None:
+            return record
+        self._added = tuple(one_line(name, 60) for name in parts)
+        return {**record, "reward": total}
+
+    def sample(
+        self, record: Mapping[str, Any], step: int | None, *, validation: bool = False
+    ) -> Sample | None:
+        """Return the sample of a record with its total reward, None where it holds none.
+
+        Args:
+            record: Its fields by their plain names.
+            step: The step to use where the record states none.
+            validation: Whether it comes from a validation.
+        """
+        return read_sample(self.complete(record), step, validation=validation)
+
+    def _sum(self, parts: Mapping[str, float | None]) -> float | None:
+        """Return the weighted sum of rewards, None if all are missing."""
+        if parts and self._path is not None:
+            self._weights = weights_beside(self._path)
+            self._path = None
+        weights = self._fitting(tuple(parts)) or [1.0] * len(parts)
+        known = [
+            weight * one
+            for weight, one in zip(weights, parts.values(), strict=True)
+            if one is not None and not math.isnan(one)
+        ]
+        return sum(known) if known else None
+
+    def _fitting(self, names: Sequence[str]) -> Sequence[float] | None:
+        """Return the weights if there is one for each name."""
+        fits = self._weights is not None and len(self._weights) == len(names)
+        return self._weights if fits else None
+
+
+def _rewards(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return the rewards of a record in its order, None for a function that does not apply.
+
+    In records with an advantage, such as TRL's and ms-swift's, all numbers between completion and
+    advantage are rewards; in others the fields with such a name.
+    """
+    parts = record.get("rewards")
+    if not isinstance(parts, dict):
+        parts = {name: record[name] for name in _part_names(list(record))}
+    return {
+        str(name): number(one)
+        for name, one in parts.items()
+        if isinstance(one, int | float | None)
+    }
+
+
+def _part_names(names: list[str]) -> list[str]:
+    """Return the fields that may be rewards."""
+    end = next(filter(_ADVANTAGE.fullmatch, names), None)
+    if _COMPLETION in names and end is not None:
+        parts = names[names.index(_COMPLETION) + 1 : names.index(end)]
+    else:
+        parts = [name for name in names if _PART.fullmatch(name)]
+    return [name for name in parts if not _NO_PART.fullmatch(name)]
+
+
+def weights_beside(path: Path) -> list[float] | None:
+    """Return the `reward_weights` in the settings beside a file, None if there are none."""
+    for folder in list(path.parents)[:_HIGHEST]:
+        for name in _SETTING_FILES:
+            with suppress(OSError), opened(folder / name) as file:
+                found = _WEIGHTS.search(file.read(_LARGEST_FILE))
+                if found and (weights := _WEIGHT.findall(found[1])):
+                    return list(map(float, weights))
+    return None
+
+
+def weights_of(settings: Mapping[str, Any]) -> list[float] | None:
+    """Return the `reward_weights` that settings state."""
+    stated = settings.get("reward_weights")
+    weights = list(map(number, stated)) if isinstance(stated, list) else []
+    known = [one for one in weights if one is not None]
+    return known if known and known == weights else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.fields.jsonl import number
-from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.fields.jsonl import names, number
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:

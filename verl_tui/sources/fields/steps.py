@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.sources.fields.jsonl import integer, number, written_number
-from verl_tui.sources.fields.spellings import ending, names
+from verl_tui.sources.fields.jsonl import ending, integer, names, number, written_number
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

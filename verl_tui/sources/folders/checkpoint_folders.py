@@ -11,9 +11,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import checkpoint_step, is_file, is_folder
-from verl_tui.sources.files.tail import is_checkpoint, opened
+from verl_tui.sources.files import (
+    Source,
+    checkpoint_step,
+    is_checkpoint,
+    is_file,
+    is_folder,
+    opened,
+)
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

@@ -32,8 +32,7 @@ from verl_tui.sources.fields.sample import (
     read_sample,
 )
 from verl_tui.sources.fields.sample_figures import figure_records
-from verl_tui.sources.files.paths import is_folder, why
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import is_folder, opened, why
 from verl_tui.sources.folders.step_files import Stamp, StepFolder
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.lines import LONGEST_LINE

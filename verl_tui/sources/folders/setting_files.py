@@ -7,12 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Record, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import loads, unreadable
+from verl_tui.sources.fields.jsonl import loads, names, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
-from verl_tui.sources.fields.spellings import names
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import Source, opened, why
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

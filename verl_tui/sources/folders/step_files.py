@@ -9,11 +9,9 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import status_at, why
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import Source, opened, status_at, why
 from verl_tui.sources.formats import tables
 
 if TYPE_CHECKING:

@@ -7,10 +7,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import first_value, flatten
-from verl_tui.sources.fields.numbers import numbers_in, unquoted
+from verl_tui.sources.fields.jsonl import (
+    first_value,
+    flatten,
+    names,
+    numbers_in,
+    unquoted,
+)
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import is_sure_name, listed_thing
 from verl_tui.sources.formats import (
     filelogger,

@@ -8,8 +8,13 @@ import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.fields.jsonl import first_object, flatten, integer
-from verl_tui.sources.fields.numbers import numbers_in, unquoted
+from verl_tui.sources.fields.jsonl import (
+    first_object,
+    flatten,
+    integer,
+    numbers_in,
+    unquoted,
+)
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
@@ -36,17 +41,13 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return part()
-
-
-def part() -> LineReader:
-    """Return a reader of later lines."""
     return LineReader(FileLoggerDecoder())
 
 
 class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
+    parted = True
     _keys: Sequence[str] = ()
     """Of the newest line, which the next one mostly has as well."""
     _names: tuple[str, ...] = ()

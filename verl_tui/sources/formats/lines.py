@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.records import Record, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
 from verl_tui.sources.formats.format import Reader
@@ -24,6 +24,11 @@ _UNREAD = "its last line has no end and may not be complete: not read"
 
 class Decoder:
     """Turns the lines of one file into records; remembers what lines before have said."""
+
+    parted = False
+    """True if lines state their steps, so that the end of a file can be read by itself."""
+    skipped = False
+    """True if lines before the first one were left out."""
 
     @property
     def counts_steps(self) -> bool:
@@ -77,12 +82,6 @@ class Decoder:
 
     def held(self) -> Iterable[MetricRow | Record]:
         """Return the records that only wait for lines that may never come."""
-        return ()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew. Return the records that replace a new segment,
-        if any.
-        """
         return ()
 
 
@@ -160,6 +159,11 @@ class LineReader(Reader):
         unread = _UNREAD if self._is_unread else None
         return joined_notes(self.decoder.note, self._batcher.note, unread)
 
+    def skip(self) -> bool:
+        """Begin with a later line; return whether its lines state their steps."""
+        self.decoder.skipped = True
+        return self.decoder.parted
+
     @property
     def needs_beginning(self) -> bool:
         """True if the steps of its records depend on those before."""
@@ -197,15 +201,6 @@ class LineReader(Reader):
                 self._batcher.add(records)
         self._batcher.add(self.decoder.held())
         self._batcher.release()
-        return self._batcher.take()
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew; return the records that say so."""
-        self._line = 0
-        self._partial.clear()
-        self._skipping = False
-        self._batcher.release()
-        self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
     def _keep(self, rest: bytes) -> None:

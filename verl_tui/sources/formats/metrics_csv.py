@@ -21,7 +21,7 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
-from verl_tui.sources.files.paths import escaped, file_and_part
+from verl_tui.sources.files import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder, are_measured
 from verl_tui.text import safe
@@ -81,17 +81,15 @@ class CsvDecoder(TutorialDecoder):
     words would be.
     """
 
+    parted = False
+
     def __init__(self, run: str | None = None) -> None:
         """Begin a file; `run` is the one to read of several in it, None the first."""
-        self.run = run
         super().__init__()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Expect a header: the file starts again."""
+        self.run = run
         self._written: list[str] = []
         """The header as the file has it, with columns of one name; none before it was read."""
         self._header = _header([])
-        return super().restart()
 
     @property
     def note(self) -> str | None:

@@ -5,7 +5,7 @@ Such a document is written anew as a training goes on. One of them is Hugging Fa
 `trainer_state.json`, with the whole history, written with every checkpoint, into `checkpoint-N/`
 and, at the end, beside them (transformers/trainer_callback.py, `TrainerState`). Old checkpoints are
 removed as new ones come, so `checkpoint-*` stands for the newest, see
-`verl_tui.sources.files.tail.newest_checkpoint_file`.
+`verl_tui.sources.files.newest_checkpoint_file`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,19 @@ from verl_tui.records import Progress, Record, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
     first_value,
     integer,
+    names,
     values_in,
     values_of,
 )
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
-from verl_tui.sources.files.paths import HOMES, is_file
-from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
+from verl_tui.sources.files import (
+    HOMES,
+    NEWEST,
+    is_checkpoint,
+    is_file,
+    newest_checkpoint_file,
+)
 from verl_tui.sources.formats import filelogger, tutorial
 from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.text import one_line
@@ -107,11 +112,6 @@ def _dicts(values: Iterable[object]) -> Iterator[dict[str, Any]]:
     return (value for value in values if isinstance(value, dict))
 
 
-def reader(path: Path) -> HistoryReader:
-    """Return a reader for one file."""
-    return HistoryReader()
-
-
 class HistoryReader(WholeReader):
     """Reads the records of a document, each as a line of JSON with the same words would be;
     remembers those passed on from earlier documents.
@@ -120,8 +120,8 @@ class HistoryReader(WholeReader):
     largest = LARGEST
     remark = ": so long a history is not read"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._batcher = RowBatcher()
         self.decoder: JsonDecoder = tutorial.TutorialDecoder()
         """Reads the records of the newest document."""
@@ -183,10 +183,13 @@ class HistoryReader(WholeReader):
             return self._complain(str(error), held[:400])
         return ()
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Take the next document, which most likely continues this one."""
-        super().restart(reason)
-        return ()
+    def goes_on(self) -> bool:
+        """Expect the next document, which most likely continues this one."""
+        super().__init__(self._path)
+        return True
+
+
+reader = HistoryReader
 
 
 def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
@@ -251,8 +254,7 @@ class TrainerStateReader(HistoryReader):
     """Reads the history of a trainer's state."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._origin = one_line(str(path), 1000)
+        super().__init__(path)
         self._best: object = None
         self._from_zero: str | None = None
 
@@ -296,7 +298,7 @@ class TrainerStateReader(HistoryReader):
             key: one for key, one in kept.items() if isinstance(one, int | float)
         }
         if numbers:
-            yield Settings(numbers, self._origin)
+            yield Settings(numbers, one_line(str(self._path), 1000))
 
 
 trainer_state = FileFormat(

@@ -13,10 +13,8 @@ from verl_tui.records import Event, EventKind, Record, Restart, Settings
 from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import is_file, why
-from verl_tui.sources.files.tail import Tail, opened
-from verl_tui.sources.formats.format import NoReader
+from verl_tui.sources.files import Source, Tail, is_file, opened, why
+from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -40,9 +38,7 @@ def matches(path: Path, head: bytes) -> bool:
     )
 
 
-def reader(path: Path) -> NoReader:
-    """Return a reader that reads no bytes: they lie in many files."""
-    return NoReader()
+reader = WholeReader
 
 
 _LONGEST = 8000

@@ -10,7 +10,7 @@ import zlib
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.records import Record, Unreadable
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
 from verl_tui.sources.formats.format import Reader
 
@@ -34,7 +34,16 @@ class RecordLog(Reader):
 
     def __init__(self) -> None:
         self._batcher = RowBatcher()
-        self._begin()
+        self._data = b""
+        """Bytes that wait for more."""
+        self._place = 0
+        """Their place in the file."""
+        self._at = 0
+        """Where in them, or behind them, the next chunk begins."""
+        self._parts: list[bytes] | None = None
+        """Chunks of a record whose last one is to come."""
+        self._count = 0
+        """Records so far."""
 
     def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
         """Return what a record says; raises ValueError where it is none.
@@ -47,18 +56,6 @@ class RecordLog(Reader):
 
     def lose(self) -> None:
         """Go on behind a part of the log that is lost; most need do nothing."""
-
-    def _begin(self) -> None:
-        self._data = b""
-        """Bytes that wait for more."""
-        self._place = 0
-        """Their place in the file."""
-        self._at = 0
-        """Where in them, or behind them, the next chunk begins."""
-        self._parts: list[bytes] | None = None
-        """Chunks of a record whose last one is to come."""
-        self._count = 0
-        """Records so far."""
 
     @property
     def note(self) -> str | None:
@@ -77,12 +74,6 @@ class RecordLog(Reader):
             self._at = len(self.header)
         while self._place + self._at and self._chunk():
             pass
-        return self._batcher.take()
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        self._begin()
-        self._batcher.add((Restart(reason),))
         return self._batcher.take()
 
     def _chunk(self) -> bool:

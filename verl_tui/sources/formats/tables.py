@@ -31,15 +31,15 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Record, Restart, Sample, Unreadable
 from verl_tui.sources.fields.jsonl import first_object, integer, loads
-from verl_tui.sources.fields.rewards import RewardSum
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.fields.sample import (
+    RewardSum,
     is_validation,
     plain_field,
     plain_record,
     read_sample,
 )
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
@@ -87,20 +87,15 @@ class CompletionsDecoder(JsonDecoder):
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self.restart()
+        self._seen: dict[int, None] = {}
+        """Steps, the one that is read as the last."""
+        self._before: dict[str, Any] = {}
+        """The line before."""
 
     @property
     def note(self) -> str | None:
         """Say how rewards were summed."""
         return self._rewards.note
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget the steps so far."""
-        self._seen: dict[int, None] = {}
-        """Steps, the one that is read as the last."""
-        self._before: dict[str, Any] = {}
-        """The line before."""
-        return ()
 
     def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
         """Return the samples of one object."""
@@ -179,8 +174,7 @@ class _SamplesReader(WholeReader):
 
     def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
         """Begin with nothing; the sums may be shared by the files of several steps."""
-        super().__init__()
-        self._path = path
+        super().__init__(path)
         self._rewards = rewards or RewardSum(path=path)
 
     @property
@@ -217,11 +211,6 @@ class ParquetReader(_SamplesReader):
             yield from self._complain(f"damaged: {one_line(str(error), 120)}")
             return
         yield from samples_of(columns, self._rewards, table_step(self._path.name))
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        super().restart(reason)
-        return (Restart(reason, table_step(self._path.name)),)
 
 
 def _is_of_samples(path: Path, head: bytes) -> bool:
@@ -343,7 +332,7 @@ class SamplesDocument(WholeReader):
     largest = LARGEST
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
+        super().__init__(path)
         self._decoder = SampleDecoder(path)
 
     @property
@@ -360,26 +349,16 @@ class SamplesDocument(WholeReader):
         plain = (plain_record(one) for one in records if isinstance(one, dict))
         yield from filter(None, map(self._decoder.sample, plain))
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        self._decoder.restart()
-        return super().restart(reason)
-
 
 class SampleDecoder(JsonDecoder):
     """Decodes one sample a line."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self.restart()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget what was counted."""
         self._count = 0
         """Samples without a step."""
         self._scores: list[float] = []
         """Those of them that have one."""
-        return ()
 
     @property
     def note(self) -> str | None:

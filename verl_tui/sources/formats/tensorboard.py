@@ -145,9 +145,6 @@ class EventsReader(Reader):
     def __init__(self, path: Path | str = "") -> None:
         """Begin to read a file."""
         self._origin = str(path)
-        self._begin()
-
-    def _begin(self) -> None:
         self._cutter = FrameCutter()
         self._tags: dict[str, int] = {}
         """The number of each tag so far, in the order in which they were met."""
@@ -164,7 +161,6 @@ class EventsReader(Reader):
         step, time and value.
         """
         self._out: list[Record] = []
-        self._wrong: list[Unreadable] = []
 
     @property
     def note(self) -> str | None:
@@ -178,14 +174,9 @@ class EventsReader(Reader):
             if isinstance(one, Frames):
                 rows += self._rows(self._read(one))
             else:
-                self._wrong.append(one)
-        out, self._out, self._wrong = (*self._wrong, *rows, *self._out), [], []
+                self._out.append(one)
+        out, self._out = [*rows, *self._out], []
         return out
-
-    def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything: the file starts again."""
-        self._begin()
-        return super().restart(reason)
 
     def _read(self, frames: Frames) -> Columns:
         """Return the numbers in records; keep what else these say."""
@@ -196,20 +187,18 @@ class EventsReader(Reader):
         steps, behind = _steps(data, starts)
         pairs = zip(behind.tolist(), ends, strict=True)
         names = [data[begin : end - 4] for begin, end in pairs]
-        if not self._known.keys() >= set(names):
-            for place, name in enumerate(names):
-                if name not in self._known:
-                    self._take(frames, place, name)
+        for place, name in enumerate(names):
+            if name not in self._known:
+                self._take(frames, place, name)
         tags = np.array([*map(self._known.get, names, repeat(-1))])
         at = np.flatnonzero(tags >= 0)
         times = numbers_at(data, starts[at] + 1, "<f8")
         values = numbers_at(data, stops[at] - 4, "<f4").astype(np.float64)
         together = tags[at], at, steps[at], times, values
-        single = zip(*self._single, strict=True) if self._single else repeat(())
-        self._single = []
+        single, self._single = np.array(self._single, float).reshape(-1, 5), []
         return [
-            np.append(one, np.array(few, one.dtype))
-            for one, few in zip(together, single, strict=False)
+            np.append(one, few.astype(one.dtype))
+            for one, few in zip(together, single.T, strict=True)
         ]
 
     def _rows(self, columns: Columns) -> Iterator[MetricRows]:
@@ -249,7 +238,7 @@ class EventsReader(Reader):
             values = values_of(event)
         except ValueError as error:
             found = Unreadable(number, f"no event: {error}", data[:12].hex(" "))
-            self._wrong.append(found)
+            self._out.append(found)
             return
         if len(values) == 1 and _is_number(name, data, event, values[0]):
             self._known[name] = self._number_of(values[0].text(TAG))
@@ -259,7 +248,7 @@ class EventsReader(Reader):
             try:
                 numbers = self._numbers(tag, step, time, value)
             except ValueError as error:  # its neighbours are read
-                self._wrong.append(Unreadable(number, str(error), one_line(tag, 100)))
+                self._out.append(Unreadable(number, str(error), one_line(tag, 100)))
                 continue
             for key, one in numbers.items():
                 self._single.append((self._number_of(key), at, step, time, one))

@@ -23,17 +23,25 @@ from urllib.parse import quote
 
 from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.histograms import take_histograms
-from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.numbers import numbers_in
-from verl_tui.sources.fields.rewards import RewardSum, weights_of
+from verl_tui.sources.fields.jsonl import (
+    flatten,
+    integer,
+    loads,
+    numbers_in,
+    worded_number,
+)
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.sample import is_validation, plain_record
+from verl_tui.sources.fields.sample import (
+    RewardSum,
+    is_validation,
+    plain_record,
+    weights_of,
+)
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import is_file, status_at
-from verl_tui.sources.formats.format import NoReader
+from verl_tui.sources.files import Source, is_file, status_at
+from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
@@ -92,9 +100,7 @@ def matches(path: Path, head: bytes) -> bool:
         return b"run_name" in head and b"metrics" in head
 
 
-def reader(path: Path) -> NoReader:
-    """Return a reader that reads no bytes: a database is queried, not read from end to end."""
-    return NoReader()
+reader = WholeReader
 
 
 def runs_in(path: Path) -> list[str]:

@@ -24,12 +24,17 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record, Settings, Unreadable
 from verl_tui.sources.fields.histograms import FieldHistograms, take_histograms
-from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.numbers import numbers_in
+from verl_tui.sources.fields.jsonl import (
+    flatten,
+    integer,
+    loads,
+    numbers_in,
+    worded_number,
+)
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.prefixes import parted
@@ -128,11 +133,8 @@ class WandbReader(RecordLog):
     header = HEADER
 
     def __init__(self, path: Path | str) -> None:
-        self._origin = str(path)
         super().__init__()
-
-    def _begin(self) -> None:
-        super()._begin()
+        self._origin = str(path)
         self._step: int | None = 0
         """Step that the history has reached, None if a part of it was lost."""
         self._stated = False

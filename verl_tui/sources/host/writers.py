@@ -30,7 +30,7 @@ import psutil
 from verl_tui import debug_log
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
-from verl_tui.sources.files.paths import status_at
+from verl_tui.sources.files import status_at
 from verl_tui.sources.host.processes import (
     folder_of,
     link_at,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 from verl_tui.patterns import pattern
 from verl_tui.records import MetricRows, Record, SourceStatus
 from verl_tui.sources.fields.row_batcher import KeptMetrics, RowBatcher, joined_notes
-from verl_tui.sources.files.any_source import Source
+from verl_tui.sources.files import Source
 from verl_tui.sources.formats.prometheus_text import reader as pages
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import one_line

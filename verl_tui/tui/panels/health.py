@@ -61,7 +61,7 @@ class HealthPanel(TextPanel):
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
         self.found.view = view
-        name = view.run.name if view.run is not None else None
+        name = view.run.name if view.run else None
         if name != self._of:
             self._of = name
             self.found.forget_choices()
@@ -96,7 +96,7 @@ class HealthPanel(TextPanel):
     def action_unfold(self) -> None:
         """Unfold or fold the chosen finding, the first if none is."""
         finding = self.chosen_or_first()
-        if finding is not None:
+        if finding:
             self.found.toggle(finding)
             self.choose(finding)
             self.post_message(self.Folded())

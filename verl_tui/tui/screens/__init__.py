@@ -6,27 +6,16 @@ imported at the start; what takes long to import, such as numpy, is imported whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.preferences import StateFile
-    from verl_tui.rendering.session.snapshot import View
-    from verl_tui.tui.screens.dashboard import Dashboard
-
-
-class ScreenContext(NamedTuple):
-    """The state that a screen may need when it is opened."""
-
-    dashboard: Dashboard
-    view: View
-    state_file: StateFile
+from verl_tui.tui.keys import HelpSection
 
 
 class ScreenSpec(NamedTuple):
     """One screen that a key opens; its `HELP_SECTION` says what that is for, and its place."""
 
     kind: type[Any]
-    """The screen, made by its method `opened`."""
+    """The screen, made for a dashboard."""
     key: str
     id: str
     """Its name in the configuration of keys."""
@@ -34,6 +23,14 @@ class ScreenSpec(NamedTuple):
     """Its name in the help and in the command palette."""
     short: str = ""
     """The word for it in the last row of the dashboard; empty: the key is not named there."""
+
+    @property
+    def section(self) -> HelpSection:
+        """What the screen's key is for, and its place."""
+        found: HelpSection = getattr(
+            self.kind, "HELP_SECTION", HelpSection("", rank=10)
+        )
+        return found
 
     @property
     def name(self) -> str:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import EpisodesScreen, RowsPage
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
 
 
 class HistoryScreen(EpisodesScreen):
@@ -26,12 +21,12 @@ class HistoryScreen(EpisodesScreen):
     """
     WIDEST = 140
 
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return the rows of all episodes."""
         from verl_tui.rendering.health_rows import history_page
 
-        self.episodes = view.verdict.history[::-1]
-        return RowsPage(*history_page(view, self.episodes, width))
+        self.episodes = self.view.verdict.history[::-1]
+        return RowsPage(*history_page(self.view, self.episodes, width))
 
 
 SCREEN = ScreenSpec(HistoryScreen, "A", "finding.history", "Finding history", "History")

@@ -15,7 +15,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Prov
 from textual.content import Content
 from textual.widgets import Input, OptionList
 
-from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.piece import printable
 from verl_tui.toml_tables import toml_table
 from verl_tui.tui.keys import bindings, keys_of
 from verl_tui.tui.panels.panel import Panel
@@ -61,9 +61,10 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[SystemCommand]:
         around = node.ancestors_with_self
         place = next((one.TITLE for one in around if isinstance(one, Panel)), "")
         for one in bindings(type(node)):
-            title = one.description[0].upper() + one.description[1:]
+            first, rest = one.description[0], one.description[1:]
+            title = first.upper() + rest
             if place:
-                title = f"{place.capitalize()}: {title[0].lower()}{title[1:]}"
+                title = f"{place.capitalize()}: {first.lower()}{rest}"
             if title not in known:
                 known.add(title)
                 does = partial(app.call_later, _carry_out, app, one.action, node, panel)
@@ -196,9 +197,8 @@ class Palette(ContainedWidget, CommandPalette):
         never laid out.
         """
         if action == "command_list" and parameters[0] in ("page_up", "page_down"):
-            return any(
-                found.scrollable_content_region for found in self.query(CommandList)
-            )
+            lists = self.query(CommandList)
+            return any(found.scrollable_content_region for found in lists)
         return super().check_action(action, parameters)
 
     @on(Input.Submitted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual.await_complete import AwaitComplete
 from textual.events import Resize
 from textual.reactive import Reactive
-from textual.screen import Screen, ScreenResultType
+from textual.screen import Screen
 
 from verl_tui.tui.terminal.net import Contained, ContainedPart
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
+class BufferedScreen(ContainedPart, Screen[None]):
     """A screen that is laid out and filled before anything of it is painted.
 
     Textual paints a screen several times while it opens: empty, at its size, styled, filled.
@@ -78,7 +78,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def _reveal(self) -> None:
         self.drawn_at = self.size
-        self.attempt(self.redraw, otherwise=None)
+        self.attempt(self.redraw)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -105,7 +105,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def _redraw_resized(self) -> None:
         """Draw, and paint once what that asks for has been laid out and drawn, too."""
-        self.attempt(self.redraw, otherwise=None)
+        self.attempt(self.redraw)
         if not self._seen:
             self.refresh()
             self.call_after_refresh(self.call_after_refresh, self._let_go)
@@ -117,7 +117,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             self.drawn_at = None
         super()._screen_resized(size)
 
-    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+    def dismiss(self, result: None = None) -> AwaitComplete:
         """Close, unless the screen is closing already: keys may come faster than it goes."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
@@ -162,4 +162,4 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             self._repaint_required = False
             self._compositor.update_widgets({self})
         # Also of a screen that has failed: it has a sentence to paint.
-        Contained.attempt(self, super()._compositor_refresh, otherwise=None)
+        Contained.attempt(self, super()._compositor_refresh)

@@ -12,11 +12,10 @@ from struct import unpack
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import flatten, loads
-from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.jsonl import flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.text import strip_ansi
 from verl_tui.trainers import Form, trainers
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 FORMS = tuple(form for one in trainers() for form in one.forms)
 WORDS = tuple(form.word.decode() for form in FORMS)
 """Every line that states a step contains one of these."""
-_MAY_BEGIN = any_of(WORDS)
 _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
@@ -113,7 +111,7 @@ class BlockReader:
 
     def feed(self, part: bytes) -> list[MetricRow | Sample] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
-        for form in self._forms(part):
+        for form in FORMS if self.guessed is None else (self.guessed,):
             if form.word in part and (found := form.step.search(part)) is not None:
                 return self._begin(form, found)
         if self._form is None:
@@ -135,11 +133,6 @@ class BlockReader:
         if self._lines > most:
             self._close()
         return rows or None
-
-    def _forms(self, part: bytes) -> tuple[Form, ...]:
-        if self.guessed is not None:
-            return (self.guessed,)
-        return FORMS if _MAY_BEGIN.search(part) is not None else ()
 
     def _begin(self, form: Form, found: re.Match[bytes]) -> list[MetricRow | Sample]:
         """Begin a block at the line that states its step, or the epoch."""
@@ -297,10 +290,7 @@ def _indentation(text: str) -> int:
 def _numbers(found: dict[str, Any]) -> Mapping[str, float]:
     """Return the numbers of an object of JSON, which may hold all metrics below one name."""
     metrics = found.get("metrics")
-    flat = flatten(metrics if isinstance(metrics, dict) else found)
-    return {
-        key: float(one) for key, one in flat.items() if isinstance(one, int | float)
-    }
+    return numbers_in(flatten(metrics if isinstance(metrics, dict) else found))
 
 
 def finds(text: bytes) -> bool:

@@ -50,6 +50,8 @@ _ENDS = {
 class ConsoleDecoder(Decoder):
     """Decodes a console log line by line."""
 
+    parted = True
+
     def __init__(self) -> None:
         self._kept = KeptLines()
         self._step_lines = StepLineReader()
@@ -116,11 +118,6 @@ class ConsoleDecoder(Decoder):
         """The console's name after the trainer that writes it, None while nothing shows it."""
         return self._dicts.program.name
 
-    def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget everything."""
-        type(self).__init__(self)
-        return ()
-
     # -- lines -------------------------------------------------------------------------------------
 
     def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
@@ -186,13 +183,11 @@ class ConsoleDecoder(Decoder):
     def _read(self, line: bytes, number: int) -> None:
         if self._kept.is_plain:
             self._take(line, number)
-            return
-        lines = self._kept.lines(line, number)
-        if lines is None:
+        elif (lines := self._kept.lines(line, number)) is not None:
+            self._read_lines(lines)
+        else:
             reason = "no object with a line of the console"
             self._out.append(unreadable(line, number, reason))
-        else:
-            self._read_lines(lines)
 
     def _read_lines(self, lines: Iterable[PrintedLine]) -> None:
         """Read lines as they were printed; what they say is of the time at which they were."""
@@ -203,9 +198,7 @@ class ConsoleDecoder(Decoder):
                 continue
             self._repeat()
             self._out[before:] = [
-                one._replace(time=time)
-                if isinstance(one, MetricRow) and one.time is None
-                else one
+                one._replace(time=time) if isinstance(one, MetricRow) else one
                 for one in self._out[before:]
             ]
             if not self._passed_on <= time < self._passed_on + _EACH:

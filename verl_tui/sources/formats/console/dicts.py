@@ -225,9 +225,10 @@ class DictReader:
     def note(self) -> str | None:
         """Say how many steps were estimated, or shifted."""
         steps = counted(self.counted, "step is", "steps are")
-        estimated = f"{steps} estimated: the console states none"
-        from_zero = FROM_ZERO_NOTE if self._from_zero else None
-        return joined_notes(estimated if self.counted else None, from_zero)
+        return joined_notes(
+            f"{steps} estimated: the console states none" if self.counted else None,
+            FROM_ZERO_NOTE if self._from_zero else None,
+        )
 
     @property
     def counts_most(self) -> bool:
@@ -269,10 +270,11 @@ class DictReader:
         if total != self.steps.total:
             return ()
         seconds = elapsed(part, found.end())
+        progress = Progress(at, total, seconds)
         before = self._bar.follow(at, seconds) if seconds is not None else None
-        said = f"the bar began again behind step {before or 0:,}"
-        again = [Restart(said)] if before is not None else []
-        return [*again, Progress(at, total, seconds)]
+        if before is None:
+            return (progress,)
+        return Restart(f"the bar began again behind step {before:,}"), progress
 
     def settled(self) -> Sequence[MetricRow | Record]:
         """Return rows for all dicts that wait: no bar may come."""

@@ -123,8 +123,6 @@ class KeptLines:
 
     def lines(self, line: bytes, number: int) -> Iterator[PrintedLine] | None:
         """Return the lines that one of the log completes; None if no line is in it."""
-        if self.is_plain:
-            return iter((PrintedLine(line, number),))
         if not self._is_collected(line):
             return self._unwrapped(line, number)
         entry = _entry(line)
@@ -159,7 +157,8 @@ class KeptLines:
             yield from self.held()
             yield PrintedLine(line, number)
             return
-        self._first = self._first if self._rows else number
+        if not self._rows:
+            self._first = number
         self._rows.append(row)
         is_last = width < self._width - 1 or len(self._rows) >= _MOST_ROWS
         if self.wrapped and is_last:

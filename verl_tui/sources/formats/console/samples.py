@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.fields.jsonl import written_number
-from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_field
+from verl_tui.sources.fields.sample import LONGEST_TEXT, RewardSum, plain_field
 from verl_tui.text import safe, strip_ansi
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Record, Unreadable
 from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.row_batcher import RowBatcher
-from verl_tui.sources.files.paths import status_at
+from verl_tui.sources.files import status_at
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.sources.formats.prometheus_text.names import (
     KEY,
@@ -253,11 +253,6 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
     return float(np.interp(share * count, up_to, [min(0.0, bounds[0]), *bounds]))
 
 
-def reader(path: Path) -> PageReader:
-    """Return a reader for one file."""
-    return PageReader(path)
-
-
 class PageReader(WholeReader):
     """Waits for the whole page; each page that takes the place of the one before is one more
     moment.
@@ -268,8 +263,7 @@ class PageReader(WholeReader):
     ends = ()  # only the file's end shows that a page is complete
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
+        super().__init__(path)
         self._at = -math.inf
         self._figures = PageFigures()
         self._rows = StepRows()
@@ -308,9 +302,10 @@ class PageReader(WholeReader):
         flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
         return (*flaws, *self._batcher.take())
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Take what follows for a further page: node_exporter's textfiles are replaced as a
-        whole.
-        """
-        super().restart(reason)
-        return ()
+    def goes_on(self) -> bool:
+        """Expect a further page: node_exporter's textfiles are replaced as a whole."""
+        super().__init__(self._path)
+        return True
+
+
+reader = PageReader

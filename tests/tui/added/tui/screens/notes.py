@@ -5,7 +5,7 @@ from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 
-class NotesScreen(RowsScreen[None]):
+class NotesScreen(RowsScreen):
     """The notes."""
 
     TITLE_WORDS = "notes"
@@ -16,7 +16,7 @@ class NotesScreen(RowsScreen[None]):
         w           write    notes.write  Write a note
     """)
 
-    def page(self, view, width):
+    def page(self, width):
         return RowsPage([[("learning rate halved", "")]])
 
 

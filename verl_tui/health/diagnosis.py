@@ -1,25 +1,40 @@
-"""Diagnoses by blocks: metrics cut into blocks of some points, where a failure begins and lasts in
-these, and its course by the words of its rule.
+"""How diagnoses are declared, and those by blocks: metrics cut into blocks of some points, where a
+failure begins and lasts in these, and its course by the words of its rule.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Judged, Shown, Spell
-from verl_tui.health.conditions.windows import first, lately, rolling, trends
+from verl_tui.health.conditions.column import (
+    Found,
+    Judged,
+    Shown,
+    Spell,
+    first,
+    lately,
+    rolling,
+    trends,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.column import Flags, Numbers, Places
+    from verl_tui.health.finding import Finding
+    from verl_tui.health.guide import Rule
+    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
+
+    Look: TypeAlias = Callable[
+        [RuleContext, Rule], "Finding | Found | InBlocks | str | None"
+    ]
+
 
 _TRIM = 5
 """From so many values on, a block's mean leaves out the least and the greatest (outliers)."""
@@ -148,17 +163,44 @@ class InBlocks(NamedTuple):
         return [key or "" for key in self.keys.values()]
 
 
-class BlocksJudged(NamedTuple):
-    """What a diagnosis finds in blocks."""
+def look_at_blocks(
+    context: RuleContext, rule: Rule, of: InBlocks, keep: Callable[..., Any]
+) -> Found:
+    """Return what a diagnosis finds in blocks now and before, or why it does not judge.
 
-    judged: Judged
-    reason: str | None
-    last: int
-    """The last step of the last block."""
+    Args:
+        context: The run.
+        rule: The rule.
+        of: What it looks at.
+        keep: Returns figures by their name, made anew where what they depend on is another.
+    """
+    points = context.known(of.metrics[0])
+    # The newest point may still change.
+    count = (len(points or ()) - 1) // of.size
+    if points is None or count < of.needs:
+        needs = f"needs {of.needs * of.size + 1} points"
+        return Found(f"{needs}, has {len(points or ())}")
+    series = [*map(context.run.series, of.metrics)]
+    basis = of.metrics, of.of, [one and one.revision for one in series], count
+    judged, reason = keep(
+        "blocks", basis, lambda: _judge(rule.name, of, _cut(series, of.size, count))
+    )
+    now = reason
+    if judged.open is not None:
+        facts = judged.facts
+        now = rule.told(
+            facts,
+            facts.get("evidence", ()),
+            facts.get("case", ""),
+            since=facts["since"],
+            step=points.steps[count * of.size - 1],
+            key=facts["key"],
+        )
+    return Found(now, judged.breaches, rule.title)
 
 
-def judge_blocks(words: str, of: InBlocks, blocks: Blocks) -> BlocksJudged:
-    """Find a failure in blocks.
+def _judge(words: str, of: InBlocks, blocks: Blocks) -> tuple[Judged, str | None]:
+    """Find a failure in blocks, or return why that is not judged where there is none.
 
     Its words know, besides the figures of the diagnosis: since, key (the first metric unless the
     diagnosis says another), size (points a block), last (the newest block's last step); of each
@@ -166,48 +208,37 @@ def judge_blocks(words: str, of: InBlocks, blocks: Blocks) -> BlocksJudged:
     """
     signs = of.find(blocks, of)
     starts = np.append(blocks.first[:1], blocks.last)
-    newest: list[int] = []
+    newest = 0
 
     def facts(at: int, begun: int) -> Mapping[str, Any]:
         then = max(0, begun - 1)
         known = {"size": of.size, "last": int(blocks.last[at]), "key": of.metrics[0]}
         for i, (name, key) in enumerate(of.keys.items()):
-            then_now = {"then": blocks.known[i, then], "now": blocks.known[i, at]}
-            known |= {f"{name}_{end}": float(it) for end, it in then_now.items()}
             known[name] = key
+            known[f"{name}_then"] = float(blocks.known[i, then])
+            known[f"{name}_now"] = float(blocks.known[i, at])
         return {**known, "since": int(starts[begun]), **signs.facts(at, begun)}
 
     def spell(place: int) -> Spell:
+        nonlocal newest
         lasts = signs.lasts(place) if callable(signs.lasts) else signs.lasts
         quiet = ~lasts
         quiet[: place + 1] = False
         end = first(rolling(quiet, of.patience) == of.patience, place + 1)
-        newest[:] = [place + int(np.flatnonzero(lasts[place:]).max(initial=0))]
+        newest = place + int(np.flatnonzero(lasts[place:]).max(initial=0))
         begun = signs.since(place)
         return Spell(begun, place, end, facts(place, begun))
 
     def now(since: int) -> Mapping[str, Any]:
-        return facts(newest[0], int(np.searchsorted(starts, since)))
+        return facts(newest, int(np.searchsorted(starts, since)))
 
     places = np.flatnonzero(signs.begins)
     places = places[places >= of.needs - 1].tolist()
     shown = Shown(0, places, spell, of.patience, now=now)
-    judged = Judged(words, blocks.settled, shown, starts)
-    return BlocksJudged(judged, signs.reason, int(blocks.last[-1]))
+    return Judged(words, blocks.settled, shown, starts), signs.reason
 
 
-def full_blocks(series: Series | None, size: int, end: int | None) -> int:
-    """Return how many blocks of so many points of a metric will not change any more, without those
-    of an abandoned segment, beyond the step that the run has reached.
-    """
-    if series is None:
-        return 0
-    # The newest point may still change.
-    stop = (len(series) if end is None else bisect_right(series.steps, end)) - 1
-    return max(0, stop // size)
-
-
-def cut(series: Sequence[Series | None], size: int, count: int) -> Blocks:
+def _cut(series: Sequence[Series | None], size: int, count: int) -> Blocks:
     """Cut metrics at every so many points of the first one into a number of blocks."""
     steps = np.array(series[0].steps if series[0] else [], np.int64)
     first, last, settled = (steps[at::size][:count] for at in (0, size - 1, size))
@@ -259,3 +290,30 @@ def _reduced(of: np.ufunc, values: NDArray[np.floating], edges: Places) -> Numbe
     """Reduce the values between each two edges; anything where there are none."""
     found: Numbers = of.reduceat(np.append(values, values.dtype.type(0)), edges)[:-1]
     return found
+
+
+class Diagnosis(NamedTuple):
+    """A failure that is seen in several signals of one run."""
+
+    look: Look
+    """Returns the finding now, why it does not judge, or None if nothing is found; or these with
+    its history; or what it looks at block by block.
+    """
+    alive: bool
+    """True if it depends on the clock, as a hang does, and not only on the log."""
+    requires: Sequence[str]
+    """Indicators without which it does not judge."""
+
+
+DIAGNOSES: dict[str, Diagnosis] = {}
+"""Unique name of its rule -> diagnosis, which reads its figures from its entry in `guide.toml`."""
+
+
+def diagnosis(name: str, *requires: str, alive: bool = False) -> Callable[[Look], Look]:
+    """Declare a function as the diagnosis of a rule."""
+
+    def declared(look: Look) -> Look:
+        DIAGNOSES[name] = Diagnosis(look, alive, requires)
+        return look
+
+    return declared

@@ -1,16 +1,21 @@
-"""No step for many times the usual gap of the step that is due, within the time in which that may
-be a hang.
+"""A run's life: no step for many times the usual gap of the step that is due, within the time in
+which that may be a hang; restarts, and weights behind them that are not what they should be.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from bisect import bisect_left
+from statistics import fmean, variance
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
-from verl_tui.health.finding import WORDS, Finding, Severity
+from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found
+from verl_tui.health.diagnosis import diagnosis
+from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, number
 from verl_tui.health.root_cause import RootCause, root_cause, waiting
 from verl_tui.health.rule_context import RuleContext, minutes
+from verl_tui.means import finite
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views import signs_of_life
 from verl_tui.runs.views.state import (
@@ -23,10 +28,11 @@ from verl_tui.runs.views.state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.guide import Rule
     from verl_tui.runs.run import Run
+
 
 _FRESH_LOG = 120.0
 """A log that grew within two minutes is not silent."""
@@ -63,7 +69,7 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
         return _stalled(context, rule, _quiet(context), severity)
     severity = Severity.WARNING  # nothing is wrong with it
     facts = {"process": holder.words}
-    return told(rule, facts, (), "stopped", since=run.step, severity=severity)
+    return rule.told(facts, (), "stopped", since=run.step, severity=severity)
 
 
 def _cut(context: RuleContext) -> float:
@@ -83,8 +89,7 @@ def _waits(
     """Return what a run has been waiting for, by its own words."""
     step = context.run.step
     quiet = minutes(max(_quiet(context), wait.seconds or 0))
-    return told(
-        rule,
+    return rule.told(
         {
             "where": "first step yet" if step is None else f"step since step {step}",
             "lasts": f"for {minutes(wait.seconds)}, " if wait.seconds else "",
@@ -119,8 +124,7 @@ def _stalled(
     signs, head = _signs(context), ""
     if context.state is not State.STALLED:
         signs, head = (), "the log ends with "
-    return told(
-        rule,
+    return rule.told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
@@ -161,7 +165,7 @@ def _before_the_first(context: RuleContext, rule: Rule) -> Finding | str:
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
     facts = {"quiet": minutes(quiet)}
-    return told(rule, facts, evidence, "begins", severity=Severity.WARNING)
+    return rule.told(facts, evidence, "begins", severity=Severity.WARNING)
 
 
 def _allowed(run: Run) -> dict[str, Any]:
@@ -190,7 +194,7 @@ def _by_own_clock(run: Run, later: float = -math.inf) -> float:
         source.life.until_newest(source.life.since)
         for source in run.sources.values()
         if source.step is not None
-        if (source.status.modified or 0.0) - (source.life.stamp or 0.0) >= later
+        if (source.status.modified or 0.0) - source.life.stamp >= later
     ]
     return max(spans, default=0.0)
 
@@ -266,3 +270,110 @@ def _gpus(context: RuleContext) -> tuple[bool | None, str]:
     known = [one.utilization for one in reading.gpus if one.utilization is not None]
     words = f"{'work' if work else 'are idle'}: {min(known):.0f}–{max(known):.0f}%"
     return work, f"this machine's GPUs {words} (if the run is on this machine)"
+
+
+@diagnosis("restart")
+def restart(context: RuleContext, rule: Rule) -> Found | None:
+    """Find where the run's sources started over: steps went back, or the file was rewritten."""
+    marks = context.run.restarts
+    if not marks:
+        return None
+    ends = [*(mark.step for mark in marks[1:]), None]
+    breaches = [
+        Breach(mark.step, mark.step, f"the run started over: {mark.reason}", end)
+        for mark, end in zip(marks, ends, strict=True)
+    ]
+    # They go by step: those beyond the step that the run has reached anew are of segments before.
+    reached = [one for one in marks if context.end is None or one.step <= context.end]
+    newest = (reached or marks)[-1]
+    often = f", {len(marks)} times so far" if len(marks) > 1 else ""
+    facts = {"often": often, "reason": newest.reason}
+    lines = [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]]
+    now = rule.told(facts, lines, since=newest.step)
+    return Found(now, breaches[-KEPT_BREACHES:])
+
+
+_OF_WEIGHTS = ("reward", "reference_kl", "entropy")
+"""Indicators that depend on the weights."""
+_NOT = ("", "none", "null", "false", "no", "never", "disable", "0")
+_LEAST, _MOST = 3, 10
+"""Points that make a level."""
+_ERRORS, _SHARE, _BACK = 5.0, 0.1, 0.4
+"""A level has moved by five standard errors and a tenth of it; it is back where it is nearer to the
+start than 40% of the way: heuristic.
+"""
+
+
+class _Levels(NamedTuple):
+    """The values of a metric around a restart."""
+
+    key: str
+    start: Sequence[float]
+    """The run's first values; those after the restart where it is at the run's first step."""
+    before: Sequence[float]
+    after: Sequence[float]
+
+    @property
+    def is_back(self) -> bool:
+        """Whether it is where it was at the start."""
+        start, before, after = map(fmean, self[1:])
+        is_near = abs(after - start) <= _BACK * abs(before - start)
+        return is_near and _differ(self.before, self.after)
+
+    @property
+    def words(self) -> str:
+        """The levels before and after."""
+        start, before, after = (number(fmean(one)) for one in self[1:])
+        return f"{self.key} {before} → {after}, at the start {start}"
+
+
+@diagnosis("resume-lost", alive=True)  # it is about the newest restart only
+def resume_lost(context: RuleContext, rule: Rule) -> Finding | str | None:
+    """Find that all that had moved since the run's start is back there right behind the newest
+    restart.
+    """
+    run = context.run
+    if not run.restarts:
+        return f"{LACKS} no restart"
+    mark = run.restarts[-1]
+    moved = [one for one in _levels(run, mark.step) if _differ(one.start, one.before)]
+    if not moved or not all(one.is_back for one in moved):
+        return None
+    if moved[0].start is moved[0].after and not _is_to_load(run):
+        return None  # started anew, maybe on purpose
+    return rule.told(
+        {"levels": "; ".join(one.words for one in moved), "reason": mark.reason},
+        since=mark.step,
+        step=run.step,
+        key=moved[0].key,
+    )
+
+
+def _is_to_load(run: Run) -> bool:
+    _, stated = run.config.find(NAMES["resume"]) or ("", "")
+    return str(stated).strip().lower() not in _NOT
+
+
+def _levels(run: Run, restart: int) -> Iterator[_Levels]:
+    """Yield the levels of metrics around a restart, of those that have enough points.
+
+    After a restart at the run's first step, what is left from before lies beyond the step reached.
+    """
+    for series in filter(None, map(run.indicator, _OF_WEIGHTS)):
+        steps, values = series.steps, series.values
+        at = bisect_left(steps, restart)
+        end = bisect_left(steps, (run.end or 0) + 1)
+        after = finite(values[at : min(end, at + _MOST)])
+        stop, least = (at, 0) if at else (len(values), end)
+        start = finite(values[: min(at, _MOST)]) or after
+        before = finite(values[max(stop - _MOST, least) : stop])
+        if not 0 < at < 2 * _MOST and min(map(len, (start, before, after))) >= _LEAST:
+            yield _Levels(series.key, start, before, after)
+
+
+def _differ(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Return whether two levels differ beyond chance, and by enough to matter."""
+    gap = abs(fmean(one) - fmean(other))
+    error = math.sqrt(variance(one) / len(one) + variance(other) / len(other))
+    size = max(abs(fmean(one)), abs(fmean(other)))
+    return gap > _ERRORS * error and gap >= _SHARE * size
