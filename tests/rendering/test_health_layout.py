@@ -39,7 +39,7 @@ def words(layout: HealthLayout) -> list[str]:
 LONG = "the run crashed while validating: the connection was broken after it had been idle for long"
 
 
-def test_messages_are_cut_rather_than_a_finding_scrolled_out_of_sight() -> None:
+def test_messages_are_cut_rather_than_a_finding_scrolled_out_of_sight():
     crash = replace(COLLAPSE, id="crash", message=LONG)
     shown = listed(crash, replace(KL, message=LONG))
     layout = laid_out(shown, width=40, height=4)
@@ -59,9 +59,7 @@ def test_messages_are_cut_rather_than_a_finding_scrolled_out_of_sight() -> None:
     st.integers(1, 14),
     st.booleans(),
 )
-def test_no_row_is_empty_while_something_is_cut(
-    messages: list[str], width: int, height: int, skipped: bool
-) -> None:
+def test_no_row_is_empty_while_something_is_cut(messages, width, height, skipped):
     found = (
         Finding(f"r{at}", Severity.WARNING, f"x{message}", 9, 3)
         for at, message in enumerate(messages)
@@ -84,5 +82,5 @@ def test_no_row_is_empty_while_something_is_cut(
         ("failed: KeyError()", "failed: KeyError()"),
     ],
 )  # fmt: skip
-def test_reasons_are_said_once(reason: str, said: str) -> None:
+def test_reasons_are_said_once(reason, said):
     assert reason_words(reason) == said

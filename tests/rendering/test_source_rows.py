@@ -60,7 +60,7 @@ def view_of(
     return View(monitor, run, NOW, **more)
 
 
-def test_what_is_passed_over_is_listed_with_its_reason() -> None:
+def test_what_is_passed_over_is_listed_with_its_reason():
     passed = (
         PassedOver("/data/runs/b.log", "of no known format"),
         PassedOver("/data/runs/c", "no log in it"),
@@ -73,7 +73,7 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
     ]
 
 
-def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
+def test_an_address_that_is_not_reached_is_no_path_passed_over():
     unreached = (
         Unreached("http://head:9090/", "refuses the connection: nothing is listening there", NOW - 130),
         Unreached("http://node1:8000/metrics", "no answer so far", None),
@@ -95,7 +95,7 @@ def texts(view: View, width: int) -> list[str]:
     return [text_of(row).rstrip() for row in source_rows(view, width)]
 
 
-def test_table() -> None:
+def test_table():
     assert texts(view_of(grpo()), 120) == [
         "sources",
         "path                       format            state     records  metrics  unreadable             read  changed",
@@ -110,7 +110,7 @@ def test_table() -> None:
     ]
 
 
-def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
+def test_what_a_source_gives_and_what_else_is_to_be_known_of_it():
     run = Run("r")
     status = LOG._replace(path="x.log", note="only half of it is read")
     run.apply(
@@ -121,7 +121,7 @@ def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
     assert shown[3] == "  only half of it is read"
 
 
-def test_many_files_of_one_kind_share_a_row_unless_something_is_wrong() -> None:
+def test_many_files_of_one_kind_share_a_row_unless_something_is_wrong():
     run = Run("grpo")
     for step in range(300):
         add(

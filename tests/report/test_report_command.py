@@ -32,14 +32,12 @@ def write(folder: Path, by: float = 0.01) -> Path:
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     return write(tmp_path / "run_7")
 
 
 @pytest.mark.parametrize("ending", ["md", "html", "json"])
-def test_the_ending_says_the_form(
-    run: Path, ending: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_ending_says_the_form(run, ending, capsys):
     out = run.parent / f"report.{ending}"
     assert main(["report", str(run), "-o", str(out)]) == 0
     assert capsys.readouterr().err == f"wrote {out}\n"
@@ -63,13 +61,7 @@ def test_the_ending_says_the_form(
         (["-o", "{folder}/r.md", "--baseline", "nobody"], 64, "nobody is none of the runs"),
     ],
 )  # fmt: skip
-def test_what_is_refused(
-    run: Path,
-    words: list[str],
-    code: int,
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_refused(run, words, code, sentence, capsys):
     folder = run.parent
     (folder / "there.md").write_text("mine")
     (folder / "link.md").symlink_to(folder / "nowhere")
@@ -82,7 +74,7 @@ def test_what_is_refused(
     assert not (folder / "nowhere").exists()
 
 
-def test_force_replaces_a_file_and_never_writes_through_a_link(run: Path) -> None:
+def test_force_replaces_a_file_and_never_writes_through_a_link(run):
     mine = run.parent / "mine.md"
     link = run.parent / "link.md"
     mine.write_text("mine")
@@ -94,7 +86,7 @@ def test_force_replaces_a_file_and_never_writes_through_a_link(run: Path) -> Non
     assert mine.read_text().startswith("# run\\_7")
 
 
-def test_charts_beside_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_charts_beside_a_report(run, capsys):
     folder = run.parent / "out"
     words = [
         "report",
@@ -117,7 +109,7 @@ def test_charts_beside_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.browser
-async def test_the_page_in_a_browser(tmp_path: Path) -> None:
+async def test_the_page_in_a_browser(tmp_path):
     write(tmp_path / "runs" / HOSTILE)
     write(tmp_path / "runs" / "other", 0.02)
     out = tmp_path / "r.html"

@@ -22,7 +22,7 @@ def finding(
 # -- acknowledging ---------------------------------------------------------------------------------
 
 
-def test_acknowledged_until_raised_anew_or_worse() -> None:
+def test_acknowledged_until_raised_anew_or_worse():
     acknowledgements = Acknowledgements()
     assert acknowledgements.toggle("run", finding())
     assert acknowledgements.acknowledged("run", finding(message="other numbers"))
@@ -36,9 +36,7 @@ def test_acknowledged_until_raised_anew_or_worse() -> None:
     assert not acknowledgements.acknowledged("run", finding())
 
 
-def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step() -> (
-    None
-):
+def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step():
     acknowledgements = watching("run")
     crash = finding("crash", None)
     acknowledgements.toggle("run", crash)
@@ -48,9 +46,7 @@ def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_
 
 
 @pytest.mark.parametrize("key", ["k", None])
-def test_history_marks_what_was_acknowledged_even_when_it_is_over(
-    key: str | None,
-) -> None:
+def test_history_marks_what_was_acknowledged_even_when_it_is_over(key):
     acknowledgements = watching("run")
     episode = Episode("kl-high", Severity.WARNING, 5, 9, key=key)
     assert not acknowledgements.marked("run", episode)
@@ -89,7 +85,7 @@ def watching(run: str) -> Acknowledgements:
     return acknowledgements
 
 
-def test_what_is_found_while_watching_is_reported_once() -> None:
+def test_what_is_found_while_watching_is_reported_once():
     acknowledgements = watching("run")
     assert look(acknowledgements, 11.0, finding()) == ["kl-high"]
     assert look(acknowledgements, 12.0, finding(message="other numbers")) == []
@@ -106,7 +102,7 @@ def test_what_is_found_while_watching_is_reported_once() -> None:
     assert look(acknowledgements, 18.0, finding("crash")) == []
 
 
-def test_an_end_is_reported_once_and_again_after_a_restart() -> None:
+def test_an_end_is_reported_once_and_again_after_a_restart():
     acknowledgements = watching("run")
     assert look(acknowledgements, 11.0, finished=True) == ["finished"]
     assert look(acknowledgements, 12.0, finished=True) == []
@@ -135,7 +131,7 @@ SAID = "run: hang: no step, for 9 min␇�"
         (Config(bell=True, desktop="osc9"), "/tmp/x", f"\a\x1bPtmux;\x1b\x1b]9;{SAID}\a\x1b\\"),
     ],
 )  # fmt: skip
-def test_notices(config: Config, tmux: str, said: str) -> None:
+def test_notices(config, tmux, said):
     assert notices([CRITICAL], config, {"TMUX": tmux}) == said
     assert notices([WARNING], config, {}) == "", (
         "a warning, and only criticals are asked for"
@@ -143,7 +139,7 @@ def test_notices(config: Config, tmux: str, said: str) -> None:
     assert notices([], config, {}) == ""
 
 
-def test_notices_never_come_in_heaps_and_are_not_long() -> None:
+def test_notices_never_come_in_heaps_and_are_not_long():
     many = [
         Occurrence("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)
     ]

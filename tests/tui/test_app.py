@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import notices
@@ -37,12 +36,6 @@ from verl_tui.tui.screens.sources import SourcesScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verl_tui.monitor import Monitor
-
-
 BINDINGS = [
     binding
     for owner in (
@@ -64,7 +57,7 @@ BINDINGS = [
 # -- keys ------------------------------------------------------------------------------------------
 
 
-async def test_every_key_does_no_harm_at_any_size(demo: Monitor) -> None:
+async def test_every_key_does_no_harm_at_any_size(demo):
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         keys = [key for binding in BINDINGS for key in binding.key.split(",")]
@@ -78,7 +71,7 @@ async def test_every_key_does_no_harm_at_any_size(demo: Monitor) -> None:
         lines(app)
 
 
-async def test_help_lists_every_binding(demo: Monitor) -> None:
+async def test_help_lists_every_binding(demo):
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "question_mark")
@@ -102,9 +95,7 @@ async def test_help_lists_every_binding(demo: Monitor) -> None:
         assert app.screen is dashboard(app)
 
 
-async def test_keys_can_be_remapped(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keys_can_be_remapped(demo, monkeypatch):
     monkeypatch.setattr(
         demo,
         "config",
@@ -136,9 +127,7 @@ async def test_keys_can_be_remapped(
         pytest.param((("f2", "x axis", "x: time"), ("f6", "pause", "PAUSED")), marks=pytest.mark.thorough),
     ],
 )  # fmt: skip
-async def test_the_palette_does_what_the_keys_do(
-    demo: Monitor, wanted: tuple[tuple[str, str, str], ...]
-) -> None:
+async def test_the_palette_does_what_the_keys_do(demo, wanted):
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "f6")
@@ -177,9 +166,7 @@ async def test_the_palette_does_what_the_keys_do(
 # -- charts over the full screen -------------------------------------------------------------------
 
 
-async def test_an_unknown_theme_is_reported(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unknown_theme_is_reported(demo, monkeypatch):
     monkeypatch.setattr(demo, "config", Config(theme="[red]none"))
     app = showing(demo)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
@@ -188,9 +175,7 @@ async def test_an_unknown_theme_is_reported(
     await asyncio.sleep(0)
 
 
-async def test_what_has_changed_since_the_last_time_goes_with_the_first_key(
-    tmp_path: Path,
-) -> None:
+async def test_what_has_changed_since_the_last_time_goes_with_the_first_key(tmp_path):
     state = tmp_path / "state.json"
     for steps, said in ((20, False), (30, True), (30, False)):
         run = write_run(tmp_path / str(steps) / str(said), "run", steps)

@@ -13,8 +13,6 @@ from verl_tui.config import Config
 from verl_tui.tui.screens.palette import ALSO, ActionSearch
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.tui.app import VerlApp
 
 SAID = {
@@ -41,7 +39,7 @@ async def found(app: VerlApp, typed: str) -> list[str]:
     return [hit.text or "" for hit in sorted(hits, key=lambda hit: -hit.score)]
 
 
-async def test_what_people_say_finds_what_they_mean(tmp_path: Path) -> None:
+async def test_what_people_say_finds_what_they_mean(tmp_path):
     app = loaded(write_run(tmp_path, "run", 3))
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot)
@@ -62,8 +60,8 @@ async def test_what_people_say_finds_what_they_mean(tmp_path: Path) -> None:
     "size", [pytest.param((140, 45), marks=pytest.mark.thorough), (80, 24), (40, 20)]
 )
 async def test_the_palette_has_a_row_for_a_command_with_its_key_at_the_right(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
+    tmp_path, size
+):
     app = loaded(write_run(tmp_path, "run", 3), config=Config(keys={"timing": "f12"}))
     async with app.run_test(size=size) as pilot:
         await press(pilot, "ctrl+p", *"timing")
@@ -80,9 +78,7 @@ async def test_the_palette_has_a_row_for_a_command_with_its_key_at_the_right(
 @pytest.mark.parametrize(
     ("keys", "said"), [({}, "q quits"), ({"quit": "f10"}, "f10 quits")]
 )
-async def test_ctrl_c_names_the_key_that_quits(
-    tmp_path: Path, keys: dict[str, str], said: str
-) -> None:
+async def test_ctrl_c_names_the_key_that_quits(tmp_path, keys, said):
     app = loaded(write_run(tmp_path, "run", 3), config=Config(keys=keys))
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         await press(pilot, "ctrl+c")

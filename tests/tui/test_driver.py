@@ -17,7 +17,7 @@ from textual.events import Key
 from verl_tui.tui.terminal.driver import Ear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.pty
 
@@ -115,7 +115,7 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
+def terminal():
     terminal = Terminal()
     yield terminal
     terminal.app.kill()
@@ -135,12 +135,12 @@ def terminal() -> Iterator[Terminal]:
         "\x1b[97;1;:1114112u",
     ],
 )
-def test_what_is_no_key_is_nothing(sent: str) -> None:
+def test_what_is_no_key_is_nothing(sent):
     heard = list(Ear().hear(f"a{sent}k".encode()))
     assert [key.key for key in heard if isinstance(key, Key)] == ["a", "k"]
 
 
-def test_sizes_keys_and_a_terminal_that_is_lent(terminal: Terminal) -> None:
+def test_sizes_keys_and_a_terminal_that_is_lent(terminal):
     # An app is sent the size that it has where the terminal has none.
     assert os.get_terminal_size(terminal.fd) == (0, 0)
     said = b"<Size(width=80, height=25) of ConsoleDimensions(width=80, height=25)>"
@@ -164,7 +164,7 @@ def test_sizes_keys_and_a_terminal_that_is_lent(terminal: Terminal) -> None:
     assert terminal.restored()
 
 
-def test_no_terminal_no_app(terminal: Terminal) -> None:
+def test_no_terminal_no_app(terminal):
     os.close(terminal.fd)
     terminal.fd = os.open(os.devnull, os.O_RDWR)
     assert terminal.app.wait(DEADLINE) == 128 + signal.SIGHUP

@@ -28,8 +28,6 @@ from verl_tui.tui.app import VerlApp
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
-
 
 def live(*specs: Path | str, **settings: object) -> VerlApp:
     """Return the app reading live, with a clock that stands and hardly any time between
@@ -44,7 +42,7 @@ def reading() -> list[Thread]:
     return [thread for thread in threads() if thread.name == "logs"]
 
 
-async def test_a_run_that_appears_later(tmp_path: Path) -> None:
+async def test_a_run_that_appears_later(tmp_path):
     app = live(f"{tmp_path}/run_*")
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "no run yet" in text(app))
@@ -58,7 +56,7 @@ async def test_a_run_that_appears_later(tmp_path: Path) -> None:
         check_layout(app)
 
 
-async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) -> None:
+async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path):
     log = write_run(tmp_path, "a", 30)
     other = write_run(tmp_path, "b", 2000)
     app = live(tmp_path)
@@ -83,7 +81,7 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
         check_shown(app, "down", "2,000")
 
 
-async def test_r_reads_everything_again(tmp_path: Path) -> None:
+async def test_r_reads_everything_again(tmp_path):
     half = '{"scope": "rollout", "step": 31, "rew'
     log = write_run(tmp_path, "a", 30, text=half)
     app, others = live(log.parent), reading()
@@ -106,9 +104,7 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
-async def test_pause_draws_nothing_while_reading_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_pause_draws_nothing_while_reading_goes_on(tmp_path, monkeypatch):
     log = write_run(tmp_path, "a")
     app, said = live(log.parent), []
     monkeypatch.setattr(app, "notify", lambda words, **_options: said.append(words))
@@ -136,8 +132,8 @@ async def test_pause_draws_nothing_while_reading_goes_on(
 
 
 async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_read_again(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     for name in ("run_a", "run_b"):
         write_run(tmp_path, name, 30)
     app = live(tmp_path, poll_interval=0.05)
@@ -154,9 +150,7 @@ async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_re
         )
 
 
-async def test_a_wanted_chart_that_nobody_knows_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_wanted_chart_that_nobody_knows_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:

@@ -35,9 +35,7 @@ def log(path: Path, kls: list[float]) -> Path:
     return path
 
 
-async def test_what_is_found_meanwhile_is_reported_and_nothing_else(
-    tmp_path: Path,
-) -> None:
+async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path):
     sent: list[str] = []
 
     def deliver(message: Message) -> None:

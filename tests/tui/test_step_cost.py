@@ -17,8 +17,6 @@ from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.pilot import Pilot
 
 SIZE = (120, 40)
@@ -57,7 +55,7 @@ def values(step: int) -> list[float]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     rows = [
         {"step": n, "data": dict(zip(NAMES, values(n), strict=True))}
         for n in range(1, STEPS + 1)
@@ -93,13 +91,13 @@ def bytes_written(app: VerlApp) -> int:
 
 
 @pytest.fixture(autouse=True)
-def colours_of_most_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+def colours_of_most_terminals(monkeypatch):
     """All colours, as most terminals have them: they cost bytes."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
 
 
-async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
+async def test_a_step_costs_little_on_every_screen(log):
     app, number = loaded(log), STEPS
     costs: dict[str, float] = {}
     async with emulated(app, SIZE) as pilot:
@@ -128,7 +126,7 @@ async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
     assert {name: costs[name] for name in still} == dict.fromkeys(still, 0)
 
 
-async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:
+async def test_a_frame_that_changes_no_cell_writes_nothing(log):
     app = loaded(log)
     async with emulated(app, SIZE) as pilot:
         for keys in (), ("o",), ("escape", "question_mark"):
@@ -144,9 +142,7 @@ async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:
             assert bytes_written(app), "it has moved"
 
 
-async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(
-    log: Path,
-) -> None:
+async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(log):
     app = loaded(log)
     async with emulated(app, SIZE) as pilot:
         await press(pilot)

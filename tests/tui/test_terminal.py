@@ -38,22 +38,13 @@ from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.binding import Binding
-
-    from verl_tui.monitor import Monitor
-
-
-# -- one screen over another -----------------------------------------------------------------------
 
 
 # -- focus -----------------------------------------------------------------------------------------
 
 
-async def test_the_terminal_is_put_right_when_the_user_comes_back(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_terminal_is_put_right_when_the_user_comes_back(demo, monkeypatch):
     monkeypatch.setattr(base_app, "SETTLED", 0.01)
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
@@ -85,9 +76,7 @@ async def test_the_terminal_is_put_right_when_the_user_comes_back(
 # -- few colours -----------------------------------------------------------------------------------
 
 
-async def test_without_colours_what_is_chosen_is_reversed(
-    collapse: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_colours_what_is_chosen_is_reversed(collapse, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     app = showing(collapse)
     async with emulated(app, (120, 40)) as pilot:
@@ -103,9 +92,7 @@ async def test_without_colours_what_is_chosen_is_reversed(
         assert "✖" in text(app)
 
 
-async def test_without_colours_findings_in_sparklines_are_signs(
-    collapse: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_colours_findings_in_sparklines_are_signs(collapse, monkeypatch):
     for coloured in (True, False):
         if not coloured:
             monkeypatch.setenv("NO_COLOR", "1")
@@ -132,7 +119,7 @@ def named(app: VerlApp, kind: type[Any]) -> list[Binding]:
     return [binding for binding in bindings(kind) if binding.id not in hidden]
 
 
-async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> None:
+async def test_every_action_has_a_name_whatever_has_the_focus(demo):
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)
@@ -174,16 +161,11 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
         await until(pilot, lambda: "sample 2/" in text(app))
 
 
-# -- help ------------------------------------------------------------------------------------------
-
-
 # -- its size --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["watch", "replay"])
-def test_the_terminal_is_asked_for_its_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_the_terminal_is_asked_for_its_size(tmp_path, monkeypatch, what):
     exported = {"COLUMNS": "50", "LINES": "9"}
     for name, value in exported.items():
         monkeypatch.setenv(name, value)
@@ -202,13 +184,10 @@ def test_the_terminal_is_asked_for_its_size(
     assert left == [set()]
 
 
-# -- the end ---------------------------------------------------------------------------------------
-
-
 # -- the palette -----------------------------------------------------------------------------------
 
 
-async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) -> None:
+async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path):
     app = loaded(write_run(tmp_path, "run"))
     async with app.run_test(size=(100, 2), notifications=True) as pilot:
         await press(pilot, "ctrl+p", "pagedown")

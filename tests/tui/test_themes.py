@@ -22,11 +22,9 @@ from verl_tui.tui.widgets.rows import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from textual.theme import Theme
 
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 ALL = (*BUILTIN_THEMES.values(), *themes.OURS)
@@ -142,7 +140,7 @@ def variables(
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("theme", themes.OURS[:2], ids=lambda theme: theme.name)
-def test_colour_blind_people_tell_the_meanings_apart(theme: Theme, sight: str) -> None:
+def test_colour_blind_people_tell_the_meanings_apart(theme, sight):
     shown = variables(theme)
     for one, other in combinations(MEANINGS, 2):
         assert distance(shown[one], shown[other], sight) >= APART, (one, other)
@@ -167,9 +165,7 @@ def texts_of(
 @pytest.mark.parametrize(
     ("theme", "shown"), [(theme, shown) for theme in ALL for shown in (exactly, of_256)]
 )
-def test_everything_can_be_read_in_every_theme(
-    theme: Theme, shown: Callable[[Color], Color]
-) -> None:
+def test_everything_can_be_read_in_every_theme(theme, shown):
     known = variables(theme, shown)
     if theme.ansi:
         assert known["text-error"] != known["text-warning"] != known["text-success"]
@@ -192,14 +188,14 @@ def test_everything_can_be_read_in_every_theme(
 
 
 @pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])
-def test_wide_surfaces_are_grey_in_256_colours(theme: Theme) -> None:
+def test_wide_surfaces_are_grey_in_256_colours(theme):
     known = variables(theme, of_256)
     for name in (*SURFACES, *ROWS):
         assert len({*of_256(Color.parse(known[name])).rgb}) == 1, name
 
 
 @pytest.mark.parametrize("theme", ["textual-light", "textual-dark"])
-async def test_every_word_on_the_screen_can_be_read(demo: Monitor, theme: str) -> None:
+async def test_every_word_on_the_screen_can_be_read(demo, theme):
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot)
@@ -210,7 +206,7 @@ async def test_every_word_on_the_screen_can_be_read(demo: Monitor, theme: str) -
             assert not set(unread(app)), keys
 
 
-async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo: Monitor) -> None:
+async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo):
     """On a light terminal they could not be read."""
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -271,9 +267,7 @@ def words(text: str) -> bool:
 
 @pytest.mark.parametrize("shown", [exactly, of_256])
 @pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])
-def test_curves_can_be_seen_in_every_theme(
-    theme: Theme, shown: Callable[[Color], Color]
-) -> None:
+def test_curves_can_be_seen_in_every_theme(theme, shown):
     known = variables(theme, shown)
     base = Color.parse(known["background"])
     # the shade between the least and the most, too
@@ -286,7 +280,7 @@ def test_curves_can_be_seen_in_every_theme(
             assert apart >= LEAST, (colour, ground)
 
 
-async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
+async def test_no_role_is_a_block_in_sixteen_colours(demo):
     """As a shade of a colour would be, which is the colour itself there."""
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -312,17 +306,13 @@ async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
         ("nord", UserState(theme="gone", theme_instead_of="nord"), "nord"),
     ],
 )
-def test_a_choice_holds_until_the_configuration_changes(
-    configured: str, state: UserState, expected: str
-) -> None:
+def test_a_choice_holds_until_the_configuration_changes(configured, state, expected):
     assert (
         themes.in_force(configured, state, {"nord", "dracula", "gruvbox"}) == expected
     )
 
 
-async def test_the_theme_that_was_chosen_is_there_at_the_next_start(
-    demo: Monitor, tmp_path: Path
-) -> None:
+async def test_the_theme_that_was_chosen_is_there_at_the_next_start(demo, tmp_path):
     path, usual = tmp_path / "state.json", Config().theme
     for there, saved, chosen in (
         (usual, "", "colour-blind-dark"),

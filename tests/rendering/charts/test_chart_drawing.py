@@ -72,9 +72,7 @@ def chart(steps: list[int], scale: float = 1.0, key: str = "m") -> ChartData:
     st.integers(24, 100),
     st.integers(6, 20),
 )
-def test_all_charts_show_what_any_of_them_shows(
-    series: list[list[int]], width: int, height: int
-) -> None:
+def test_all_charts_show_what_any_of_them_shows(series, width, height):
     charts = [chart(steps, 10.0**n) for n, steps in enumerate(series)]
     aligned = lined_up(charts)
     whole = min(one[0] for one in series), max(one[-1] for one in series)
@@ -170,7 +168,7 @@ def test_what_is_smoothed_says_so_and_hides_nothing():
 
 @pytest.mark.parametrize("height", [5, 12])
 @pytest.mark.parametrize("every", [1, 7, 50])
-def test_checkpoints_stand_apart_and_displace_no_number(height: int, every: int):
+def test_checkpoints_stand_apart_and_displace_no_number(height, every):
     marks = tuple(Mark(step, "checkpoint") for step in range(0, 1000, 5 * every))
     shown, plain = (
         [*map(text_of, smoothly(data, 60, height))]

@@ -24,7 +24,6 @@ from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 
 def bins(*values: float):
@@ -47,9 +46,7 @@ def bins(*values: float):
         ((1, 2), [], [1]),
     ],
 )
-def test_a_value_at_a_limit_lies_above_it(
-    values: tuple[float, ...], limits: list[float], found: list[float]
-) -> None:
+def test_a_value_at_a_limit_lies_above_it(values, limits, found):
     assert shares(bins(*values), limits) == pytest.approx(found)
 
 
@@ -57,9 +54,7 @@ def test_a_value_at_a_limit_lies_above_it(
     st.lists(st.floats(-1e6, 1e6), min_size=1),
     st.lists(st.floats(-1e6, 1e6), unique=True),
 )
-def test_shares_are_of_all_values_and_off_by_a_bin_at_most(
-    values: list[float], limits: list[float]
-) -> None:
+def test_shares_are_of_all_values_and_off_by_a_bin_at_most(values, limits):
     limits.sort()
     found = shares(bins(*values), limits)
     assert sum(found) == pytest.approx(1)
@@ -90,7 +85,7 @@ def strip(data: ChartData, width: int = 60, height: int = 24) -> list[str]:
     return [] if at is None else [row.rstrip() for row in rows[at:]]
 
 
-def test_each_column_shows_its_step_and_gaps_stay_blank() -> None:
+def test_each_column_shows_its_step_and_gaps_stay_blank():
     half = {
         step: [0, 0, 0, 1] if step < 50 else [0.6, 1, 1, 1]
         for step in range(0, 100, 10)
@@ -125,9 +120,7 @@ def test_each_column_shows_its_step_and_gaps_stay_blank() -> None:
         ([[0.5]] * 9, []),
     ],
 )
-def test_limits_are_round_and_one_odd_step_does_not_stretch_them(
-    scores: list[list[float]], labels: list[str]
-) -> None:
+def test_limits_are_round_and_one_odd_step_does_not_stretch_them(scores, labels):
     drawn = strip(chart(dict(enumerate(scores)), len(scores)), 60, 24)
     assert [row.partition("│")[0].strip() for row in drawn[1:]] == labels
 
@@ -135,9 +128,7 @@ def test_limits_are_round_and_one_odd_step_does_not_stretch_them(
 @pytest.mark.parametrize(
     ("width", "height", "rows"), [(60, 14, 0), (60, 15, 3), (60, 18, 5), (23, 40, 0)]
 )
-def test_it_takes_a_third_of_the_plot_at_most(
-    width: int, height: int, rows: int
-) -> None:
+def test_it_takes_a_third_of_the_plot_at_most(width, height, rows):
     scores = {step: [0, 0.3, 0.6, 1] for step in range(40)}
     assert len(strip(chart(scores, 40), width, height)) == rows
     lettered = chart(scores, 40)
@@ -145,11 +136,11 @@ def test_it_takes_a_third_of_the_plot_at_most(
     assert not strip(lettered._replace(lines=tuple(lines)), 60, 24)
 
 
-def test_shades_differ_in_ascii() -> None:
+def test_shades_differ_in_ascii():
     assert len({*in_ascii(" ░▒▓█")}) == 5
 
 
-def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
+def test_scores_and_lengths_of_dumps(tmp_path):
     """What was read for the figures of samples is drawn, and nothing else is read."""
     dumps = tmp_path / "run" / "rollouts"
     for step in range(1, 21):

@@ -58,14 +58,14 @@ def texts(*gpus: Gpu, width: int) -> list[str]:
         ("", ""),
     ],
 )
-def test_short_name(name: str, short: str) -> None:
+def test_short_name(name, short):
     assert gpu_model(name) == short
 
 
 @given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200))
 @example(gpus=[replace(H100, power=1e308)], width=200)
 @example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4)
-def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int) -> None:
+def test_never_wider_than_asked_and_aligned(gpus, width):
     rows = device_rows([*map(Device, gpus)], width)
     assert len(rows) == len(gpus)
     lines = [*map(text_of, rows)]
@@ -75,7 +75,7 @@ def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int) -> None
     assert all(piece for row in rows for piece, _ in row)
 
 
-def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
+def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers():
     device = Device(H100, "", (50.0,) * 20, 50.0, span=750.0, live=True)
     above, *rows = detail_rows([device], 120, 8, lambda _: "")
     assert text_of(above).startswith("0 H100")
@@ -100,15 +100,15 @@ def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
     ],
 )
 def test_utilisation_is_coloured_where_a_run_needs_the_device(
-    lately: float | None, used: int, worked: bool, role: str
-) -> None:
+    lately, used, worked, role
+):
     """By the bounds of the rules on GPUs, one that holds nothing by none."""
     gpu = replace(H100, memory_used=used)
     (row,) = device_rows([Device(gpu, lately=lately, worked=worked)], 120)
     assert next(look for words, look in row if "━" in words) == role
 
 
-def test_the_time_that_a_history_covers_stands_beside_the_first() -> None:
+def test_the_time_that_a_history_covers_stands_beside_the_first():
     devices = [
         Device(H100, "", (50.0,) * 60, 50.0, span=at, live=True)
         for at in (600.0, 599.0)
@@ -122,7 +122,7 @@ def test_the_time_that_a_history_covers_stands_beside_the_first() -> None:
     assert "now" not in text_of(logged)
 
 
-def test_the_panel_and_the_rules_have_the_same_bounds() -> None:
+def test_the_panel_and_the_rules_have_the_same_bounds():
     guide = load_guide()
     bounds = {rule.id: rule.threshold for rule in guide.rules}
     assert bounds["gpu-idle"] == LOW

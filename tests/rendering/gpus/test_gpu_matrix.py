@@ -39,7 +39,7 @@ NODES = [
 ]
 
 
-def test_marks() -> None:
+def test_marks():
     devices = [
         device(0),
         device(1, 0.0, throttle=("thermal",)),
@@ -56,7 +56,7 @@ def test_marks() -> None:
     assert " ".join(legend) == words
 
 
-def test_where_rows_are_few_a_device_is_a_level() -> None:
+def test_where_rows_are_few_a_device_is_a_level():
     percents = [0, 3, 20, 40, 55, 70, 90, 100, 200, None, None]
     devices = [device(i, percents[i % 11], f"worker-{i // 11}") for i in range(33)]
     *rows, legend = texts(devices, 40, 4)
@@ -65,7 +65,7 @@ def test_where_rows_are_few_a_device_is_a_level() -> None:
     assert len({*in_ascii("▁▃▄▆▇")}) == 5
 
 
-def test_summary() -> None:
+def test_summary():
     assert device_summary(NODES) == ["GPUs 12", "busy 87%", "memory 75%", "6.0 kW"]
     empty = device(1, 0.0, power=None, memory_used=0)
     assert device_summary([device(0, power=90.0), empty]) == [
@@ -101,7 +101,7 @@ def test_summary() -> None:
         ),
     ],
 )  # fmt: skip
-def test_what_stands_out(devices: list[Device], words: list[str]) -> None:
+def test_what_stands_out(devices, words):
     assert list(callouts(devices)) == words
 
 
@@ -126,9 +126,7 @@ def test_what_stands_out(devices: list[Device], words: list[str]) -> None:
     st.integers(1, 60),
     st.integers(-3, 20),
 )
-def test_any_devices_in_any_room(
-    devices: list[Device], width: int, height: int
-) -> None:
+def test_any_devices_in_any_room(devices, width, height):
     for line in texts(devices, width, height):
         assert cell_len(line) <= width
     assert all([*device_summary(devices), *callouts(devices)])

@@ -46,7 +46,7 @@ TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
         ("", "", LineKind.PLAIN),
     ],
 )  # fmt: skip
-def test_what_a_line_is(line: str, tag: str, kind: LineKind) -> None:
+def test_what_a_line_is(line, tag, kind):
     parts = split_line(line)
     assert (parts.tag, parts.kind) == (tag, kind)
     assert line.endswith(parts.text)
@@ -65,15 +65,13 @@ def test_what_a_line_is(line: str, tag: str, kind: LineKind) -> None:
         ("(task, pid=3283) Traceback (most recent call last):", "(task, pid=3283) Trace", ""),
     ],
 )  # fmt: skip
-def test_a_line_that_a_container_keeps_is_what_was_printed(
-    line: str, text: str, tag: str
-) -> None:
+def test_a_line_that_a_container_keeps_is_what_was_printed(line, text, tag):
     parts = split_line(line)
     assert (parts.tag, parts.kind) == (tag, LineKind.ERROR)
     assert parts.text.startswith(text)
 
 
-def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> None:
+def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one():
     lines = [
         "x.py:3: FutureWarning: this will change",
         "  warnings.warn(",
@@ -90,7 +88,7 @@ def test_errors_and_warnings_are_stops_of_their_own_and_a_traceback_is_one() -> 
     ] == [0, 6]
 
 
-def test_a_text_is_found_with_and_without_who_printed_it() -> None:
+def test_a_text_is_found_with_and_without_who_printed_it():
     assert TextQuery(Search("taskrunner.*loss")).found(f"{TASK}the loss")
     assert TextQuery(Search("^the")).found(f"{TASK}the loss")
     assert TextQuery(Search("^the")).worth(
@@ -112,7 +110,7 @@ def folded(*texts: str, fold: bool = True) -> list[tuple[int, str]]:
     return [(row.times, row.text) for row in rows(lines(*texts), fold=fold)]
 
 
-def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart() -> None:
+def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart():
     bars = [
         f"Filtering prompts:  {n}%|█▏  | {n}/99 [00:02<00:02]" for n in (12, 24, 36)
     ]
@@ -123,6 +121,3 @@ def test_the_line_breaks_that_ray_prints_behind_a_bar_keep_no_bar_apart() -> Non
     assert len(rows(lines("a word", TASK, "another"), fold=True)) == 3, (
         "it may mean something"
     )
-
-
-# -- which rows are in sight -----------------------------------------------------------------------

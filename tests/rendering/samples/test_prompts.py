@@ -106,14 +106,14 @@ def signs(found: ScoreMap, width: int = 100) -> dict[str, str]:
         ([[0, None], [1], [1]], "learned: ✗✓✓"),
     ],
 )
-def test_what_became_of_a_prompt(drawn: list[list[float | None]], shown: str) -> None:
+def test_what_became_of_a_prompt(drawn, shown):
     others = {"once": [[1], [], []], "another": [[0], [1], [0]]}
     found = signs(read(printed({"prompt": drawn, **others})))
     assert found["prompt"] == shown
     assert "once" not in found, "a prompt of one step has no past"
 
 
-def test_scores_that_are_neither_right_nor_wrong() -> None:
+def test_scores_that_are_neither_right_nor_wrong():
     samples = printed({"up": [[-3], [0], [3]], "down": [[2.5], [-1], [-2]]})
     found = read(samples)
     assert signs(found) == {"up": "rose: ▁▄▇", "down": "fell: ▇▂▁"}
@@ -128,7 +128,7 @@ def test_scores_that_are_neither_right_nor_wrong() -> None:
     assert signs(read(same)) == {"one": "all alike: ▁▁"}
 
 
-def test_prompts_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+def test_prompts_are_named_by_what_tells_them_apart(tmp_path):
     begin = f"system\nThink, then answer in a box.\nuser\n{'Be careful. ' * 9}"
     rows = [
         (begin + words, 1) for words in ("2 + 2", "\x1b[31m汉字\x1b]0;x\x07\u202e 3")
@@ -138,7 +138,7 @@ def test_prompts_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
     assert second == "Be careful. Be careful. 汉字� 3"
 
 
-def test_steps_are_read_again_once_they_change(tmp_path: Path) -> None:
+def test_steps_are_read_again_once_they_change(tmp_path):
     samples = dumped(tmp_path, {1: [("p", 0), ("p", 0)], 2: [("p", 0)]})
     found = read(samples)
     assert signs(found) == {"p": "always wrong: ✗✗"}
@@ -152,7 +152,7 @@ def test_steps_are_read_again_once_they_change(tmp_path: Path) -> None:
     assert len(read(again).failed) == 1
 
 
-def test_why_there_is_no_map() -> None:
+def test_why_there_is_no_map():
     for prompts, why in (
         (
             {"a": [[1]], "b": [[], [1]]},
@@ -167,9 +167,7 @@ def test_why_there_is_no_map() -> None:
         assert why_no_map(found, table, "training").startswith(why)
 
 
-def test_long_dumps_take_bounded_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_dumps_take_bounded_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(score_map, "MOST_CELLS", 500)
     long = "word " * 1000
     samples = dumped(
@@ -194,7 +192,7 @@ def test_long_dumps_take_bounded_memory(
     assert [*read(samples).steps] == [4]
 
 
-def test_more_steps_than_columns_share_them() -> None:
+def test_more_steps_than_columns_share_them():
     found = read(printed({"p": [[at // 50] for at in range(100)], "q": [[1]] * 100}))
     table = PromptTable(found)
     columns = PromptColumns(table, 60, 51)

@@ -31,7 +31,7 @@ def found(expression: str, text: str, **options: bool) -> list[str]:
 @pytest.mark.parametrize(
     "expression", ["(", "[a", "*a", "a{99999999999999999999}", r"\1"]
 )
-def test_what_is_no_expression_is_said(expression: str) -> None:
+def test_what_is_no_expression_is_said(expression):
     with pytest.raises(ValueError, match="/"):
         Search(expression)
 
@@ -49,7 +49,7 @@ def test_what_is_no_expression_is_said(expression: str) -> None:
         "a?" * 30,
     ],
 )
-def test_exponential_expressions_end(expression: str) -> None:
+def test_exponential_expressions_end(expression):
     search = Search(expression)
     start = time.process_time()
     for text in ("a" * 40_000 + "!", "aaaaaaaa,\n" * 2000, "1," * 20_000):
@@ -61,7 +61,7 @@ def test_exponential_expressions_end(expression: str) -> None:
     st.text(alphabet="ab()[]{}|*+?.\\^$0123,:=!<P>i-# \n", max_size=12),
     st.text(alphabet="ab01 \n", max_size=200),
 )
-def test_any_expression_is_searched_or_refused(expression: str, text: str) -> None:
+def test_any_expression_is_searched_or_refused(expression, text):
     try:
         search = Search(expression)
     except ValueError:
@@ -77,7 +77,7 @@ def passes(text: str, one: SampleFacts) -> bool:
     return parse_query(text).holds(one)
 
 
-def test_numbers_are_compared() -> None:
+def test_numbers_are_compared():
     one = fact(score=0.5, length=2000, numbers={"acc": 1.0, "reward/kl": -0.25})
     for text in (
         "score>0.4",
@@ -97,7 +97,7 @@ def test_numbers_are_compared() -> None:
     assert not passes("score>0.4 acc=0", one)
 
 
-def test_texts() -> None:
+def test_texts():
     def has(text: str, *texts: str) -> bool:
         return parse_query(text).found(texts)
 
@@ -112,7 +112,7 @@ def test_texts() -> None:
     assert has("", "anything")
 
 
-def test_what_cannot_be_understood_is_said() -> None:
+def test_what_cannot_be_understood_is_said():
     for text in ("acc=much", "score>", "(", "/(/", "score>0 [a"):
         with pytest.raises(ValueError, match=r".+"):
             parse_query(text)
@@ -123,9 +123,7 @@ def test_what_cannot_be_understood_is_said() -> None:
 
 
 @given(st.text(max_size=40), st.none() | st.floats(), st.text(max_size=5))
-def test_any_filter_is_understood_or_refused(
-    text: str, score: float | None, group: str
-) -> None:
+def test_any_filter_is_understood_or_refused(text, score, group):
     try:
         wanted = parse_query(text)
     except ValueError:
@@ -134,7 +132,7 @@ def test_any_filter_is_understood_or_refused(
     assert wanted.found(["a text", text]) in (True, False)
 
 
-def test_the_help_tells_the_truth() -> None:
+def test_the_help_tells_the_truth():
     examples = [line.split("   ")[0] for line in query.HELP if line[0] in 'sgb"']
     assert len(examples) == 4
     for line in examples:
@@ -167,6 +165,6 @@ FACTS = [
         ("nothing", [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]),
     ],
 )  # fmt: skip
-def test_orders(by: str, up: list[int], down: list[int]) -> None:
+def test_orders(by, up, down):
     assert SampleOrder(by).sort(FACTS) == up
     assert SampleOrder(by, down=True).sort(FACTS) == down

@@ -42,11 +42,11 @@ TEMPLATES = {
 
 
 @pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES)
-def test_templates(template: str) -> None:
+def test_templates(template):
     assert said(template, "user") == ASKED
 
 
-def test_a_thought_that_the_prompt_opened() -> None:
+def test_a_thought_that_the_prompt_opened():
     _, answered = parse_both("<|im_start|>assistant\n<think>\n", "hm, no tag follows")
     assert answered[0].kind == "thought"
     assert said("hm\n</think>\n4") == [
@@ -59,7 +59,7 @@ def test_a_thought_that_the_prompt_opened() -> None:
     "text",
     ["The user\nuser\nis here", "user: is a word", "My system: good", "tool\n\nbox"],
 )
-def test_a_word_alone_makes_no_turn_of_an_answer(text: str) -> None:
+def test_a_word_alone_makes_no_turn_of_an_answer(text):
     assert {chunk.speaker for chunk in parse(f"Well.\n{text}")} == {"assistant"}
 
 
@@ -71,7 +71,7 @@ CHATML = (
 
 
 @pytest.mark.parametrize("prompt", [QWEN, CHATML])
-def test_the_panel_names_each_speaker_once(prompt: str) -> None:
+def test_the_panel_names_each_speaker_once(prompt):
     document = Document(Sample(1, prompt, "4"), 80, 30, unfolds="u")
     document.grow(99)
     rows = [text_of(document.row(at)) for at in range(len(document))]
@@ -96,9 +96,7 @@ TURNS = "assistant: look\n\nuser: you see\n\nassistant: go\n\nuser: done"
         ("acc", 1.0, ["", ""]),
     ],
 )
-def test_turns_and_whose_scores_a_list_holds(
-    field: str, value: object, expected: list[str]
-) -> None:
+def test_turns_and_whose_scores_a_list_holds(field, value, expected):
     words = turn_words(parse(TURNS), {field: value})
     assert words == {0: f"turn 1 of 2{expected[0]}", 2: f"turn 2 of 2{expected[1]}"}
     assert turn_words(parse("a single turn"), {field: value}) == {}
@@ -120,7 +118,7 @@ def test_turns_and_whose_scores_a_list_holds(
         " ",
     ],
 )
-def test_linear_in_the_text(piece: str) -> None:
+def test_linear_in_the_text(piece):
     # A text against its quarter read four times: as long where the work is linear, four times as
     # long where it is quadratic. A busy machine slows each measurement, but not all of them.
     text = (piece * (100_000 // len(piece) + 1))[:100_000]

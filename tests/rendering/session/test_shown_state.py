@@ -24,7 +24,7 @@ def crashed(read: int, size: int = 1000, *, problem: str | None = None) -> Run:
     return run
 
 
-def test_an_error_in_what_has_been_read_is_no_crash_yet() -> None:
+def test_an_error_in_what_has_been_read_is_no_crash_yet():
     view = make_view(crashed(400), loading=True)
     assert view.run is not None
     assert shown_state(view, view.run) is Unread.READING
@@ -36,7 +36,7 @@ def test_an_error_in_what_has_been_read_is_no_crash_yet() -> None:
     assert any("reading: no ETA" in text_of([*row]) for row in timing_rows(view, 80))
 
 
-def test_a_log_that_grows_beyond_what_was_read_has_been_read_once() -> None:
+def test_a_log_that_grows_beyond_what_was_read_has_been_read_once():
     run = crashed(1000)
     run.apply(
         Batch(run.name, SourceStatus("/logs/grpo", "verl", bytes_read=1000, size=1400)),
@@ -45,13 +45,13 @@ def test_a_log_that_grows_beyond_what_was_read_has_been_read_once() -> None:
     assert run.read_once
 
 
-def test_a_preview_shows_the_state_of_its_logs_end() -> None:
+def test_a_preview_shows_the_state_of_its_logs_end():
     run = crashed(400)
     run.preview = True
     assert shown_state(make_view(run, loading=True), run) is State.CRASHED
 
 
-def test_without_metrics_it_says_that_the_log_is_being_read() -> None:
+def test_without_metrics_it_says_that_the_log_is_being_read():
     run = Run("a")
     run.apply(
         Batch("a", SourceStatus("a.log", "verl", bytes_read=1, size=2), (ERROR,)), NOW

@@ -32,7 +32,7 @@ GPUS = tuple(
 READING = GpuReading(NOW, GPUS)
 
 
-async def test_an_old_reading_is_called_old() -> None:
+async def test_an_old_reading_is_called_old():
     app = Host(GpusPanel())
     view = make_view(gpus=READING)
     async with app.run_test(size=(60, 12)) as pilot:
@@ -68,7 +68,7 @@ async def zoomed(view: View, size: tuple[int, int] = (100, 40)) -> str:
         return app.text
 
 
-async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
+async def test_zoomed_each_device_has_its_past_and_its_processes():
     mine = GpuProcess(4711, "ray::WorkerDict", 60 * GIB, "/", frozenset({4711, 4700}))
     near = GpuProcess(12, "python eval.py", 2 * GIB, "/logs")
     other = GpuProcess(13, "", None)

@@ -54,7 +54,7 @@ async def shown(what: View, size: tuple[int, int], *keys: str) -> str:
         return app.text
 
 
-async def test_findings_with_their_message_and_step() -> None:
+async def test_findings_with_their_message_and_step():
     text = await shown(sick(), (50, 16))
     assert (
         text.index("✖ policy-collapse")
@@ -71,7 +71,7 @@ async def test_findings_with_their_message_and_step() -> None:
     assert "the log has no gpu-idle" in asked
 
 
-async def test_a_finding_unfolds_and_folds() -> None:
+async def test_a_finding_unfolds_and_folds():
     app = Host(HealthPanel())
     async with app.run_test(size=(60, 24)) as pilot:
         app.panel.show(sick())
@@ -94,7 +94,7 @@ async def test_a_finding_unfolds_and_folds() -> None:
         assert "gpu-idle" not in app.text
 
 
-async def test_mouse() -> None:
+async def test_mouse():
     app = Host(HealthPanel())
     async with app.run_test(size=(60, 24)) as pilot:
         app.panel.show(sick())
@@ -114,7 +114,7 @@ CLIFF = Finding(
 FOLLOWS = replace(KL_HIGH, consequence_of="policy-collapse")
 
 
-async def test_what_only_follows_is_counted_and_unfolds() -> None:
+async def test_what_only_follows_is_counted_and_unfolds():
     what = view(COLLAPSE, FOLLOWS, CLIFF, LONG)
     text = await shown(what, (60, 24))
     assert "+2 consequences: kl-high, reward-cliff" in text

@@ -46,7 +46,7 @@ def three(**more: Any) -> tuple[Run, Run, Run]:
     return make_run("x-grpo", 60), make_run("x-ppo", 90), make_run("x-dapo", 30, **more)
 
 
-def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> None:
+def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place():
     data = reward(view_of(*three(), selected="x-ppo x-grpo x-dapo"))
     assert lines(data) == [
         ("B", "run-2", "grpo"),
@@ -57,7 +57,7 @@ def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> Non
     assert data.band == (0.0, 0.05), "bands stay those of the shown run"
 
 
-def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
+def test_the_same_meaning_under_another_name_is_the_same_metric():
     other, steps = Run("trl"), range(1, 21)
     rows = MetricRows(("reward", "other/x"), steps, ([1.0] * 20, [2.0] * 20), steps)
     other.apply(Batch("trl", SourceStatus("/logs/trl", "trl"), (rows,)), NOW)
@@ -71,7 +71,7 @@ def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
     assert counterpart(plain, "only/here", None, other) is None
 
 
-def test_letters_stand_on_the_lines_and_in_the_legend() -> None:
+def test_letters_stand_on_the_lines_and_in_the_legend():
     runs = [
         make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(6)
     ]
@@ -92,7 +92,7 @@ def test_letters_stand_on_the_lines_and_in_the_legend() -> None:
 # -- in the list of runs ---------------------------------------------------------------------------
 
 
-async def test_a_seventh_run_is_refused() -> None:
+async def test_a_seventh_run_is_refused():
     app = Host(RunsPanel())
     view = view_of(
         *(make_run(f"run-{n}", 9) for n in range(7)),

@@ -13,8 +13,6 @@ from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.tui.panels.runs import RunsPanel
 
 if TYPE_CHECKING:
-    import pytest
-
     from verl_tui.rendering.session.snapshot import View
 
 WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
@@ -47,7 +45,7 @@ LISTED = """
 """
 
 
-async def test_one_row_each_where_there_is_room() -> None:
+async def test_one_row_each_where_there_is_room():
     runs = (
         make_run("grpo", columns=FIGURES),
         make_run("ppo", 480),
@@ -59,7 +57,7 @@ async def test_one_row_each_where_there_is_room() -> None:
     assert [row[1:-1].rstrip(" ─") for row in rows[:4]] == LISTED.strip().split("\n")
 
 
-async def test_keys_and_mouse_pick_runs() -> None:
+async def test_keys_and_mouse_pick_runs():
     app = Host(RunsPanel())
     async with app.run_test(size=(36, 14)) as pilot:
         app.panel.show(three())
@@ -78,9 +76,7 @@ async def test_keys_and_mouse_pick_runs() -> None:
         assert len(app.said) == count
 
 
-async def test_one_new_step_repaints_the_rows_of_its_run_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_one_new_step_repaints_the_rows_of_its_run_only(monkeypatch):
     app = Host(RunsPanel())
     view = three()
     async with app.run_test(size=(36, 12)) as pilot:

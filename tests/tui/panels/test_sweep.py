@@ -38,7 +38,7 @@ def row(app: VerlApp, word: str) -> list[str]:
     return found[0][1:-1].split()
 
 
-async def test_columns_filter_hidden_runs_and_groups(tmp_path: Path) -> None:
+async def test_columns_filter_hidden_runs_and_groups(tmp_path):
     logs, state = write(tmp_path / "logs"), tmp_path / "state.json"
     app = loaded(logs, state_file=StateFile(state))
     async with app.run_test(size=(140, 30)) as pilot:
@@ -97,8 +97,8 @@ async def test_columns_filter_hidden_runs_and_groups(tmp_path: Path) -> None:
 
 
 async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_other(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     logs, state = write(tmp_path / "logs"), StateFile(tmp_path / "state.json")
     app = loaded(logs, state_file=state)
     async with app.run_test(size=(140, 30)) as pilot:
@@ -117,7 +117,7 @@ async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_othe
         assert "hidden" not in text(app)
 
 
-async def test_groups_have_room_beside_all_runs(tmp_path: Path) -> None:
+async def test_groups_have_room_beside_all_runs(tmp_path):
     app = loaded(write(tmp_path), state_file=StateFile(tmp_path / "state.json"))
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "f2", "b", Typed("name"), "enter")

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import pytest
 
 from types import SimpleNamespace
 
@@ -101,7 +100,7 @@ def two(**more: Any) -> View:
 # -- up to where runs count ------------------------------------------------------------------------
 
 
-def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
+def test_each_at_its_end_at_the_same_step_or_after_the_same_time():
     runs = list(two().monitor.runs.values())
     assert stops(runs, Alignment.END) == [Stop(3, 120.0), Stop(5, 120.0)]
     assert stops(runs, Alignment.STEP) == [Stop(3, 120.0), Stop(3, 60.0)]
@@ -119,7 +118,7 @@ def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def test_figures_against_the_baseline() -> None:
+def test_figures_against_the_baseline():
     rows = table(two())
     assert rows[0].split() == ["▸slow", "fast"]
     assert rows[1].split() == ["baseline"]
@@ -137,7 +136,7 @@ def test_figures_against_the_baseline() -> None:
     assert "✓ better, ✗ worse than the baseline; = the same" in rows
 
 
-def test_kl_is_worse_where_it_leaves_its_band() -> None:
+def test_kl_is_worse_where_it_leaves_its_band():
     calm = run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02)
     wild = run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3)
     label = "highest policy KL, nats/token"
@@ -159,8 +158,8 @@ def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
 
 
 async def test_selected_runs_are_compared_and_keys_do_what_they_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     app = loaded(write(tmp_path))
     async with app.run_test(size=(140, 40)) as pilot:
         # Without a selection the listed runs are compared.
@@ -190,9 +189,7 @@ async def test_selected_runs_are_compared_and_keys_do_what_they_say(
         assert not counts["frames"]
 
 
-async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(
-    tmp_path: Path,
-) -> None:
+async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_path):
     app = loaded(write(tmp_path, 30, 2))
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, *["right_square_bracket"] * 9, "C")

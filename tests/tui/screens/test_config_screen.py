@@ -20,8 +20,6 @@ from verl_tui.runs.run import Run
 from verl_tui.tui.screens.config import ConfigScreen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.rendering.config_rows import SettingsPage
 
 GRPO = {
@@ -49,7 +47,7 @@ def texts(page: SettingsPage, width: int) -> list[str]:
     return [text_of(row).rstrip() for row in rows]
 
 
-def test_identity_then_every_setting_with_where_it_was_read() -> None:
+def test_identity_then_every_setting_with_where_it_was_read():
     run = configured("grpo", {**GRPO, "trainer.resume": None, "trainer.val": True})
     assert texts(settings_page(run, clear="esc"), 90) == [
         "run",
@@ -67,7 +65,7 @@ def test_identity_then_every_setting_with_where_it_was_read() -> None:
     ]
 
 
-def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
+def test_what_was_asked_for_on_the_command_line_is_marked_in_words():
     run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
     run.apply(
         Batch(
@@ -83,7 +81,7 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
 
 
-def test_difference() -> None:
+def test_difference():
     one = configured("one", {**GRPO, "only.one": 3})
     two = configured("two", PPO)
     page = difference_page([one, two], clear="esc")
@@ -110,7 +108,7 @@ def test_difference() -> None:
     ] == ["data.seed"]
 
 
-def test_the_chosen_one_in_full() -> None:
+def test_the_chosen_one_in_full():
     long = "/data/" + "x" * 150
     page = settings_page(configured("grpo", {"trainer.dir": long}), clear="esc")
     entry = page.entries[0]
@@ -135,7 +133,7 @@ def test_the_chosen_one_in_full() -> None:
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> list[str]:
+def runs(tmp_path):
     for name, lr in (("run_a", 1e-6), ("run_b", 5e-6)):
         directory = tmp_path / name
         directory.mkdir()
@@ -148,9 +146,7 @@ def runs(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "run_a"), str(tmp_path / "run_b")]
 
 
-async def test_opens_filters_compares_copies_and_closes(
-    runs: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_opens_filters_compares_copies_and_closes(runs, monkeypatch):
     app = loaded(*runs)
     copied: list[str] = []
     monkeypatch.setattr(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from dashboard_layouts import LAYOUTS
@@ -28,13 +28,8 @@ from verl_tui.records import Gpu, GpuReading
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from verl_tui.monitor import Monitor
-
-
-async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
+async def test_every_layout_is_reached_by_resizing_alone(demo):
     app = showing(demo)
     sizes = list(LAYOUTS)
     async with app.run_test(size=sizes[0]) as pilot:
@@ -56,8 +51,8 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
 
 
 async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
-    collapse: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    collapse, monkeypatch
+):
     gpu = Gpu("0", "H100", 97.0, 40, 80, None, 400.0)
     read = GpuReading(NOW, (gpu, replace(gpu, index="1", utilization=91.0)))
     for reading in (read, GpuReading(NOW, (), "no driver here")):
@@ -80,8 +75,8 @@ async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
     [("eval.jsonl", "validation  0.5"), ("rollouts/5.jsonl", "score of samples  0.5")],
 )
 async def test_figures_of_a_single_step_are_rows_and_leave_room_to_its_samples(
-    name: str, figure: str, tmp_path: Path
-) -> None:
+    name, figure, tmp_path
+):
     rows = [
         {"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)
     ]

@@ -50,9 +50,7 @@ WORDS = {
 """A screen's key and the label of its filter -> what is typed, and what is said of it."""
 
 
-async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(
-    tmp_path: Path,
-) -> None:
+async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_path):
     app = app_of(tmp_path)
     async with app.run_test(size=(140, 40)) as pilot:
         for (screen, label), said in WORDS.items():

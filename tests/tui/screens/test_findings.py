@@ -22,7 +22,6 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 SIZES = [
@@ -37,9 +36,7 @@ def shown(app: VerlApp) -> set[str]:
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-async def test_every_finding_is_reached_in_every_layout(
-    apart: Monitor, sizes: tuple[tuple[int, int], ...]
-) -> None:
+async def test_every_finding_is_reached_in_every_layout(apart, sizes):
     app = showing(apart)
     async with app.run_test(size=sizes[0], notifications=True) as pilot:
         await settle(pilot)
@@ -74,9 +71,7 @@ async def test_every_finding_is_reached_in_every_layout(
             assert app.cursor is None
 
 
-async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(
-    demo: Monitor,
-) -> None:
+async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo):
     app = showing(demo)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "f2")

@@ -12,7 +12,6 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 WIDE = (140, 45)
@@ -27,9 +26,7 @@ def zoomed(app: VerlApp) -> str:
 # -- the last row ----------------------------------------------------------------------------------
 
 
-async def test_the_last_row_names_each_screen_once_and_always_the_help(
-    demo: Monitor,
-) -> None:
+async def test_the_last_row_names_each_screen_once_and_always_the_help(demo):
     app = showing(demo)
     async with app.run_test(size=(170, 45)) as pilot:
         for key in ("f2", "f3", "f4", "f5", "f6"):
@@ -49,7 +46,7 @@ async def test_the_last_row_names_each_screen_once_and_always_the_help(
 # -- enter -----------------------------------------------------------------------------------------
 
 
-async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
+async def test_enter_opens_what_has_the_focus(demo):
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot, "f5", "enter")
@@ -61,15 +58,10 @@ async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
         assert zoomed(app) == "actor/entropy", "the chart below"
 
 
-# -- the filter ------------------------------------------------------------------------------------
-
-
 # -- a chart over the full screen ------------------------------------------------------------------
 
 
-async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
-    demo: Monitor,
-) -> None:
+async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(demo):
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         # From run to run it keeps to what is meant.
@@ -106,6 +98,3 @@ async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
         assert "actor" in zoomed(app)
         await press(pilot, "k")
         assert zoomed(app) == first
-
-
-# -- the help --------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from rich.cells import cell_len
@@ -14,22 +13,18 @@ from verl_tui.records import Gpu, GpuReading
 from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.text.piece import text_of
 
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
-    from verl_tui.rendering.session.snapshot import View
-
 GPUS = GpuReading(NOW, (Gpu("0", "H100", 97.0), Gpu("1", "H100", 91.0)))
 
 
 @pytest.fixture
-def view(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> View:
+def view(collapse, monkeypatch):
     """The run that collapses, on a host with two GPUs."""
     monkeypatch.setattr(collapse, "gpus", GPUS)
     return showing(collapse).view_at(NOW)
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
+def test_every_width_is_kept_to(view, *, alone):
     for width in range(20, 221):
         row = text_of(one_row(view, width, alone=alone))
         assert cell_len(row) <= width
@@ -47,15 +42,13 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
         (200, ("finished  all 300 steps", "reward ▅▆", "KL ▁▁▁", "since step 144", "2 GPUs 94%", "ended ")),
     ],
 )  # fmt: skip
-def test_the_most_important_is_said_at_every_width(
-    view: View, width: int, expected: tuple[str, ...]
-) -> None:
+def test_the_most_important_is_said_at_every_width(view, width, expected):
     row = text_of(one_row(view, width, alone=True))
     assert [part for part in expected if part not in row] == [], row
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
-def test_nothing_comes_and_goes_from_one_second_to_the_next(width: int) -> None:
+def test_nothing_comes_and_goes_from_one_second_to_the_next(width):
     kinds = {
         tuple(re.findall(r"[a-z/]{2,}|━+", text_of(one_row(view, width, alone=False))))
         for steps in range(110, 130, 2)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 SCROLLING = {
@@ -51,7 +50,7 @@ async def leave(pilot: Pilot[Any]) -> None:
     assert pilot.app.screen is dashboard(pilot.app)
 
 
-async def test_pages_and_half_pages_wherever_something_scrolls(demo: Monitor) -> None:
+async def test_pages_and_half_pages_wherever_something_scrolls(demo):
     app = showing(demo)
     async with app.run_test(size=(100, 8)) as pilot:
         for name, keys in SCROLLING.items():
@@ -68,7 +67,7 @@ async def test_pages_and_half_pages_wherever_something_scrolls(demo: Monitor) ->
             await leave(pilot)
 
 
-async def test_half_a_page_is_half_of_a_page(demo: Monitor) -> None:
+async def test_half_a_page_is_half_of_a_page(demo):
     app = showing(demo)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "question_mark", "ctrl+f")
@@ -102,7 +101,7 @@ HABITS: dict[str, tuple[str, Callable[[VerlApp], Any], Any]] = {
 """A habit -> keys, what is looked at, and what that is then."""
 
 
-async def test_habits(apart: Monitor) -> None:
+async def test_habits(apart):
     app = showing(apart)
     async with app.run_test(size=(140, 45)) as pilot:
         for name, (keys, look, right) in HABITS.items():
@@ -111,9 +110,7 @@ async def test_habits(apart: Monitor) -> None:
             await leave(pilot)
 
 
-async def test_esc_leaves_one_thing_after_the_other_and_never_quits(
-    collapse: Monitor,
-) -> None:
+async def test_esc_leaves_one_thing_after_the_other_and_never_quits(collapse):
     app = showing(collapse)
     async with app.run_test(size=(140, 45)) as pilot:
         charts = dashboard(app).charts

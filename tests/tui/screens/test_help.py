@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from watching import (
     Typed,
     check_layout,
@@ -15,11 +13,8 @@ from watching import (
     text,
 )
 
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
 
-
-async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) -> None:
+async def test_sections_stand_side_by_side_where_there_is_room(demo):
     app = showing(demo)
     async with app.run_test(size=(160, 45)) as pilot:
         await press(pilot, "f4", "question_mark")
@@ -39,7 +34,7 @@ async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) ->
         assert "Zoom out" not in text(app)
 
 
-async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None:
+async def test_the_help_is_searched_and_left_step_by_step(demo):
     app = showing(demo)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "question_mark")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from watching import (
     NOW,
     check_layout,
@@ -21,13 +19,8 @@ from verl_tui.config import Config
 from verl_tui.tui.screens.history import HistoryScreen
 from verl_tui.tui.widgets.chart import Chart
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from verl_tui.monitor import Monitor
-
-
-async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> None:
+async def test_history_lists_what_was_raised_newest_first(collapse):
     app = showing(collapse)
     async with app.run_test(size=(40, 12)) as pilot:
         for size in ((40, 12), (140, 45), (80, 24)):
@@ -58,7 +51,7 @@ async def test_history_lists_what_was_raised_newest_first(collapse: Monitor) -> 
         assert app.cursor == 144
 
 
-async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
+async def test_what_was_cleared_says_when(tmp_path):
     log = write_run(tmp_path, "run", 30, kl_div=0.15)
     log.write_text(log.read_text() + records(31, 60, kl_div=0.02))
     app = loaded(log)
@@ -68,7 +61,7 @@ async def test_what_was_cleared_says_when(tmp_path: Path) -> None:
         assert "1 raised, 0 ongoing" in text(app)
 
 
-async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
+async def test_acknowledged_findings_step_back(tmp_path):
     write_run(tmp_path, "run", 40, kl_div=0.3, response_length_mean=300.0)
     write_run(tmp_path, "sane", 40)
     app = loaded(tmp_path)
@@ -90,7 +83,7 @@ async def test_acknowledged_findings_step_back(tmp_path: Path) -> None:
         )
 
 
-async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path: Path) -> None:
+async def test_a_target_is_drawn_and_says_when_it_was_reached(tmp_path):
     log = write_run(tmp_path, "run", 40)
     config = Config(
         targets={"reward": 2.51, "kl_div": 0.5}, charts=("reward", "policy_kl")

@@ -25,8 +25,6 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.screens.log import LineScreen, LogRows, LogScreen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.pilot import Pilot
 TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
 
@@ -49,7 +47,7 @@ def console(count: int = 400, *, end: str = "") -> str:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     path = tmp_path / "run_a" / "train.log"
     path.parent.mkdir()
     path.write_text(console())
@@ -82,7 +80,7 @@ def marked(pilot: Pilot[Any]) -> str:
     return rows(pilot)[chosen]
 
 
-async def test_errors_one_after_the_other(log: Path) -> None:
+async def test_errors_one_after_the_other(log):
     app = loaded(log.parent)
     async with app.run_test(size=(100, 14)) as pilot:
         await opened(pilot)
@@ -102,7 +100,7 @@ async def test_errors_one_after_the_other(log: Path) -> None:
         assert "%" in lines(app)[0]
 
 
-async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search(log, monkeypatch):
     app = loaded(log.parent)
     copied: list[str] = []
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
@@ -134,9 +132,7 @@ async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert copied[0].startswith(f"{TASK}step:99 - critic"), "as it was printed"
 
 
-async def test_follows_and_writes_only_what_is_new(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_follows_and_writes_only_what_is_new(log, monkeypatch):
     app = loaded(log.parent)
     async with app.run_test(size=(100, 20)) as pilot:
         screen = await opened(pilot)
@@ -176,7 +172,7 @@ async def test_follows_and_writes_only_what_is_new(
         assert [region.y for region in refreshed] == changed
 
 
-async def test_stays_where_one_reads(log: Path) -> None:
+async def test_stays_where_one_reads(log):
     app = loaded(log.parent)
     async with app.run_test(size=(100, 20)) as pilot:
         screen = await opened(pilot)
@@ -211,7 +207,7 @@ CRASH = "Error executing job with overrides: ['x=1']\nTraceback (most recent cal
 
 
 @pytest.mark.parametrize("keys", [(), ("e",)])
-async def test_from_a_crash_to_its_traceback(log: Path, keys: tuple[str, ...]) -> None:
+async def test_from_a_crash_to_its_traceback(log, keys):
     log.write_text(
         console(800, end=CRASH + "clean up\n" * 300 + "\n".join("abcdefgh") * 60 + "\n")
     )
@@ -226,7 +222,7 @@ async def test_from_a_crash_to_its_traceback(log: Path, keys: tuple[str, ...]) -
         assert f"{line} ValueError: too bad" in text(app)
 
 
-async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
+async def test_other_files_and_other_runs(log, tmp_path):
     (log.parent / "metrics.jsonl").write_text(
         '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
     )
@@ -254,7 +250,7 @@ JSONL = (
 )
 
 
-async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> None:
+async def test_records_are_reported_and_a_line_is_shown_in_full(log):
     path = log.parent / "metrics.jsonl"
     log.unlink()
     path.write_text(JSONL)

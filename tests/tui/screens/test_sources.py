@@ -33,7 +33,7 @@ def screen_text(app: App[None]) -> str:
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "i"])
-async def test_opens_shows_what_is_new_and_closes(key: str) -> None:
+async def test_opens_shows_what_is_new_and_closes(key):
     app: App[None] = App()
     run = grpo()
     async with app.run_test(size=(120, 30)) as pilot:

@@ -5,7 +5,6 @@ all.
 from __future__ import annotations
 
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import pytest
 from watching import check_shown, dashboard, loaded, press, settle, text
@@ -18,14 +17,11 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import FewRows
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 STEPS = 40
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """A run with histograms, of which one has its mean beside it, and a plain metric."""
     folder = tmp_path / "run"
     folder.mkdir()
@@ -48,9 +44,7 @@ def log(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_distribution_is_one_chart_with_a_band_and_a_histogram(
-    log: Path,
-) -> None:
+async def test_a_distribution_is_one_chart_with_a_band_and_a_histogram(log):
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await settle(pilot)

@@ -14,7 +14,6 @@ from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "O", "question_mark", "enter")
@@ -28,12 +27,7 @@ KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "O", "question_mark", "enter")
         pytest.param((60, 20), KEYS, marks=pytest.mark.thorough),
     ],
 )
-async def test_a_screen_opens_as_it_would_be_drawn_again(
-    demo: Monitor,
-    monkeypatch: pytest.MonkeyPatch,
-    size: tuple[int, int],
-    keys: tuple[str, ...],
-) -> None:
+async def test_a_screen_opens_as_it_would_be_drawn_again(demo, monkeypatch, size, keys):
     painted: Counter[str] = Counter()
 
     def note(_app: VerlApp, screen: Screen[object], _frame: object) -> None:

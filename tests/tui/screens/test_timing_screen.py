@@ -94,7 +94,7 @@ def texts(view: View, width: int) -> list[str]:
     return [text_of(row).rstrip() for row in timing_rows(view, width)]
 
 
-def test_table() -> None:
+def test_table():
     shown = texts(view_of(validating()), 110)
     assert shown[:8] == [
         "where a step's time goes: mean of steps 24-43",
@@ -108,7 +108,7 @@ def test_table() -> None:
     ]
 
 
-def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
+def test_progress_with_the_pace_of_each_kind_and_the_end():
     shown = texts(view_of(validating()), 110)
     start = shown.index("progress")
     assert shown[start + 1 : start + 4] == [
@@ -140,14 +140,14 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
         (timed({"step_time": [9.0] * 9}, 9), "finished: nothing to wait for"),
     ],
 )  # fmt: skip
-def test_says_what_is_missing(run: Run | None, words: str) -> None:
+def test_says_what_is_missing(run, words):
     assert words in texts(view_of(run), 100)
 
 
 # -- on a screen -----------------------------------------------------------------------------------
 
 
-async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse: Monitor) -> None:
+async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse):
     app = showing(collapse)
     async with app.run_test(size=(140, 24)) as pilot:
         await press(pilot, "t")
@@ -168,9 +168,7 @@ async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse: Monitor) -
         assert abs(app.cursor - begun) <= 20
 
 
-async def test_what_a_line_of_the_hours_takes_for_granted_is_not_cut(
-    collapse: Monitor,
-) -> None:
+async def test_what_a_line_of_the_hours_takes_for_granted_is_not_cut(collapse):
     app = showing(collapse)
     async with app.run_test(size=(60, 40)) as pilot:
         await press(pilot, "t", "G")

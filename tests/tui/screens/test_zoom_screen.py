@@ -19,8 +19,6 @@ from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import FewRows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.tui.app import VerlApp
 
 STEPS = 400
@@ -28,7 +26,7 @@ SPIKE = 200
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """A run with a spike, a step every 10 s, and samples."""
     rows = [
         {
@@ -64,9 +62,6 @@ def displayed(app: VerlApp) -> str:
     return app.screen.query_one("#reading", FewRows).plain
 
 
-# -- the window ------------------------------------------------------------------------------------
-
-
 # -- the cursor ------------------------------------------------------------------------------------
 
 
@@ -77,7 +72,7 @@ def displayed(app: VerlApp) -> str:
         *(pytest.param(["x"] * count, marks=pytest.mark.thorough) for count in (0, 1, 2)),
     ],
 )  # fmt: skip
-async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> None:
+async def test_there_is_one_cursor_on_every_axis(log, axes):
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, *axes, "f3", "home")
@@ -109,9 +104,6 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
         assert app.cursor is None or app.screen is dashboard(app)
 
 
-# -- outliers and smoothing ------------------------------------------------------------------------
-
-
 # -- a second metric -------------------------------------------------------------------------------
 
 
@@ -120,7 +112,7 @@ def right(app) -> list[str]:
     return [line.label for line in zoomed(app).data.lines if line.right]
 
 
-async def test_any_metric_can_be_the_second(log: Path) -> None:
+async def test_any_metric_can_be_the_second(log):
     app = loaded(log)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "enter", "a")
@@ -146,9 +138,3 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
             )
         await settle(pilot)
         assert isinstance(app.screen, ZoomScreen)
-
-
-# -- sizes -----------------------------------------------------------------------------------------
-
-
-# -- whose chart it is -----------------------------------------------------------------------------

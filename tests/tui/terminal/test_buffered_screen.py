@@ -20,7 +20,7 @@ class Counted(BufferedScreen):
             self.app.exit()
 
 
-async def test_two_sizes_at_once_are_not_laid_out_in_turn_for_ever() -> None:
+async def test_two_sizes_at_once_are_not_laid_out_in_turn_for_ever():
     app = App[None]()
     async with app.run_test(size=(40, 12)) as pilot:
         screen = Counted()
