@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from run_views import NOW, make_run, make_view
+from run_views import NOW, logged, make_run, make_view
 
-from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.records import MetricRows
 
 if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
@@ -32,21 +32,10 @@ def rich_run(steps: int = 60, **more: Any) -> Run:
 
 
 def view_of(run: Run | None, **more: Any) -> View:
-    """Return a view of a run whose configuration wants no charts, with one band for every metric."""
-    view = make_view(*([run] if run else []), **more)
-    view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
-    view.monitor.band = lambda *_: (0.0, 0.05)
-    return view
+    """Return a view of a run with one band for every metric."""
+    return make_view(*([run] if run else []), band=(0.0, 0.05), **more)
 
 
 def add_step(run: Run, step: int, value: float = 0.5, time: float = NOW) -> None:
     """Have a run get a further step, logged at a time."""
-    status = SourceStatus(f"/logs/{run.name}", "verl", modified=NOW)
-    run.apply(
-        Batch(
-            run.name,
-            status,
-            (MetricRows(("critic/score/mean",), [step], [[value]], [0], [time]),),
-        ),
-        NOW,
-    )
+    logged(run, MetricRows(("critic/score/mean",), [step], [[value]], [0], [time]))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Verdict
     from verl_tui.monitor import Monitor
-    from verl_tui.records import GpuReading
+    from verl_tui.records import GpuReading, Record
 
 NOW = 1_800_000_000.0
 ACTIONS = ActionNames()
@@ -57,11 +57,19 @@ def make_run(
     return run
 
 
+def logged(run: Run, *records: Record, **status: Any) -> Run:
+    """Have a source of a run bring records; return the run."""
+    status = {"path": f"/logs/{run.name}", "format": "verl", "modified": NOW, **status}
+    run.apply(Batch(run.name, SourceStatus(**status), records), NOW)
+    return run
+
+
 def make_view(
     *runs: Run,
     verdicts: Mapping[str, Verdict] | None = None,
     gpus: GpuReading | None = None,
     rules: Iterable[str] = ("kl-high", "kl-low", "reward-low"),
+    band: tuple[float | None, float | None] = (None, None),
     **more: Any,
 ) -> View:
     """Return a view of these runs that shows the first."""
@@ -74,7 +82,8 @@ def make_view(
         gpus=gpus,
         gpu_history=DeviceHistory(),
         guide=guide,
-        band=lambda *_: (None, None),
+        config=SimpleNamespace(charts=more.pop("charts", ()), targets={}),
+        band=lambda *_: band,
         problems=more.pop("problems", ()),
         passed=more.pop("passed", ()),
         waiting=more.pop("waiting", ()),

@@ -6,10 +6,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from run_views import NOW, make_run
+from run_views import NOW, logged, make_run
 
 from verl_tui.health.finding import Finding, Moment, Severity, Verdict
-from verl_tui.records import Batch, SourceStatus
 from verl_tui.rendering.session.run_order import ORDERS, first_to_show, ordered
 from verl_tui.runs.run import Run
 
@@ -22,17 +21,12 @@ WARNING = Verdict((Finding("kl-high", Severity.WARNING, "KL is high"),))
 
 def written(name: str, ago: float, steps: int = 5) -> Run:
     run = make_run(name, steps, quiet=ago)
-    run.apply(
-        Batch(name, SourceStatus(f"{name}.log", "console", modified=NOW - ago)), NOW
-    )
-    return run
+    return logged(run, path=f"{name}.log", modified=NOW - ago)
 
 
 def notes() -> Run:
-    run = Run("INDEX")
-    read = SourceStatus("INDEX.md", "console", size=9, bytes_read=9, modified=NOW)
-    run.apply(Batch("INDEX", read._replace(unheld=True)), NOW)
-    return run
+    status = {"size": 9, "bytes_read": 9, "unheld": True}
+    return logged(Run("INDEX"), path="INDEX.md", format="console", **status)
 
 
 def first(*runs: Run, **verdicts: Verdict) -> str | None:

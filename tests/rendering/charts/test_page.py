@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from run_views import NOW, make_run, make_view
+from run_views import logged, make_run, make_view
 
-from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.records import MetricRows
 from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -31,12 +31,6 @@ def run_of(name: str = "grpo", lr: float = 1e-6, steps: int = 20) -> Run:
     return make_run(name, steps=steps, columns=columns)
 
 
-def view_of(*runs: Run, charts: tuple[str, ...] = (), **more: object) -> View:
-    view = make_view(*runs, **more)
-    view.monitor.config = type("Config", (), {"charts": charts, "targets": {}})()
-    return view
-
-
 def listed(
     view: View, text: str = "", revealed: str | None = None
 ) -> list[tuple[str, bool]]:
@@ -48,7 +42,7 @@ REWARD = ("critic/score/mean", False)
 
 
 def test_what_is_constant_comes_last():
-    assert listed(view_of(run_of())) == [
+    assert listed(make_view(run_of())) == [
         REWARD,
         (ENTROPY, False),
         (CLIP, True),
@@ -150,10 +144,9 @@ def test_a_large_chart_and_those_around_it_leave_no_gaps(width, height, count):
 
 def trained_on(*keys: str) -> Run:
     """Return a run of a few steps with these metrics."""
-    run = Run("any")
-    rows = MetricRows(keys, [1, 2], [[2.0, 1.0]] * len(keys), [0, 1])
-    run.apply(Batch("any", SourceStatus("log", "test"), (rows,)), NOW)
-    return run
+    return logged(
+        Run("any"), MetricRows(keys, [1, 2], [[2.0, 1.0]] * len(keys), [0, 1])
+    )
 
 
 def test_where_there_are_no_rewards_the_loss_comes_first():
@@ -174,7 +167,7 @@ def test_what_explains_the_reward_stands_beside_it_and_machines_come_last():
         *("actor/kl_loss", "actor/ppo_kl", "val-core/math/acc/mean@1"),
         *("critic/score/mean", "actor/lr"),
     )
-    found = list_charts(view_of(run), ChartFilter())
+    found = list_charts(make_view(run), ChartFilter())
     keys = [one.key for one in found]
     assert len(keys) == len(run.keys) - 1, "two devices share a chart"
     assert keys[:6] == [
@@ -189,8 +182,8 @@ def test_what_explains_the_reward_stands_beside_it_and_machines_come_last():
     assert both.label == "GPU 0–1 utilisation"
     assert both.devices == ("system/gpu.0.gpu", "system/gpu.1.gpu")
     assert both.shows("system/gpu.1.gpu")
-    assert not any(one.large for one in list_charts(view_of(run), ChartFilter("a")))
-    pinned = list_charts(view_of(run, pins=("system/gpu.1.gpu",)), ChartFilter())
+    assert not any(one.large for one in list_charts(make_view(run), ChartFilter("a")))
+    pinned = list_charts(make_view(run, pins=("system/gpu.1.gpu",)), ChartFilter())
     assert pinned[0].key == "system/gpu.1.gpu"
     assert not any(one.large or one.devices for one in pinned)
 
@@ -198,7 +191,7 @@ def test_what_explains_the_reward_stands_beside_it_and_machines_come_last():
 @pytest.mark.parametrize("count", [2, 10, 11, 64])
 def test_devices_have_letters_where_these_tell_them_apart(count):
     columns = {f"gpus/{n}/util": [n + s % 9 for s in range(30)] for n in range(count)}
-    view = view_of(make_run(steps=30, columns=columns))
+    view = make_view(make_run(steps=30, columns=columns))
     view.monitor.band = lambda *_: (None, None)
     (plan,) = (one for one in list_charts(view, ChartFilter()) if one.devices)
     signs = [line.sign for line in chart_data(plan, view, ChartLook()).lines]
@@ -207,7 +200,7 @@ def test_devices_have_letters_where_these_tell_them_apart(count):
 
 def test_a_policy_kl_that_never_moves_leaves_its_place_to_the_other():
     kl = {"actor/ppo_kl": [0.0] * 20, "actor/kl_loss": [n / 20 for n in range(20)]}
-    found = list_charts(view_of(make_run(steps=20, columns=kl)), ChartFilter())
+    found = list_charts(make_view(make_run(steps=20, columns=kl)), ChartFilter())
     assert [one.key for one in found][1:] == ["actor/kl_loss", "actor/ppo_kl"]
 
 
@@ -224,7 +217,7 @@ def test_what_the_large_chart_shows_is_not_shown_again_beside_it():
         "critic/score/std": [0.1 * (n % 5) for n in steps],
     }
     run = make_run(steps=20, columns=columns)
-    view = view_of(run)
+    view = make_view(run)
 
     def repeated(**more: object) -> set[str]:
         found = list_charts(view, ChartFilter(), **more)
@@ -243,7 +236,7 @@ def test_what_the_large_chart_shows_is_not_shown_again_beside_it():
 
 def test_the_caption_says_where_what_is_not_shown_stands():
     def caption(page: ChartPage) -> str:
-        return page.caption(ChartLook(), view_of(run_of()), "", ())
+        return page.caption(ChartLook(), make_view(run_of()), "", ())
 
     page = charts_of(30, 8, 12, large=True).fitted(138, 22, None)
     assert caption(page) == ("charts 1–6 of 38 · machine 12 · chart.page_down")

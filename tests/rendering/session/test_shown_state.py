@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from run_views import NOW, make_run, make_view
+from run_views import NOW, logged, make_run, make_view
 
-from verl_tui.records import Batch, Event, EventKind, SourceStatus
+from verl_tui.records import Event, EventKind
 from verl_tui.rendering.session.snapshot import Unread, nothing_yet, shown_state
 from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.text.piece import text_of
@@ -18,10 +18,8 @@ ERROR = Event(EventKind.FATAL, "ray.exceptions.RayTaskError", line=4)
 
 
 def crashed(read: int, size: int = 1000, *, problem: str | None = None) -> Run:
-    run = make_run(steps=9)
-    status = SourceStatus("/logs/grpo", "verl", bytes_read=read, size=size, modified=NOW - 9000, problem=problem)  # fmt: skip
-    run.apply(Batch(run.name, status, (ERROR,)), NOW)
-    return run
+    status = {"bytes_read": read, "size": size, "problem": problem}
+    return logged(make_run(steps=9), ERROR, **status, modified=NOW - 9000)
 
 
 def test_an_error_in_what_has_been_read_is_no_crash_yet():
@@ -38,10 +36,7 @@ def test_an_error_in_what_has_been_read_is_no_crash_yet():
 
 def test_a_log_that_grows_beyond_what_was_read_has_been_read_once():
     run = crashed(1000)
-    run.apply(
-        Batch(run.name, SourceStatus("/logs/grpo", "verl", bytes_read=1000, size=1400)),
-        NOW,
-    )
+    logged(run, bytes_read=1000, size=1400)
     assert run.read_once
 
 
@@ -52,10 +47,7 @@ def test_a_preview_shows_the_state_of_its_logs_end():
 
 
 def test_without_metrics_it_says_that_the_log_is_being_read():
-    run = Run("a")
-    run.apply(
-        Batch("a", SourceStatus("a.log", "verl", bytes_read=1, size=2), (ERROR,)), NOW
-    )
+    run = logged(Run("a"), ERROR, bytes_read=1, size=2)
     assert nothing_yet(make_view(run, loading=True)).startswith(
         "no metrics so far: its logs are"
     )

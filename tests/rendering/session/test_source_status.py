@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
-from run_views import ACTIONS
+from run_views import ACTIONS, NOW, logged, make_view
 
 from verl_tui.records import (
-    Batch,
     Event,
     EventKind,
     Phase,
@@ -17,13 +15,8 @@ from verl_tui.records import (
     SourceStatus,
     Unreadable,
 )
-from verl_tui.rendering.session.snapshot import View, nothing_yet, source_pieces
+from verl_tui.rendering.session.snapshot import nothing_yet, source_pieces
 from verl_tui.runs.run import Run
-
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
-
-NOW = 1_800_000_000.0
 
 LOG = SourceStatus(
     "logs/a/train.log", "verl console", bytes_read=1500, size=4000, modified=NOW - 200
@@ -38,23 +31,17 @@ def run_of(*statuses: SourceStatus) -> Run:
         broken = tuple(
             Unreadable(n + 1, "no JSON", "x") for n in range(status.unreadable)
         )
-        run.apply(Batch("a", status, broken), NOW)
+        logged(run, *broken, **status._asdict())
     return run
 
 
-def view_of(run: Run | None, **more: Any) -> View:
-    monitor = SimpleNamespace(
-        runs={}, verdicts={}, sentences=("x: gone", "y: nothing matches yet")
-    )
-    return View(cast("Monitor", monitor), run, NOW, **more)
-
-
 def test_without_a_run_what_was_looked_for():
-    assert nothing_yet(view_of(None)) == (
+    said = {"problems": ("x: gone",), "waiting": ("y: nothing matches yet",)}
+    assert nothing_yet(make_view(**said)) == (
         "no run yet\nx: gone\ny: nothing matches yet\n"
         "a run appears here as soon as it writes a log; help for help, quit to quit"
     )
-    view = view_of(None, loading=True)
+    view = make_view(loading=True)
     assert nothing_yet(view).startswith("looking for logs")
     found = cast("Any", view.monitor)
     found.runs, found.loaded = {"a": run_of(LOG)}, lambda: 0.548
@@ -62,7 +49,7 @@ def test_without_a_run_what_was_looked_for():
 
 
 def test_without_a_step_what_each_source_has_brought():
-    assert nothing_yet(view_of(run_of(LOG, HOME, GONE))).split("\n") == [
+    assert nothing_yet(make_view(run_of(LOG, HOME, GONE))).split("\n") == [
         "no step yet",
         "train.log: verl console, 1.5 kB read of 4.0 kB · last written 3m ago",
         "m.jsonl: vanished",
@@ -79,10 +66,9 @@ def test_without_a_step_what_each_source_has_brought():
     ],
 )  # fmt: skip
 def test_a_crash_without_metrics_says_what_the_run_was_doing(step, phase, words):
-    run = Run("a")
     error = Event(EventKind.FATAL, "RuntimeError: no", 3, phase=phase)
-    run.apply(Batch("a", LOG, (Progress(step, 10), error)), NOW)
-    assert nothing_yet(view_of(run)).startswith(f"crashed {words}")
+    run = logged(Run("a"), Progress(step, 10), error, **LOG._asdict())
+    assert nothing_yet(make_view(run)).startswith(f"crashed {words}")
 
 
 def test_the_status_line_says_what_is_wrong_first():

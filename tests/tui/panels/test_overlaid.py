@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from inside_textual import notices
 from panel_host import Host
-from run_views import NOW, make_run, make_view
+from run_views import logged, make_run, make_view
 
-from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.records import MetricRows
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.renderer import ChartRenderer
@@ -26,10 +26,7 @@ def view_of(*runs: Run, selected: str = "", **more: Any) -> View:
     selection = Selection()
     for name in selected.split():
         selection.toggle(name)
-    view = make_view(*runs, selection=selection, **more)
-    view.monitor.config = type("Config", (), {"charts": (), "targets": {}})()
-    view.monitor.band = lambda *_: (0.0, 0.05)
-    return view
+    return make_view(*runs, selection=selection, band=(0.0, 0.05), **more)
 
 
 def reward(view: View, look: ChartLook | None = None) -> ChartData:
@@ -58,9 +55,9 @@ def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place():
 
 
 def test_the_same_meaning_under_another_name_is_the_same_metric():
-    other, steps = Run("trl"), range(1, 21)
+    steps = range(1, 21)
     rows = MetricRows(("reward", "other/x"), steps, ([1.0] * 20, [2.0] * 20), steps)
-    other.apply(Batch("trl", SourceStatus("/logs/trl", "trl"), (rows,)), NOW)
+    other = logged(Run("trl"), rows)
     plain = make_run("verl", 20, columns={"other/x": [3.0] * 20})
     data = reward(view_of(plain, other, selected="verl trl"))
     assert [line.label for line in data.lines] == ["verl", "trl"]

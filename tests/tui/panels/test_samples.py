@@ -4,20 +4,19 @@ nothing.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from panel_host import Host
+from run_views import make_view
 
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Batch, Sample, SourceStatus
-from verl_tui.rendering.session.snapshot import View
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.samples import SamplesPanel
 
 if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
+    from verl_tui.rendering.session.snapshot import View
 
 BROWSER = SampleBrowser(lambda: None)
 """What the samples are looked at through: these lie in memory, nothing is read."""
@@ -70,11 +69,7 @@ def steps_of_three(*steps: int) -> Run:
 
 
 def view_of(run: Run | None, **more: Any) -> View:
-    monitor = cast(
-        "Monitor",
-        SimpleNamespace(verdicts={}, problems=(), waiting=(), unreached=(), passed=()),
-    )
-    return View(monitor, run, 1000.0, browser=BROWSER, **more)
+    return make_view(*([run] if run else []), now=1000.0, browser=BROWSER, **more)
 
 
 async def test_follows_the_newest_step_until_the_user_moves():

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from inside_textual import count_frames
 from jsonl import write_jsonl
 from rich.cells import cell_len
+from run_views import logged, make_view
 from watching import NOW, Typed, check_shown, loaded, names, press, settle, text
 
 from verl_tui.health.guide_settings import load_guide
-from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
+from verl_tui.records import MetricRows, Settings
 from verl_tui.rendering.compare_rows import comparison, where
-from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import Alignment, Stop, stops
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from verl_tui.rendering.session.snapshot import View
 
-from types import SimpleNamespace
 
 REWARD, KL, LR = "critic/score/mean", "actor/ppo_kl", "actor_rollout_ref.actor.optim.lr"
 
@@ -39,31 +39,20 @@ def run_of(
     **more: float,
 ) -> Run:
     """Return a run whose steps take so many seconds each; None: nothing tells when they were."""
-    run, count = Run(name), len(rewards)
-    columns = {
-        REWARD: list(rewards),
-        **{key.replace("__", "/"): [value] * count for key, value in more.items()},
-    }
-    times = (
-        None
-        if every is None
-        else [NOW - (count - at) * every for at in range(1, count + 1)]
-    )
+    count = len(rewards)
+    same = {key.replace("__", "/"): [value] * count for key, value in more.items()}
+    columns = {REWARD: [*rewards], **same}
+    times = every and [NOW - (count - at) * every for at in range(1, count + 1)]
     rows = MetricRows(
-        tuple(columns), range(1, count + 1), list(columns.values()), range(count), times
+        tuple(columns), range(1, count + 1), [*columns.values()], range(count), times
     )
-    records = (*([rows] if count else []), Settings(said or {}, "console"))
-    run.apply(
-        Batch(name, SourceStatus(name, "verl console", modified=NOW), records), NOW
-    )
-    return run
+    return logged(Run(name), rows, Settings(said or {}, "console"))
 
 
 def view_of(*runs: Run, **more: Any) -> View:
-    monitor: Any = SimpleNamespace(
-        runs={run.name: run for run in runs}, verdicts={}, guide=load_guide()
-    )
-    return View(monitor, runs[0] if runs else None, NOW, **more)
+    view = make_view(*runs, **more)
+    view.monitor.guide = load_guide()
+    return view
 
 
 def table(

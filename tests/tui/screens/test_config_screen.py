@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.cells import cell_len
-from watching import NOW, check_shown, loaded, press, text
+from run_views import logged
+from watching import check_shown, loaded, press, text
 
-from verl_tui.records import Batch, Settings, SourceStatus
+from verl_tui.records import Settings
 from verl_tui.rendering.config_rows import (
     difference_page,
     full_entry,
@@ -37,9 +38,7 @@ PPO = {
 
 
 def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
-    run = Run(name)
-    run.apply(Batch(name, SourceStatus("x", "f"), (Settings(said, origin),)), NOW)
-    return run
+    return logged(Run(name), Settings(said, origin))
 
 
 def texts(page: SettingsPage, width: int) -> list[str]:
@@ -67,14 +66,7 @@ def test_identity_then_every_setting_with_where_it_was_read():
 
 def test_what_was_asked_for_on_the_command_line_is_marked_in_words():
     run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
-    run.apply(
-        Batch(
-            "grpo",
-            SourceStatus("x", "f"),
-            (Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"),),
-        ),
-        NOW,
-    )
+    logged(run, Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"))
     page = settings_page(run, "a.lr", clear="esc")
     (entry,) = page.entries[-1:]
     assert (entry.note, entry.role) == ("console, override", "override")

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from run_views import logged, make_view
 from watching import NOW, dashboard, press, showing, text
 
 from verl_tui.records import (
     SAMPLES,
-    Batch,
     Event,
     EventKind,
     MetricRows,
     Progress,
     Sample,
     Settings,
-    SourceStatus,
 )
-from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run
@@ -28,30 +25,19 @@ from verl_tui.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.monitor import Monitor
     from verl_tui.records import Record
-
-STATUS = SourceStatus("train.log", "verl console", modified=NOW)
+    from verl_tui.rendering.session.snapshot import View
 
 
 def timed(
     columns: Mapping[str, Sequence[float]], total: int | None = None, **said: Any
 ) -> Run:
-    run = Run("grpo")
     count = len(next(iter(columns.values()), ()))
-    values = [list(column) for column in columns.values()]
-    records: list[Any] = (
-        [MetricRows(tuple(columns), range(1, count + 1), values, range(count))]
-        if count
-        else []
+    rows = MetricRows(
+        tuple(columns), range(1, count + 1), [*columns.values()], range(count)
     )
-    run.apply(
-        Batch(
-            "grpo", STATUS, (*records, Progress(None, total), Settings(said, "console"))
-        ),
-        NOW,
-    )
-    return run
+    told = (Progress(None, total), Settings(said, "console"))
+    return logged(Run("grpo"), *([rows] if count else []), *told)
 
 
 def validating(count: int = 43, total: int = 100) -> Run:
@@ -68,26 +54,11 @@ def validating(count: int = 43, total: int = 100) -> Run:
         columns, total, **{"trainer.test_freq": 10, "trainer.n_gpus_per_node": 8}
     )
     tests = MetricRows(("timing_s/testing",), [10, 20, 30, 40], [[60.0] * 4], range(4))
-    run.apply(Batch("grpo", STATUS, (tests,)), NOW)
-    return run
+    return logged(run, tests)
 
 
 def stepless(format: str, *records: Record) -> Run:
-    run = Run("grpo")
-    run.apply(
-        Batch(
-            "grpo",
-            SourceStatus("a", format, modified=NOW, records=len(records)),
-            records,
-        ),
-        NOW,
-    )
-    return run
-
-
-def view_of(run: Run | None, **more: Any) -> View:
-    monitor = SimpleNamespace(runs={run.name: run} if run else {}, verdicts={})
-    return View(cast("Monitor", monitor), run, NOW, **more)
+    return logged(Run("grpo"), *records, format=format, records=len(records))
 
 
 def texts(view: View, width: int) -> list[str]:
@@ -95,7 +66,7 @@ def texts(view: View, width: int) -> list[str]:
 
 
 def test_table():
-    shown = texts(view_of(validating()), 110)
+    shown = texts(make_view(validating()), 110)
     assert shown[:8] == [
         "where a step's time goes: mean of steps 24-43",
         "  step            46.0 s 100%                           ↑ 1.3×   timing_s/step 40.0 s",
@@ -109,7 +80,7 @@ def test_table():
 
 
 def test_progress_with_the_pace_of_each_kind_and_the_end():
-    shown = texts(view_of(validating()), 110)
+    shown = texts(make_view(validating()), 110)
     start = shown.index("progress")
     assert shown[start + 1 : start + 4] == [
         "step 43 of 100 (43%)",
@@ -141,7 +112,7 @@ def test_progress_with_the_pace_of_each_kind_and_the_end():
     ],
 )  # fmt: skip
 def test_says_what_is_missing(run, words):
-    assert words in texts(view_of(run), 100)
+    assert words in texts(make_view(*([run] if run else [])), 100)
 
 
 # -- on a screen -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from run_views import NOW, make_run, make_view
+from run_views import NOW, logged, make_run, make_view
 from scenarios.failures import FAILURES, planted
 from scenarios.healthy import HEALTHY
 from scenarios.worlds import FORMS, write
@@ -21,7 +21,7 @@ from watching import dashboard, lines, loaded, press, records, showing, write_ru
 from verl_tui.config import Config
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict, coverage_of
 from verl_tui.monitor import load
-from verl_tui.records import Batch, Event, EventKind, SourceStatus
+from verl_tui.records import Event, EventKind
 from verl_tui.rendering.run_list import lay_out
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.status_line import one_row
@@ -64,8 +64,7 @@ NO_ENTROPY = {key: values for key, values in COLUMNS.items() if key != "actor/en
 def saved(run: Run) -> Run:
     """Return the run with a checkpoint of step 50."""
     event = Event(EventKind.CHECKPOINT, "/out/global_step_50", 50, step=50)
-    run.apply(Batch(run.name, SourceStatus("/logs/grpo", "verl"), (event,)), NOW)
-    return run
+    return logged(run, event, modified=None)
 
 
 def seen(
@@ -77,11 +76,8 @@ def seen(
 
 
 def crashed() -> Run:
-    run = make_run(steps=0)
     error = Event(EventKind.FATAL, "RuntimeError: no", line=3)
-    status = SourceStatus("/logs/grpo", "verl", size=9, bytes_read=9)
-    run.apply(Batch("grpo", status, (error,)), NOW)
-    return run
+    return logged(make_run(steps=0), error, size=9, bytes_read=9, modified=None)
 
 
 CASES = (
