@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
+from colours import contrast
 from reported import KL, NOW, ORIGIN, REWARD, monitor_of, report_of, rising
 
 from verl_tui.records import Sample
@@ -142,18 +143,6 @@ def test_a_report_on_a_hundred_runs_stays_small_and_says_what_it_leaves_out():
         assert text.count("run99") > 1
 
 
-def _contrast(one: str, other: str) -> float:
-    def light(colour: str) -> float:
-        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-        parts = [
-            p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
-        ]
-        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-    low, high = sorted((light(one), light(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 @pytest.mark.parametrize("ground", [0, 1])
 def test_text_and_curves_can_be_seen_on_each_ground(ground):
     said: dict[str, list[str]] = {}
@@ -162,10 +151,10 @@ def test_text_and_curves_can_be_seen_on_each_ground(ground):
     colours = {name: both[ground] for name, both in said.items()}
     for below in (colours["ground"], colours["card"]):
         for role in ("text", "muted", "healthy", "info", "warning", "critical"):
-            assert _contrast(colours[role], below) >= 4.5, role
+            assert contrast(colours[role], below) >= 4.5, role
         for role, colour in colours.items():
             if role.startswith(("run-", "of-")):
-                assert _contrast(colour, below) >= 3, role
+                assert contrast(colour, below) >= 3, role
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from real_terminal import restored
 from textual.events import Key
 
 from verl_tui.tui.terminal.driver import Ear
@@ -104,14 +105,7 @@ class Terminal:
         """Tell whether the terminal is as it was: modes, screen, cursor, no reports of the
         mouse.
         """
-        return termios.tcgetattr(self.fd) == self.before and all(
-            self.output.rfind(on) < self.output.rfind(off)
-            for on, off in (
-                (b"\x1b[?1049h", b"\x1b[?1049l"),
-                (b"\x1b[?25l", b"\x1b[?25h"),
-                (b"\x1b[?1003h", b"\x1b[?1003l"),
-            )
-        )
+        return termios.tcgetattr(self.fd) == self.before and restored(self.output)
 
 
 @pytest.fixture

@@ -84,19 +84,14 @@ async def test_the_first_line_says_so_until_a_report_is_copied(app, monkeypatch)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "v")  # else health has nothing to add to the verdict
         assert "error" not in lines(app)[0]
-        with monkeypatch.context() as planted:
-            planted.setattr(HealthPanel, "show", broken)
-            app.tick()
-            await until(pilot, lambda: "error: ctrl+r" in lines(app)[0])
-        # the panel works again, what happened is known
-        await press(pilot, "right_square_bracket")
-        await until(pilot, lambda: "error, over now: ctrl+r" in lines(app)[0])
-        with monkeypatch.context() as planted:
-            planted.setattr(HealthPanel, "show", broken)
-            app.tick()
-            await until(pilot, lambda: "error: ctrl+r" in lines(app)[0])
-        await press(pilot, "left_square_bracket")
-        await until(pilot, lambda: "error, over now: ctrl+r" in lines(app)[0])
+        for key in ("right_square_bracket", "left_square_bracket"):
+            with monkeypatch.context() as planted:
+                planted.setattr(HealthPanel, "show", broken)
+                app.tick()
+                await until(pilot, lambda: "error: ctrl+r" in lines(app)[0])
+            # the panel works again, what happened is known
+            await press(pilot, key)
+            await until(pilot, lambda: "error, over now: ctrl+r" in lines(app)[0])
         await press(pilot, "ctrl+r")
         await until(pilot, lambda: "error" not in lines(app)[0])
 

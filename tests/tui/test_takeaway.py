@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,18 +13,13 @@ from watching import loaded, press, sample, settle, showing, text, until, write_
 from verl_tui.tui.export import clipping, screen_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.pilot import Pilot
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
+@pytest.fixture
+def here(somewhere):
     """The current directory, empty."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    return folder
+    return Path.cwd()
 
 
 @pytest.fixture
@@ -104,16 +100,14 @@ async def test_a_place_that_takes_no_files_says_so(log, here, monkeypatch):
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await press(pilot)
         here.rmdir()
-        await press(pilot, "ctrl+s")
-        await until(pilot, lambda: notices(app))
-        assert notices(app) == [
-            "cannot write to the current directory: No such file or directory"
-        ]
-        await press(pilot, "W")
-        await until(pilot, lambda: notices(app))
-        assert notices(app) == [
-            "cannot write to the current directory: No such file or directory"
-        ]
+        for key in ("ctrl+s", "W"):
+            await press(pilot, key)
+            await until(pilot, lambda: notices(app))
+            (said,) = notices(app)
+            assert (
+                said
+                == "cannot write to the current directory: No such file or directory"
+            )
 
 
 # -- copying ---------------------------------------------------------------------------------------

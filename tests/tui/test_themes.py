@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+from colours import contrast, linear
 from inside_textual import screen_strips
 from rich.color import Color as RichColor
 from rich.color import ColorSystem
@@ -18,7 +20,7 @@ from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import hues as run_hues
 from verl_tui.tui import base_app as themes
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.rows import ROLES
+from verl_tui.tui.widgets.rows import LOOKS_IN, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,31 +73,26 @@ SEEN = 6.0
 """Least distance of a row's ground to that of the screen."""
 
 
-def lab(colour: Color, sight: str) -> tuple[float, float, float]:
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-        for c in colour.normalized
-    ]
-    r, g, b = (
-        min(1.0, max(0.0, sum(a * c for a, c in zip(row, linear, strict=True))))
-        for row in SIGHTS[sight]
+XYZ = (
+    (0.4124564, 0.3575761, 0.1804375),
+    (0.2126729, 0.7151522, 0.0721750),
+    (0.0193339, 0.1191920, 0.9503041),
+)
+WHITE = (0.95047, 1.0, 1.08883)
+
+
+def lab(colour: Color, sight: str) -> np.ndarray:
+    rgb = np.clip(np.array(SIGHTS[sight]) @ linear(colour), 0, 1)
+    shares = np.array(XYZ) @ rgb / WHITE
+    x, y, z = np.where(
+        shares > 216 / 24389, np.cbrt(shares), (24389 / 27 * shares + 16) / 116
     )
-    xyz = (
-        (0.4124564 * r + 0.3575761 * g + 0.1804375 * b) / 0.95047,
-        0.2126729 * r + 0.7151522 * g + 0.0721750 * b,
-        (0.0193339 * r + 0.1191920 * g + 0.9503041 * b) / 1.08883,
-    )
-    x, y, z = (
-        t ** (1 / 3) if t > 216 / 24389 else (24389 / 27 * t + 16) / 116 for t in xyz
-    )
-    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+    return np.array((116 * y - 16, 500 * (x - y), 200 * (y - z)))
 
 
 def distance(one: str, other: str, sight: str) -> float:
-    pair = zip(
-        lab(Color.parse(one), sight), lab(Color.parse(other), sight), strict=True
-    )
-    return sum((a - b) ** 2 for a, b in pair) ** 0.5
+    one_lab, other_lab = (lab(Color.parse(each), sight) for each in (one, other))
+    return float(np.linalg.norm(one_lab - other_lab))
 
 
 def exactly(colour: Color) -> Color:
@@ -107,20 +104,6 @@ def of_256(colour: Color) -> Color:
     """Return what a terminal of 256 colours shows."""
     known = RichColor.from_rgb(*colour.rgb).downgrade(ColorSystem.EIGHT_BIT)
     return Color(*known.get_truecolor())
-
-
-def contrast(one: Color, other: Color) -> float:
-    """Return the contrast ratio of two opaque colours, as WCAG 2.2 has it."""
-    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
-
-
-def luminance(colour: Color) -> float:
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
-        for part in colour.normalized
-    )
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def seen(value: str, ground: Color) -> Color:
@@ -288,7 +271,7 @@ async def test_no_role_is_a_block_in_sixteen_colours(demo):
         app.theme = themes.PLAIN
         await settle(pilot)
         chart = app.screen.query(Chart).first()
-        for role in {**ROLES, **Chart.LOOKS}:
+        for role in {**ROLES, **LOOKS_IN[Chart.LOOKS]}:
             style = chart.role_style(role)
             assert style.color != style.bgcolor, role
             assert style.bgcolor == chart.rich_style.bgcolor, role

@@ -31,7 +31,8 @@ class Host(App[None]):
 
     def on_mount(self) -> None:
         self.screen.set_class(self.narrow, "-narrow")
-        self.panel.query_one(rows.Rows).focus()
+        for listed in self.panel.query(rows.Rows):
+            listed.focus()
 
     def on_runs_panel_picked(self, message: Any) -> None:
         self.said.append(message.name)

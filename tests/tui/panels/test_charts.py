@@ -4,40 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from charted_runs import rich_run, view_of
+from panel_host import Host
 from run_views import NOW, make_run
-from textual.app import App
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.terminal.output import screen_rows
-
-if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
-
-class Charts(App[None]):
-    """Nothing but the panel."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.panel = ChartsPanel()
-
-    def compose(self) -> ComposeResult:
-        yield self.panel
-
-    @property
-    def text(self) -> str:
-        return "\n".join(screen_rows(self))
-
-    @property
-    def keys(self) -> list[str]:
-        return [chart.data.key for chart in self.panel.charts if chart.display]
 
 
 async def test_each_finding_has_a_mark_at_its_step_on_every_axis():
@@ -73,7 +49,7 @@ async def test_each_finding_has_a_mark_at_its_step_on_every_axis():
 
 
 async def test_what_is_constant_has_a_row_until_it_varies():
-    app, steps = Charts(), 20
+    app, steps = Host(ChartsPanel()), 20
     columns = {
         "actor/entropy": [0.1 * (n % 5) for n in range(steps)],
         "actor/lr": [1e-6] * steps,
@@ -104,7 +80,7 @@ async def test_what_is_constant_has_a_row_until_it_varies():
 
 
 async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart():
-    app, steps = Charts(), 33
+    app, steps = Host(ChartsPanel()), 33
     columns = {
         "actor/ppo_kl": [0.01 * (n % 3) for n in range(steps)],
         "rewards/accuracy_reward/mean": [0.0] * steps,
@@ -135,7 +111,7 @@ async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart():
 
 
 async def test_it_is_said_once_that_noise_smooths_most_charts():
-    app, steps, chance = Charts(), 400, random.Random(7)
+    app, steps, chance = Host(ChartsPanel()), 400, random.Random(7)
     noisy = ("critic/score/mean", "actor/ppo_kl", "actor/pg_loss")
     columns = {key: [chance.random() for _ in range(steps)] for key in noisy}
     level = [float(n > 200) for n in range(steps)]

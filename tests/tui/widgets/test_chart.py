@@ -16,18 +16,8 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.chart import Chart
 
 SIZES = [
-    (1, 1),
-    (2, 1),
-    (1, 5),
-    (5, 2),
-    (7, 3),
-    (20, 4),
-    (23, 9),
-    (24, 6),
-    (40, 12),
-    (80, 1),
-    (80, 2),
-    (200, 50),
+    *((1, 1), (2, 1), (1, 5), (5, 2), (7, 3), (20, 4), (23, 9), (24, 6), (40, 12)),
+    *((80, 1), (80, 2), (200, 50)),
 ]
 
 
@@ -47,10 +37,7 @@ class Screen(App):
 
     @property
     def lines(self):
-        return [
-            "".join(segment.text for segment in strip)
-            for strip in self.chart.render_lines(self.chart.size.region)
-        ]
+        return [one.text for one in self.chart.render_lines(self.chart.size.region)]
 
 
 def rows(data, width=60, height=12, **kwargs):
