@@ -59,9 +59,7 @@ async def test_what_people_say_finds_what_they_mean(tmp_path):
 @pytest.mark.parametrize(
     "size", [pytest.param((140, 45), marks=pytest.mark.thorough), (80, 24), (40, 20)]
 )
-async def test_the_palette_has_a_row_for_a_command_with_its_key_at_the_right(
-    tmp_path, size
-):
+async def test_a_command_has_a_row_of_the_palette_with_its_key(tmp_path, size):
     app = loaded(write_run(tmp_path, "run", 3), config=Config(keys={"timing": "f12"}))
     async with app.run_test(size=size) as pilot:
         await press(pilot, "ctrl+p", *"timing")

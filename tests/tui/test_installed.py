@@ -201,9 +201,7 @@ SETTLED = 3.0
 """Seconds after which what is found is no longer taken for what lay on disk."""
 
 
-def test_what_is_found_while_watching_is_reported_where_that_is_wanted(
-    run, log, tmp_path
-):
+def test_what_is_found_meanwhile_is_reported_where_that_is_wanted(run, log, tmp_path):
     said = b"\x1bPtmux;\x1b\x1b]777;notify;verl-tui;"
     config = tmp_path / "config.toml"
     config.write_text('desktop = "osc777"')

@@ -79,9 +79,7 @@ async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(demo, b
             await press(pilot, "escape", "escape")
 
 
-async def test_many_new_runs_are_judged_between_keys_and_never_during_one(
-    tmp_path, monkeypatch
-):
+async def test_new_runs_are_judged_between_keys_never_during_one(tmp_path, monkeypatch):
     monitor = load(
         [str(write_run(tmp_path, f"run {n}")) for n in range(3)], Config(), NOW
     )

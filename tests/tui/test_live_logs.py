@@ -131,7 +131,7 @@ async def test_pause_draws_nothing_while_reading_goes_on(tmp_path, monkeypatch):
         assert "PAUSED" not in text(app)
 
 
-async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_read_again(
+async def test_a_run_deleted_while_shown_says_so_and_goes_with_the_next_reading(
     tmp_path,
 ):
     for name in ("run_a", "run_b"):

@@ -108,9 +108,7 @@ def test_the_newest_values_are_copied_without_a_cursor(monitor):
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
-def test_after_a_restart_the_newest_segments_values_are_copied_and_labelled(
-    tmp_path, axis
-):
+def test_after_a_restart_the_newest_segments_values_are_copied(tmp_path, axis):
     write(tmp_path / "run_a", 40, 0.0)
     log = tmp_path / "run_a" / "metrics.jsonl"
     lines = [

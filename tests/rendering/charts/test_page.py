@@ -116,9 +116,7 @@ def test_every_chart_is_on_one_page_and_all_fit(
     ("width", "height", "large", "plots", "lines"),
     [(30, 40, 12, 3, 10), (40, 52, 12, 5, 10), (30, 22, 12, 0, 10), (40, 14, 6, 0, 8)],
 )
-def test_on_a_narrow_screen_the_large_chart_leaves_room_for_what_explains_it(
-    width, height, large, plots, lines
-):
+def test_the_large_chart_leaves_room_to_others(width, height, large, plots, lines):
     page = charts_of(30, 0, 0, large=True).fitted(width, height, None)
     first, *others = (tile.height for tile in page.page.tiles)
     assert first == large

@@ -99,9 +99,7 @@ def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers():
         (None, 60 * GIB, True, "gauge"),
     ],
 )
-def test_utilisation_is_coloured_where_a_run_needs_the_device(
-    lately, used, worked, role
-):
+def test_utilisation_is_coloured_where_a_run_needs_a_device(lately, used, worked, role):
     """By the bounds of the rules on GPUs, one that holds nothing by none."""
     gpu = replace(H100, memory_used=used)
     (row,) = device_rows([Device(gpu, lately=lately, worked=worked)], 120)

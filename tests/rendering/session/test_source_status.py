@@ -7,14 +7,7 @@ from typing import Any, cast
 import pytest
 from run_views import ACTIONS, NOW, logged, make_view
 
-from verl_tui.records import (
-    Event,
-    EventKind,
-    Phase,
-    Progress,
-    SourceStatus,
-    Unreadable,
-)
+from verl_tui.records import Event, EventKind, Phase, Progress, SourceStatus, Unreadable
 from verl_tui.rendering.session.snapshot import nothing_yet, source_pieces
 from verl_tui.runs.run import Run
 

@@ -96,7 +96,7 @@ async def test_columns_filter_hidden_runs_and_groups(tmp_path):
         assert "KL" in row(again, "╭─ runs"), "the usual columns are back"
 
 
-async def test_hidden_runs_are_not_shown_first_and_listed_where_there_is_no_other(
+async def test_hidden_runs_are_not_shown_first_and_listed_if_there_is_no_other(
     tmp_path,
 ):
     logs, state = write(tmp_path / "logs"), StateFile(tmp_path / "state.json")

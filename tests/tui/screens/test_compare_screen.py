@@ -146,7 +146,7 @@ def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
     return directory
 
 
-async def test_selected_runs_are_compared_and_keys_do_what_they_say(
+async def test_selected_runs_are_compared_and_keys_do_as_they_say(
     tmp_path, monkeypatch
 ):
     app = loaded(write(tmp_path))

@@ -50,9 +50,7 @@ async def test_every_layout_is_reached_by_resizing_alone(demo):
         assert len(drawn) == before
 
 
-async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
-    collapse, monkeypatch
-):
+async def test_gpus_have_a_title_where_there_is_room_else_a_row(collapse, monkeypatch):
     gpu = Gpu("0", "H100", 97.0, 40, 80, None, 400.0)
     read = GpuReading(NOW, (gpu, replace(gpu, index="1", utilization=91.0)))
     for reading in (read, GpuReading(NOW, (), "no driver here")):
@@ -74,9 +72,7 @@ async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
     ("name", "figure"),
     [("eval.jsonl", "validation  0.5"), ("rollouts/5.jsonl", "score of samples  0.5")],
 )
-async def test_figures_of_a_single_step_are_rows_and_leave_room_to_its_samples(
-    name, figure, tmp_path
-):
+async def test_figures_of_one_step_leave_room_to_its_samples(name, figure, tmp_path):
     rows = [
         {"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)
     ]

@@ -71,9 +71,7 @@ async def test_says_what_is_waited_for(tmp_path, path, size):
 # -- what is shown at the first look ---------------------------------------------------------------
 
 
-async def test_the_reason_of_a_crash_before_the_first_step_is_in_the_first_frame(
-    tmp_path,
-):
+async def test_why_a_run_crashed_before_the_first_step_is_in_the_first_frame(tmp_path):
     trace = 'Traceback (most recent call last):\n  File "main.py", line 7, in main\n'
     error = "ValueError: no GPU for the raylet"
     (tmp_path / "train.log").write_text(
