@@ -22,7 +22,12 @@ from verl_tui.health.conditions.column import (
     means,
     open_breach,
 )
-from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
+from verl_tui.health.exemptions import (
+    BY_VALUES,
+    FOR_WHOLE_RUN,
+    WITHOUT_BREACH,
+    exempt,
+)
 from verl_tui.health.finding import LACKS, Finding, filled, number
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
@@ -31,10 +36,9 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from verl_tui.health.conditions.column import Breach, Judged
-    from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
     from verl_tui.runs.series import Series
 
@@ -118,13 +122,13 @@ def _judge(
         return KINDS[rule.condition].judge(column, rule, threshold, restarts)
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
-    exempt: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
-    breaches = _not_exempt(context, rule, keys, judged, exempt)
+    known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
+    breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
     if now is None and open_breach(breaches) is not None:
         now = _told(context, rule, keys[0], judged, limit)
     else:
-        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES
+        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES.keys()
         now = _exempt(context, rule, keys, excuses) or now
     return Found(now, breaches, _title(rule, keys[0]), keys[0])
 
@@ -247,11 +251,11 @@ def _exempt(
     context: RuleContext,
     rule: Rule,
     keys: Sequence[str],
-    exemptions: Mapping[str, Exemption],
+    names: Collection[str],
 ) -> str | None:
     """Return why a rule applies to none of the metrics, None if it does to one."""
-    for name in filter(exemptions.__contains__, rule.unless):
-        reasons = [exemptions[name](context, key) for key in keys]
+    for name in filter(names.__contains__, rule.unless):
+        reasons = [exempt(name, context, key) for key in keys]
         if all(reasons):
             return reasons[0]
     return None
@@ -262,7 +266,7 @@ def _not_exempt(
     rule: Rule,
     keys: Sequence[str],
     judged: Judged,
-    exempt: dict[int, bool],
+    known: dict[int, bool],
 ) -> Sequence[Breach]:
     """Return the parts of breaches in which the rule was not exempt by the values known at the
     time: from the first to the last such point.
@@ -272,20 +276,20 @@ def _not_exempt(
         rule: The rule.
         keys: The metrics.
         judged: What is found in them.
-        exempt: At which steps it is known to be exempt, or not.
+        known: At which steps it is known to be exempt, or not.
     """
     series = context.known(keys[0])
     breaches = [*judged.breaches]
     if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
         return breaches
     steps = series.steps
-    exempt.pop(steps[-1], None)  # the newest point may still change
+    known.pop(steps[-1], None)  # the newest point may still change
 
     def is_exempt(step: int) -> bool:
-        if step not in exempt:
+        if step not in known:
             reason = _exempt(context.at(step), rule, keys, BY_VALUES)
-            exempt[step] = reason is not None
-        return exempt[step]
+            known[step] = reason is not None
+        return known[step]
 
     parts = (_free(one, steps, is_exempt) for one in breaches)
     return [*filter(None, parts)]

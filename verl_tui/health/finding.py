@@ -244,21 +244,7 @@ def filled(words: str, facts: Mapping[str, object]) -> str:
     return _Filled().vformat(words, (), facts)
 
 
-_QUANTITIES = (
-    ("reward", ("reward",), ("reward-slide", "reward-cliff")),
-    (
-        "KL",
-        ("policy_kl", "reference_kl"),
-        ("kl-high", "ref-kl-high", "ref-kl-above-band"),
-    ),
-    ("entropy", ("entropy",), ("entropy-collapse", "entropy-explosion")),
-    (
-        "response length",
-        ("response_length",),
-        ("length-collapse", "length-explosion", "response-short"),
-    ),
-)
-"""What a training is judged by: its indicators, and the rules that look at its whole course."""
+_QUANTITIES: Sequence[Mapping[str, Any]] = WORDS["quantities"]
 
 
 class Coverage(NamedTuple):
@@ -296,9 +282,9 @@ def coverage_of(run: Run, verdict: Verdict) -> Coverage:
     early: list[str] = []
     if run.loss_alone and "response_length" not in indicators:
         early.append("loss")
-    for name, ids, rules in _QUANTITIES:
-        if not any(id in indicators for id in ids):
-            unknown += [name] * ("loss" not in early)
-        elif all(rule in skipped for rule in rules):
-            early.append(name)
+    for one in _QUANTITIES:
+        if indicators.keys().isdisjoint(one["indicators"]):
+            unknown += [one["name"]] * ("loss" not in early)
+        elif skipped >= {*one["rules"]}:
+            early.append(one["name"])
     return Coverage(tuple(unknown), tuple(early))
