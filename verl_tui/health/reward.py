@@ -373,7 +373,7 @@ def _binary_spread(mean: Series, spread: Series) -> str | None:
     if len(found) < _ENOUGH or found[:, 0].min() < 0 or found[:, 0].max() > 1:
         return None
     widest = np.sqrt(found[:, 0] * (1 - found[:, 0]))
-    like = int((abs(found[:, 1] - widest) <= np.maximum(0.01, _CLOSE * widest)).sum())
+    like = (abs(found[:, 1] - widest) <= np.maximum(0.01, _CLOSE * widest)).sum()
     if like < 0.8 * len(found):
         return None
     return (

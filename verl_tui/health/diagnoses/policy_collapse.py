@@ -198,9 +198,9 @@ def _departure(
     hits = np.flatnonzero(rolling(is_out[start:], out) == out)
     if not len(hits):
         return None
-    raised = start + int(hits[0])
+    raised = start + hits[0]
     within = np.flatnonzero(~(values[: raised + 1] > limit))
-    first = int(within.max(initial=-1)) + 1
+    first = within.max(initial=-1) + 1
     top = float(values[first:][np.isfinite(values[first:])].max())
     usual = median(finite(values[max(0, first - _PAST) : first].tolist()) or [0.0])
     far = max(_STRONG * min(threshold, 1.0), _OWN_PAST * usual)
