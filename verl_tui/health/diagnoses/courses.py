@@ -85,7 +85,7 @@ def _find_collapse(blocks: Blocks, _: InBlocks) -> Signs:
         lags[low & falls & ~_risen(blocks, lag + 1)] = lag
 
     def since(at: int) -> int:
-        start = at - lags[at]
+        start = at - int(lags[at])
         begun = course[start : at + 1][np.isfinite(course[start : at + 1])][0]
         gone = begun - course[start : at + 1]
         near = np.flatnonzero(gone <= _NEAR * (begun - course[at]))

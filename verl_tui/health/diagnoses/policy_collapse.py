@@ -55,9 +55,12 @@ class _Around(NamedTuple):
     """Points before and after its edge."""
     out: int = _OUT
     """Points in a row beyond its limit that make a KL leave its band."""
+    sure: bool = False
+    """Whether only strong signs count that began within these points."""
 
 
-_MANY, _FEW, _WRECK = _Around(_PAST, 30), _Around(20, 10), _Around(_PAST, 200)
+_MANY, _WRECK = _Around(_PAST, 30), _Around(_PAST, 200)
+_FEW = _Around(20, 10, sure=True)
 """Around a fall of many points; of few, where what was out before it has nothing to do with it, and
 a KL must be far out; and where the worst is searched for.
 """
@@ -93,26 +96,26 @@ _WATCHES = (
 def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
     """Find a cliff in the reward with a KL out of its band or samples that repeat themselves."""
     reward = context.run.indicator("reward")
-    signs = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
-    if reward is None or not any(signs):
+    keys = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
+    if reward is None or not any(keys):
         return f"{LACKS} no KL and no samples"
     found: list[Breach] = []
     now: Finding | None = None
-    needs: str | None = None
+    needs: list[str | None] = []
     points = column_of([reward], context.end)
     for around, watch in _WATCHES:
         judged = watch.judge(points, rule, rule.threshold)
-        needs = needs or judged.needs
+        needs.append(judged.needs)
         for breach in judged.breaches:
-            raised = _first_sign(context, reward, breach.since, around)
-            if raised is not None:
+            signs = _signs(context, reward, breach.since, around)
+            if signs:
                 what = f"the policy collapsed: reward {breach.what}"
-                raised = max(breach.raised, raised)
+                raised = max(breach.raised, min(one.raised for one in signs))
                 found.append(breach._replace(raised=raised, what=what))
                 if breach.cleared is None and now is None:
                     fall = {"foot": reward.values[-1], **judged.facts}
                     now = _fallen(context, rule, reward, judged.newest[0], fall)
-    return Found(now or needs, _different(found))
+    return Found(now or needs[0], _different(found))
 
 
 def _different(found: Sequence[Breach]) -> Sequence[Breach]:
@@ -147,22 +150,6 @@ def _fallen(
     )
 
 
-def _first_sign(
-    context: RuleContext, reward: Series, edge: int, around: _Around
-) -> int | None:
-    """Return the step at which the first sign around a fall that it is the policy's fault was
-    certain, if any.
-    """
-    at = bisect_left(reward.steps, edge)
-    first = reward.steps[max(0, at - around.before)]
-    raised = [
-        one.raised
-        for one in _signs(context, reward, edge, around)
-        if around is _MANY or (one.is_strong and one.step >= first)
-    ]
-    return min(raised, default=None)
-
-
 def _signs(
     context: RuleContext, reward: Series, edge: int, around: _Around
 ) -> list[_Sign]:
@@ -185,7 +172,10 @@ def _signs(
     if loops is not None:
         start, stop = (bisect_left(loops.steps, step) for step in (first, last + 1))
         found.append(_loop(loops, start, stop))
-    return [*filter(None, found)]
+    signs = [*filter(None, found)]
+    if around.sure:
+        return [one for one in signs if one.is_strong and one.step >= first]
+    return signs
 
 
 def _departure(
