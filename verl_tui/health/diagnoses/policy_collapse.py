@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -159,30 +159,28 @@ def _signs(
     at = bisect_left(reward.steps, edge)
     first = reward.steps[max(0, at - around.before)]
     last = reward.steps[min(at + around.after, len(reward) - 1)]
-    found: list[_Sign | None] = []
-    for id in _KLS:
-        kl = context.run.indicator(id)
-        if kl is not None:
-            start, stop = (bisect_left(kl.steps, step) for step in (first, last + 1))
-            end = min(start + _FEWEST, bisect_left(kl.steps, edge))
-            past = finite(kl.values[max(0, start - _PAST) : end])
-            limits = _limits(context, id, past)
-            found.append(_departure(kl, id, start, stop, limits, around.out))
-    loops = context.run.series(context.first_key(_LOOPS) or "")
-    if loops is not None:
-        start, stop = (bisect_left(loops.steps, step) for step in (first, last + 1))
-        found.append(_loop(loops, start, stop))
-    signs = [*filter(None, found)]
+    steps = first, edge, last
+    found = [_departure(context, id, steps, around.out) for id in _KLS]
+    signs = [*filter(None, (*found, _loop(context, first, last)))]
     if around.sure:
         return [one for one in signs if one.is_strong and one.step >= first]
     return signs
 
 
 def _departure(
-    kl: Series, id: str, start: int, stop: int, limits: tuple[float, float], out: int
+    context: RuleContext, id: str, steps: tuple[int, int, int], out: int
 ) -> _Sign | None:
-    """Return where a KL left its band between two places, None where it did not."""
-    limit, threshold = limits
+    """Return where a KL left its band around a fall, by the first step that counts, that of the
+    fall and the last one; None where it did not.
+    """
+    kl = context.run.indicator(id)
+    if kl is None:
+        return None
+    first, edge, last = steps
+    start, stop = bisect_left(kl.steps, first), bisect_right(kl.steps, last)
+    end = min(start + _FEWEST, bisect_left(kl.steps, edge))
+    past = finite(kl.values[max(0, start - _PAST) : end])
+    limit, threshold = _limits(context, id, past)
     values = np.array(kl.values)[:stop]
     is_out = (values > limit) & (values < np.inf)
     hits = np.flatnonzero(rolling(is_out[start:], out) == out)
@@ -225,10 +223,14 @@ def _limits(
     return limit, limit
 
 
-def _loop(series: Series, start: int, stop: int) -> _Sign | None:
-    """Return where samples began to repeat themselves, None where they did not or did so long
-    before.
+def _loop(context: RuleContext, first: int, last: int) -> _Sign | None:
+    """Return where samples began to repeat themselves between two steps, None where they did not or
+    did so long before.
     """
+    series = context.run.series(context.first_key(_LOOPS) or "")
+    if series is None:
+        return None
+    start, stop = bisect_left(series.steps, first), bisect_right(series.steps, last)
     begin = max(0, start - _PAST)
     values = np.array(series.values)[begin:stop]
     before, low = values[: start - begin], values[values <= _REPETITION]
