@@ -36,7 +36,7 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from verl_tui.health.conditions.column import Breach, Judged
     from verl_tui.health.guide import Rule
@@ -343,9 +343,10 @@ def column_of(
             beside = others[0]
             if kind == "of the others":
                 beside = Column(steps, _mean(steps, others))
-            known, is_known = _at(steps, beside)
+            is_known = np.isin(steps, beside.steps)
+            known = beside.values[np.isin(beside.steps, steps)]
             steps, values = steps[is_known], values[is_known]
-            values = COMBINATIONS[kind](values, known[is_known], limit)
+            values = COMBINATIONS[kind](values, known, limit)
         elif kind == "absolute":
             values = abs(values)
         elif kind == "highest":
@@ -360,23 +361,13 @@ def _points(series: Series) -> Column:
     return Column(np.array(series.steps, np.int64), values)
 
 
-def _at(steps: Places, other: Column) -> tuple[Numbers, Flags]:
-    """Return the values of a metric at some steps, and where it has one."""
-    if not len(other):
-        return np.zeros(len(steps)), np.zeros(len(steps), bool)
-    at = np.minimum(np.searchsorted(other.steps, steps), len(other) - 1)
-    return other.values[at], other.steps[at] == steps
-
-
-def _mean(steps: Places, metrics: Iterable[Column]) -> Numbers:
+def _mean(steps: Places, metrics: Sequence[Column]) -> Numbers:
     """Return the mean of several metrics at some steps, over those that have the step."""
-    total, count = np.zeros((2, len(steps)))
-    for one in metrics:
-        values, is_known = _at(steps, one)
-        is_known &= np.isfinite(values)
-        total += np.where(is_known, values, 0.0)
-        count += is_known
-    mean: Numbers = total / count
+    values = np.full((len(metrics), len(steps)), math.nan)
+    for row, one in zip(values, metrics, strict=True):
+        row[np.isin(steps, one.steps)] = one.values[np.isin(one.steps, steps)]
+    known = np.isfinite(values)
+    mean: Numbers = np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
     return mean
 
 
