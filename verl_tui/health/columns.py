@@ -125,7 +125,7 @@ def _judge(
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
     breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and open_breach(breaches) is not None:
+    if now is None and open_breach(breaches):
         now = _told(context, rule, keys[0], judged, limit)
     else:
         excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES.keys()
@@ -221,7 +221,7 @@ def _told(
         "long": context.duration(newest - since + 1),
         "last": last,
         "newest": f"{number(last)} at step {newest}",
-        "note": f" ({_multiple(rule, limit)})" if limit is not None else "",
+        "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
     }
     case = ("says-often" if known.get("case") else "says") if rule.says else ""

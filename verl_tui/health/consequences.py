@@ -58,7 +58,7 @@ def with_causes(
     direct: dict[int, int] = {}
     for at, cause_at in product(range(len(found)), repeat=2):
         own, rule, cause = rules[at], rules[cause_at], found[cause_at]
-        leads = own is not None and _moved_first(found[at], cause, own, earlier)
+        leads = own and _moved_first(found[at], cause, own, earlier)
         if at in direct or rule is None or leads:
             continue
         if _follows(found[at], cause, rule, earlier) and _first(direct, cause_at) != at:
@@ -112,7 +112,7 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     that it judged.
     """
     since = finding.begun
-    series = run.series(finding.key) if finding.key is not None else None
+    series = run.series(finding.key or "")
     if since is None or series is None or not len(series):
         return since
     at = bisect_left(series.steps, since) - points
@@ -150,7 +150,7 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
         return None
     for one in new_lines(context.run, series.steps, fall.since_step):
         said = fails_service(context.run, one.path, one.trouble)
-        if said is not None:
+        if said:
             return rule.finding(
                 f"{said.words}, {number(one.now)} times a step since step {one.since}; "
                 f"the reward fell from step {fall.since_step} on",

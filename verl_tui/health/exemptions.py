@@ -57,7 +57,7 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     devices of a host, not only the run's, and others may hold memory there.
     """
     memory = context.run.present(memory_key(key))
-    if memory is not None and memory.last_finite and memory.highest < HELD:
+    if memory and memory.last_finite and memory.highest < HELD:
         never = f"{memory.key} has never reached {HELD:g}%"
         return f"the run does not use this device: {never}"
     if not never_worked(context.run, key):
@@ -70,7 +70,7 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     weights.
     """
     stale = [context.known(name) for name in _STALENESS]
-    older = [one.key for one in stale if one is not None and one.highest > 0]
+    older = [one.key for one in stale if one and one.highest > 0]
     return _asynchronous_name(context.run) or next(iter(older), None)
 
 
@@ -98,7 +98,7 @@ _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 def rate_rounded(context: RuleContext, key: str) -> str | None:
     """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
     kl = context.run.present(context.indicators.get("reference_kl"))
-    if kl is not None and any(kl.tail(_NEWEST)):
+    if kl and any(kl.tail(_NEWEST)):
         moves = f"{kl.key} is not 0, so the policy moves"
         return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
     words = "all numbers have few digits: {} may be rounded"
@@ -134,7 +134,7 @@ def clips_sequences(context: RuleContext, _key: str) -> str | None:
     """
     for name in _KINDS:
         stated = context.run.config.find([name])
-        if stated is not None and _SEQUENCES.match(str(stated[1])):
+        if stated and _SEQUENCES.match(str(stated[1])):
             return f"{stated[0]} is {stated[1]}"
     return None
 

@@ -140,7 +140,7 @@ class RuleOnRun:
                 if breaches and new.raised <= (breaches[-1].cleared or 0):
                     new = breaches.pop()._replace(cleared=None)
                 breaches.append(new)
-        elif held is not None:
+        elif held:
             breaches[-1] = held._replace(cleared=step)
         self._past = breaches[-KEPT_BREACHES:]
         return Found(found, self._past)

@@ -188,7 +188,7 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     else 1.
     """
     stated = _stated(run, NAMES["gradient_clip"])
-    if stated is not None and stated.value <= _NO_CLIP:
+    if stated and stated.value <= _NO_CLIP:
         return stated
     return Limit(1.0, "the usual bound of 1")
 
@@ -228,7 +228,7 @@ def v1_trainer(run: Run) -> str | None:
     not.
     """
     stated = run.config.find(["use_v1"])
-    if stated is not None and isinstance(stated[1], bool):
+    if stated and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
     return _tells_of_v1(run)
 

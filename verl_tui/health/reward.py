@@ -310,7 +310,7 @@ def no_part_lost(context: RuleContext, _key: str) -> bool:
     if reward is None:
         return False
     keys = gaining_components(context.run, reward.key)
-    parts = [_known(part) for part in map(context.known, keys) if part is not None]
+    parts = [_known(part) for part in map(context.known, keys) if part]
     if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
         return False
     for one in parts:

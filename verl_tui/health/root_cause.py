@@ -136,7 +136,7 @@ class _Suspect(NamedTuple):
     @property
     def title(self) -> str:
         """What the cause is called, empty where no entry knows it."""
-        groups = self.match.groupdict().items() if self.match is not None else ()
+        groups = self.match.groupdict().items() if self.match else ()
         shown = {name: one_line(text or "?", 80) for name, text in groups}
         return lowered(self.cause.title.format_map(shown))
 
@@ -214,7 +214,7 @@ def _repeated(run: Run) -> Iterator[_Suspect]:
     for path, trouble in last_troubles(run):
         event = trouble.fresh
         known = cause_of(event.text) if trouble.count >= _REPEATED else None
-        if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
+        if known and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
             yield _Suspect(path, trouble, event, *known)
 
 
@@ -289,7 +289,7 @@ def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
     for trouble in troubles:
         event = trouble.fresh
         before = last.get((event.actor, event.where))
-        if event.chained and before is not None:
+        if event.chained and before:
             text = before.fresh.text
             is_lookup = event.chained == "handled" and _LOOKUP.match(text)
             found += [before] if is_lookup or ":" not in text else []
@@ -314,7 +314,7 @@ def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
 
 def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
     """Return what to try, with the settings in force: the first two remedies that apply."""
-    doing = phase.words if phase is not None else ""
+    doing = phase.words if phase else ""
     said = [
         _said(run, remedy)
         for remedy in suspect.cause.remedy
@@ -329,7 +329,7 @@ def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
     """Return a remedy in words, with the setting to change, and whether that has been done."""
     shown, is_done = "".join(remedy.settings[:1]), False
     stated = run.config.find(remedy.settings)
-    if stated is not None:
+    if stated:
         key, value = stated
         new = _changed(value, remedy.change)
         is_done = new == str(value)

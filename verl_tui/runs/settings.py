@@ -228,7 +228,7 @@ def planned_steps(
     """
     totals = (settings.values.get(key) for key in NAMES["total_steps"])
     epochs = (settings.values.get(key) for key in NAMES["epochs"])
-    if (total := next(filter(None, map(as_whole_number, totals)), None)) is not None:
+    if total := next(filter(None, map(as_whole_number, totals)), None):
         return total
     passes = next(filter(None, map(number, epochs)), 0.0)
     prompts, batch = _size(settings, "data"), _size(settings, "batch")

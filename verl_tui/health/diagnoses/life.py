@@ -56,7 +56,7 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
     run = context.run
     severity = None if context.state is State.STALLED else Severity.WARNING
     wait = waiting(run)
-    if wait is not None and _is_long(context, wait):
+    if wait and _is_long(context, wait):
         return _waits(context, rule, wait, severity)
     if context.state is State.WAITING:
         return _before_the_first(context, rule)
@@ -77,7 +77,7 @@ def _cut(context: RuleContext) -> float:
     wait long.
     """
     run = context.run
-    if context.state is not State.ENDED or run.outcome or root_cause(run) is not None:
+    if context.state is not State.ENDED or run.outcome or root_cause(run):
         return 0.0
     own = _by_own_clock(run)
     return own if own > max(_WAITS, patience(run)) else 0.0
@@ -117,7 +117,7 @@ def _stalled(
     case, why, advice, line = "", "", None, ""
     cause = root_cause(run)
     still = [one.life.counters for one in run.sources.values() if one.life.stands()]
-    if cause is not None and cause.is_certain:
+    if cause and cause.is_certain:
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
@@ -158,7 +158,7 @@ def _before_the_first(context: RuleContext, rule: Rule) -> Finding | str:
     run, now = context.run, context.now
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
     allowed = _allowed(run)
-    is_fresh = sign is not None and now - (sign.latest or now) <= _FRESH_LOG
+    is_fresh = sign and now - (sign.latest or now) <= _FRESH_LOG
     quiet = _unchanged(context)
     if sign is None or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))
@@ -206,7 +206,7 @@ def _is_long(context: RuleContext, wait: RootCause) -> bool:
     if wait.seconds is None:
         return wait.times >= _MANY
     due = expected_step(context.run)
-    usual = due.seconds if due is not None else 0.0
+    usual = due.seconds if due else 0.0
     return wait.seconds >= max(_WAITS, _WAITS_STEPS * usual)
 
 
@@ -256,7 +256,7 @@ def _signs(context: RuleContext) -> Sequence[str]:
     alive = signs_of_life.evidence(run, now)
     return (
         f"{len(held)} of 3 signs held: {', '.join(held)}",
-        f"alive: {alive.words}" if alive is not None else "",
+        f"alive: {alive.words}" if alive else "",
         log,
         gpus,
     )

@@ -68,7 +68,7 @@ def not_finite(context: RuleContext, rule: Rule) -> Found:
 
 def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Broken]:
     """Yield those that are broken; parts of the reward only if it is broken itself, or unknown."""
-    broken = [one for one in read if one is not None and one.steps]
+    broken = [one for one in read if one and one.steps]
     is_whole = reward not in (None, *(one.key for one in broken))
     for one in broken:
         if not (is_whole and _PART.fullmatch(one.key)):

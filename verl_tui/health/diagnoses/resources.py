@@ -238,7 +238,7 @@ def _disk(
 def _took(context: RuleContext, first: Event, last: Event) -> float:
     """Return the seconds between two lines, by steps where some lie between; 0 where unknown."""
     steps = (last.step or 0) - (first.step or 0)
-    if steps > 0 and context.pace is not None:
+    if steps > 0 and context.pace:
         return steps * context.pace.seconds
     if first.clock is None or last.clock is None:
         return 0.0

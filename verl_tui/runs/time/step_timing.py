@@ -98,8 +98,8 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
     """Return the seconds that a timer has at some ascending steps, nan where it has none."""
     import numpy as np
 
-    start = bisect_left(series.steps, steps[0]) if series is not None else 0
-    own = np.array(series.steps[start:] if series is not None else ())
+    start = bisect_left(series.steps, steps[0]) if series else 0
+    own = np.array(series.steps[start:] if series else ())
     if series is None or not len(own):
         return np.full(len(steps), np.nan)
     at = np.minimum(np.searchsorted(own, steps), len(own) - 1)
@@ -136,7 +136,7 @@ def excluded(run: Run) -> Sequence[str]:
 
     whole, parts = _step_timers(run)
     step = run.present(whole)
-    newest = np.array(step.steps[-LOOK_BACK:] if step is not None else ())
+    newest = np.array(step.steps[-LOOK_BACK:] if step else ())
     own = durations(step, newest) if len(newest) else newest
     steps, own = newest[np.isfinite(own)], own[np.isfinite(own)]
     if not len(steps):
@@ -368,7 +368,7 @@ def _averaged(
     series = run.present(key)
     if series is None:
         return None
-    since = timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
+    since = timing.steps[0] if timing else (run.step or 0) - WINDOW
     newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
     recent = finite(value for step, value in newest if step >= since)
     point = series.last_finite
@@ -386,7 +386,7 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     asynchronous trainer's figures of idle sides, late and dropped samples.
     """
     known = {modern(key): key for key in run.keys}
-    timed = timing.parts if timing is not None else ()
+    timed = timing.parts if timing else ()
     parts = {part.name: part for part in timed if part.name in _GENERATION}
     if parts:
         name = min(parts, key=_GENERATION.index)
@@ -395,7 +395,7 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
     for metric, (label, unit) in _waiting().items():
         found = _averaged(run, known.get(metric), timing, last=not unit)
-        if found is not None:
+        if found:
             yield found._replace(label=label, unit=unit)
 
 

@@ -54,8 +54,8 @@ def usable(run: Run) -> Mapping[int, str]:
     loaded.
     """
     holder = writer(run)
-    died = run.outcome is not None and run.outcome.kind in _BROKEN_OFF
-    if died or (holder is not None and holder.gone):
+    died = run.outcome and run.outcome.kind in _BROKEN_OFF
+    if died or (holder and holder.gone):
         known = run.checkpoints.items()
         return {step: path for step, path in known if not _is_torn(run, step)}
     return run.checkpoints
@@ -220,7 +220,7 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
     for metric, target in targets.items():
         key, _, sign = _logged(run, metric) or ("", None, 1.0)
         now = run.present(key) if math.isfinite(target) else None
-        if now is not None:
+        if now:
             step, value = now.last_finite or (None, None)
             first, top = reached(run, metric, target), best(run, metric)
             told = (value and value * sign, step)

@@ -218,7 +218,7 @@ def _idled(run: Run, key: str) -> bool:
 def _held(run: Run, key: str) -> float | None:
     """Return the newest share of a device's memory in use, given the key of its utilisation."""
     memory = run.present(memory_key(key))
-    point = memory.last_finite if memory is not None else None
+    point = memory.last_finite if memory else None
     return point and point.value
 
 
@@ -313,7 +313,7 @@ def owns(run: Run) -> Callable[[GpuProcess], str]:
     """Return the evidence that a process belongs to a run, in words; empty if there is none."""
     folders = {Path(path).absolute().parent for path in run.paths}
     written = (status.writer for status in run.statuses)
-    writers = {one.pid for one in written if one is not None and not one.gone}
+    writers = {one.pid for one in written if one and not one.gone}
 
     def words(process: GpuProcess) -> str:
         if writers & process.line:
