@@ -280,7 +280,7 @@ def _not_exempt(
     """
     series = context.known(keys[0])
     breaches = [*judged.breaches]
-    if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
+    if not breaches or not series or not BY_VALUES.keys() & {*rule.unless}:
         return breaches
     steps = series.steps
     known.pop(steps[-1], None)  # the newest point may still change

@@ -59,7 +59,7 @@ def with_causes(
     for at, cause_at in product(range(len(found)), repeat=2):
         own, rule, cause = rules[at], rules[cause_at], found[cause_at]
         leads = own and _moved_first(found[at], cause, own, earlier)
-        if at in direct or rule is None or leads:
+        if at in direct or not rule or leads:
             continue
         if _follows(found[at], cause, rule, earlier) and _first(direct, cause_at) != at:
             direct[at] = cause_at
@@ -113,7 +113,7 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     """
     since = finding.begun
     series = run.series(finding.key or "")
-    if since is None or series is None or not len(series):
+    if since is None or not series:
         return since
     at = bisect_left(series.steps, since) - points
     if points < 0:
@@ -146,7 +146,7 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     """Return that calls of a service began to fail where the reward began to fall."""
     series = context.known(fall.key)
     rule = context.guide.rule(_ERRORS)
-    if series is None or rule is None or fall.since_step is None:
+    if not series or not rule or fall.since_step is None:
         return None
     for one in new_lines(context.run, series.steps, fall.since_step):
         said = fails_service(context.run, one.path, one.trouble)

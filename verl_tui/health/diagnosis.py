@@ -177,7 +177,7 @@ def look_at_blocks(
     points = context.known(of.metrics[0])
     # The newest point may still change.
     count = (len(points or ()) - 1) // of.size
-    if points is None or count < of.needs:
+    if not points or count < of.needs:
         needs = f"needs {of.needs * of.size + 1} points"
         return Found(f"{needs}, has {len(points or ())}")
     series = [*map(context.run.series, of.metrics)]
@@ -260,7 +260,7 @@ def _levels_and_errors(series: Series | None, last: Places) -> tuple[Numbers, Nu
     there are several, and its standard error; a slope or a step within them hardly counts.
     """
     nothing = np.full(len(last), math.nan)
-    if series is None or not len(series) or not len(last):
+    if not series or not len(last):
         return nothing, nothing
     stops = np.searchsorted(np.array(series.steps, np.int64), last, side="right")
     values = np.array(series.values, np.float64)[: stops[-1]]

@@ -46,7 +46,7 @@ _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 def judged_as_idle(context: RuleContext, key: str) -> bool:
     """Exempt a utilisation that is so low that it is called idle."""
     series, known = context.known(key), context.finite(key, _LATELY)
-    if series is None or not known:
+    if not series or not known:
         return False
     scale = 100.0 if series.highest <= 1.0 else 1.0
     return scale * fmean(known) < _IDLE
@@ -110,7 +110,7 @@ def schedule_over(context: RuleContext, key: str) -> bool:
     left to learn; in the middle of a run it is too early for that.
     """
     rate, run = context.known(key), context.run
-    if rate is None or rate.highest <= 0 or rate.values[-1] != 0:
+    if not rate or rate.highest <= 0 or rate.values[-1] != 0:
         return False
     last = next(value for value in reversed(rate.values) if value != 0)
     late = (run.step or 0) >= _END * (run.total_steps or 0)
@@ -142,7 +142,7 @@ def clips_sequences(context: RuleContext, _key: str) -> str | None:
 def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     """Exempt rules on importance weights per sequence if weights are per token."""
     stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
-    if stated is None:
+    if not stated:
         return "it is unknown whether importance weights are per sequence: no settings were found"
     if stated[1] == "sequence":
         return None

@@ -79,7 +79,7 @@ def all_cut(context: RuleContext) -> bool:
     """Return whether nearly all of the newest responses were cut, and no answer scored."""
     shares = context.indicator("truncated_share")
     rewards = context.indicator("reward")
-    if shares is None or rewards is None:
+    if not shares or not rewards:
         return False
     return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0
 
@@ -198,7 +198,7 @@ def kl_band(run: Run, guide: Guide) -> Limit:
     twice its 0.05.
     """
     stated = stated_target(run)
-    if stated is None:
+    if not stated:
         return target_kl(run, guide)
     return Limit(2 * stated.value, f"twice {stated.words}")
 

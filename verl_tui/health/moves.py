@@ -80,7 +80,7 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
         after: The findings that follow from it.
     """
     own, since = run.present(found.key), found.since_step
-    if own is None or since is None:
+    if not own or since is None:
         return None
     at = bisect_left(own.steps, since)
     itself = _departure(own, (at - AROUND, at + BLUR), at)
@@ -143,7 +143,7 @@ def _departure(series: Series, places: tuple[int, int], until: int) -> Move | No
 def _change(series: Series, step: int) -> Move | None:
     """Return how a metric has changed from its first point to a step, if much."""
     now, begun = series.at(step), series.values[0]
-    if now is None or not abs(now.value - begun) >= _SHARE:
+    if not now or not abs(now.value - begun) >= _SHARE:
         return None
     low, high = sorted((abs(begun), abs(now.value)))
     return Move(series.key, step, begun, now.value) if high >= _TIMES * low else None

@@ -173,7 +173,7 @@ def fails_service(run: Run, path: str, trouble: Trouble) -> RootCause | None:
     """
     event = trouble.first
     cause, match = cause_of(event.text) or (_ANY_SERVICE, _SERVICE.search(event.text))
-    if match is None or not cause.service:
+    if not match or not cause.service:
         return None
     suspect = _Suspect(path, trouble, event, cause, match)
     return _told(run, suspect, event.phase, suspect.title)
@@ -202,7 +202,7 @@ def waiting(run: Run) -> RootCause | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
     repeated = _repeated(run)
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
-    if suspect is None:
+    if not suspect:
         return None
     waits = suspect.cause.waiting
     title = suspect.title if waits else f"its log repeats: {suspect.title}"
@@ -272,7 +272,7 @@ def _unknown(event: Event) -> Cause:
 
 def _level(event: Event, cause: Cause | None) -> int | None:
     """Return how much trouble explains, 0 most; None if it explains nothing."""
-    if cause is None:
+    if not cause:
         is_exception = event.raised and event.kind is EventKind.TRACEBACK
         unknown = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
         return unknown if is_exception else None

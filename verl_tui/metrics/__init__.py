@@ -80,7 +80,7 @@ def read_table(name: str) -> Iterator[Metric]:
 def expanded(metric: Metric) -> Iterator[Metric]:
     """Yield the metrics that a line stands for: one a word of `{mean,max,min}` in its key."""
     choice = _CHOICE.search(metric.key)
-    if choice is None:
+    if not choice:
         yield metric
         return
     for word in choice[1].split(","):
@@ -219,7 +219,7 @@ def family(key: str) -> tuple[str, Statistic] | None:
     if len(key) > LONGEST_NAME or _RESAMPLED.search(slashed(key)):
         return None
     match = _SUFFIXED.fullmatch(key) or _PREFIXED.fullmatch(key)
-    if match is None:
+    if not match:
         return None
     stem, word, *rest = match.groups()
     return stem + "".join(rest), cast("Statistic", word.replace("avg", "mean"))

@@ -116,7 +116,7 @@ def outcome(states: Collection[SourceState], step: int | None) -> Event | None:
     """
     ended = [(state, state.ending) for state in states if state.ending]
     found = surest(end for state, end in ended if _is_last(states, state, end, step))
-    if found is None or not found.bare:
+    if not found or not found.bare:
         return found
     # The run has failed: any log that says why is believed, wherever that log has got to.
     return surest(filter(_is_reason, (end for _, end in ended))) or found

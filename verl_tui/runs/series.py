@@ -199,7 +199,7 @@ class Series:
         if stop == len(self):
             return self
         asked = self.revision, stop
-        if self._cut is None or self._cut[0] != asked:
+        if not self._cut or self._cut[0] != asked:
             cut = Series(self.key)
             cut.revision = self.revision
             cut.steps, cut.values = self.steps[:stop], self.values[:stop]

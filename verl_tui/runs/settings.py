@@ -144,7 +144,7 @@ class RunSettings:
         found = value
         for _ in range(_DEEPEST):
             named = _REFERENCE.fullmatch(found) if isinstance(found, str) else None
-            if named is None or named[1] not in self.values:
+            if not named or named[1] not in self.values:
                 break
             found = self.values[named[1]]
         return value if is_open(found) else found

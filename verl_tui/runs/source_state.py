@@ -124,7 +124,7 @@ class Troubles:
             # What no step came after is not given up for it.
             known = self._kinds.items()
             past = next((kind for kind, one in known if one.step != step), None)
-            if past is None:
+            if not past:
                 return
             del self._kinds[past]
         self._kinds[kind] = Trouble(event, step, form)

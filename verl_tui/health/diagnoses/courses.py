@@ -213,7 +213,7 @@ def slow_phase(context: RuleContext, _: Rule) -> InBlocks | str:
     it works on.
     """
     step = context.indicators.get("step_time")
-    if step is None:
+    if not step:
         return f"{LACKS} no time of a step"
     length = context.indicators.get("response_length")
     keys = {"step": step, "tokens": context.names.get("perf/total_num_tokens", length)}
@@ -419,7 +419,7 @@ def _is_flat(blocks: Blocks, line: _Line, at: int, bound: float) -> bool:
     suggests neither a gain nor a fall.
     """
     ends = _ends(blocks, at)
-    if ends is None or not _FALLS * line.alone < line.change < _MAYBE * line.error:
+    if not ends or not _FALLS * line.alone < line.change < _MAYBE * line.error:
         return False
     low, high = ends
     left = high - line.mean

@@ -65,7 +65,7 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
     if context.state is not State.STALLED:
         return _no_hang(context) or None
     holder = signs_of_life.writer(run)
-    if holder is None or not holder.stopped:
+    if not holder or not holder.stopped:
         return _stalled(context, rule, _quiet(context), severity)
     severity = Severity.WARNING  # nothing is wrong with it
     facts = {"process": holder.words}
@@ -143,7 +143,7 @@ def _stalled(
 def _usual(run: Run, quiet: float) -> tuple[str, str]:
     """Return how long no step has come compared with the usual gap, and what is due."""
     due = expected_step(run)
-    if due is None:
+    if not due:
         return "the usual gap is not known", ""
     kind = due.words
     times = f"{quiet / due.seconds:,.0f} times the usual"
@@ -160,7 +160,7 @@ def _before_the_first(context: RuleContext, rule: Rule) -> Finding | str:
     allowed = _allowed(run)
     is_fresh = sign and now - (sign.latest or now) <= _FRESH_LOG
     quiet = _unchanged(context)
-    if sign is None or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
+    if not sign or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
@@ -265,7 +265,7 @@ def _signs(context: RuleContext) -> Sequence[str]:
 def _gpus(context: RuleContext) -> tuple[bool | None, str]:
     """Return whether this machine's GPUs work, None where that is unknown, and it in words."""
     work, reading = signs_of_life.gpus_work(context.run, context.now), context.run.gpus
-    if work is None or reading is None:
+    if work is None or not reading:
         return None, "GPU activity was not measured; used memory proves nothing"
     known = [one.utilization for one in reading.gpus if one.utilization is not None]
     words = f"{'work' if work else 'are idle'}: {min(known):.0f}–{max(known):.0f}%"

@@ -78,7 +78,7 @@ def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Br
 def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
     """Return where a metric is broken, None where it has never had a number."""
     series = context.known(key)
-    if series is None:
+    if not series:
         return None
     needed = key in map(context.indicators.get, _NEEDED)
     places = _places(~np.isfinite(np.array(series.values)), needed=needed)

@@ -97,7 +97,7 @@ def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
     """Find a cliff in the reward with a KL out of its band or samples that repeat themselves."""
     reward = context.run.indicator("reward")
     keys = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
-    if reward is None or not any(keys):
+    if not reward or not any(keys):
         return f"{LACKS} no KL and no samples"
     found: list[Breach] = []
     now: Finding | None = None
@@ -174,7 +174,7 @@ def _departure(
     fall and the last one; None where it did not.
     """
     kl = context.run.indicator(id)
-    if kl is None:
+    if not kl:
         return None
     first, edge, last = steps
     start, stop = bisect_left(kl.steps, first), bisect_right(kl.steps, last)
@@ -228,7 +228,7 @@ def _loop(context: RuleContext, first: int, last: int) -> _Sign | None:
     did so long before.
     """
     series = context.run.series(context.first_key(_LOOPS) or "")
-    if series is None:
+    if not series:
         return None
     start, stop = bisect_left(series.steps, first), bisect_right(series.steps, last)
     begin = max(0, start - _PAST)

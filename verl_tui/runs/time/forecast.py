@@ -73,7 +73,7 @@ def steps_per_minute(run: Run) -> SpeedFigure | None:
     where that is longer than one; None where unknown.
     """
     usual = pace(run)
-    if usual is None or not 0 < usual.seconds < math.inf:
+    if not usual or not 0 < usual.seconds < math.inf:
         return None
     minutes = usual.seconds / 60.0
     if minutes > 1:

@@ -133,12 +133,12 @@ def best(
         lowest: Whether less is better; None: as the metric has it, else more is.
     """
     found = _logged(run, metric)
-    if found is None or run.preview:
+    if not found or run.preview:
         return None
     key, series, sign = found
     lowest = is_better_low(metric, key) if lowest is None else lowest
     top = series.highest_point(-sign if lowest else sign)
-    if top is None:
+    if not top:
         return None
     saved = usable(run)
 
@@ -233,7 +233,7 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
 def reached(run: Run, metric: str, target: float) -> Point | None:
     """Return the first point at or beyond a target, None where there is none."""
     found = _logged(run, metric)
-    if found is None:
+    if not found:
         return None
     key, series, sign = found
     down = is_better_low(metric, key) is (sign > 0)

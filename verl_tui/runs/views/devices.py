@@ -164,7 +164,7 @@ class _LoggedFigure(NamedTuple):
 def _figure(key: str) -> _LoggedFigure | None:
     """Return the device and the figure that a metric describes, None if it describes no device."""
     found = _OF_DEVICE.fullmatch(key)
-    if found is None or found[3] not in _FIELDS:
+    if not found or found[3] not in _FIELDS:
         return None
     return _LoggedFigure(key, found[4] or "", int(found[2]), found[3])
 
@@ -199,7 +199,7 @@ def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if _figure(key) is None or not _idled(run, key):
+    if not _figure(key) or not _idled(run, key):
         return False
     others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
     shares = [share for one in others if (share := _held(run, one)) is not None]

@@ -132,7 +132,7 @@ def short(value: object) -> str:
 def _fact(settings: RunSettings, label: str) -> Fact | None:
     """Return the first setting that states a fact."""
     found = settings.stated(_SPELLINGS[label])
-    if found is None or (label in _ABOVE_ZERO and not (number(found[1]) or 0.0) > 0):
+    if not found or (label in _ABOVE_ZERO and not (number(found[1]) or 0.0) > 0):
         return None
     return Fact(label, short(found[1]), found[0])
 
@@ -160,7 +160,7 @@ def _times(
 ) -> Fact | None:
     """Return a product of two figures, `1024 × 5 responses`, or the first of them alone."""
     one, other = (settings.stated(NAMES[part]) for part in parts)
-    if one is None or other is None:
+    if not one or not other:
         return None if one is None else Fact(label, short(one[1]), one[0])
     many = f"{short(other[1])} {word}{'s' * (other[1] != 1)}"
     return Fact(label, f"{short(one[1])} × {many}", f"{one[0]}, {other[0]}")
@@ -197,7 +197,7 @@ def _clip(settings: RunSettings) -> Fact | None:
 
 def _engine(settings: RunSettings) -> Fact | None:
     found = _fact(settings, "engine")
-    if found is None or not found.key.endswith("use_vllm"):
+    if not found or not found.key.endswith("use_vllm"):
         return found
     return found._replace(value="vllm") if found.value == "on" else None
 
@@ -272,7 +272,7 @@ def _usual(word: str) -> str:
 def by_metrics(run: Run) -> Fact | None:
     """Return the only algorithm that writes some of the metrics; fine-tuning has no rewards."""
     found = _by_names("metrics", set(run.keys), "metric ", ("", "train/"))
-    if found is None and "reward" not in run.indicators:
+    if not found and "reward" not in run.indicators:
         return _by_names("supervised", set(run.keys), "metric ")
     return found
 

@@ -87,7 +87,7 @@ def losses(run: Run) -> tuple[str, ...]:
     there are rewards: then a loss is the policy's.
     """
     loss = run.loss_alone
-    if loss is None:
+    if not loss:
         return ()
     held_out = (key for key in run.metrics if describe(key).group == "validation")
     return (loss, *(key for key in held_out if key.endswith("loss")))

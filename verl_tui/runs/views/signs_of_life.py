@@ -102,7 +102,7 @@ def gpus_work(run: Run, now: float) -> bool | None:
     Held memory proves nothing and is not looked at.
     """
     reading = run.gpus
-    if reading is None or now - reading.time > _FRESH_GPUS:
+    if not reading or now - reading.time > _FRESH_GPUS:
         return None
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
     return max(known) > _IDLE if known else None

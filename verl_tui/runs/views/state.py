@@ -210,7 +210,7 @@ def _evaluated(run: Run, now: float) -> State:
 def _by_life(run: Run, now: float) -> State:
     """Return the state by the process that writes the log, else by when something was written."""
     holder = writer(run)
-    if holder is None:
+    if not holder:
         return _unheld(run, now)
     if holder.gone or holder.stopped:
         return _gone(run) if holder.gone else State.STALLED
@@ -275,7 +275,7 @@ def _by_silence(run: Run, now: float) -> State:
     sign = evidence(run, now)
     usual = pace(run)
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    if sign is None or (sign.latest is not None and now - sign.latest > long):
+    if not sign or (sign.latest is not None and now - sign.latest > long):
         return _gone(run)
     return State.STALLED
 
@@ -343,7 +343,7 @@ def patience(run: Run) -> float:
     step that is due.
     """
     due = expected_step(run)
-    if due is None:
+    if not due:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
 
