@@ -164,7 +164,7 @@ class _LoggedFigure(NamedTuple):
 def _figure(key: str) -> _LoggedFigure | None:
     """Return the device and the figure that a metric describes, None if it describes no device."""
     found = _OF_DEVICE.fullmatch(key)
-    if found is None or found[3] not in _FIELDS:
+    if not found or found[3] not in _FIELDS:
         return None
     return _LoggedFigure(key, found[4] or "", int(found[2]), found[3])
 
@@ -199,7 +199,7 @@ def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if _figure(key) is None or not _idled(run, key):
+    if not _figure(key) or not _idled(run, key):
         return False
     others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
     shares = [share for one in others if (share := _held(run, one)) is not None]
@@ -218,7 +218,7 @@ def _idled(run: Run, key: str) -> bool:
 def _held(run: Run, key: str) -> float | None:
     """Return the newest share of a device's memory in use, given the key of its utilisation."""
     memory = run.present(memory_key(key))
-    point = memory.last_finite if memory is not None else None
+    point = memory.last_finite if memory else None
     return point and point.value
 
 
@@ -313,7 +313,7 @@ def owns(run: Run) -> Callable[[GpuProcess], str]:
     """Return the evidence that a process belongs to a run, in words; empty if there is none."""
     folders = {Path(path).absolute().parent for path in run.paths}
     written = (status.writer for status in run.statuses)
-    writers = {one.pid for one in written if one is not None and not one.gone}
+    writers = {one.pid for one in written if one and not one.gone}
 
     def words(process: GpuProcess) -> str:
         if writers & process.line:
