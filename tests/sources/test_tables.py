@@ -111,7 +111,7 @@ def test_a_damaged_table_is_named_and_costs_nothing_else(home: Path) -> None:
     source = TableFolder(home)
     records = drain(source)
     assert sorted(set(steps(records))) == [1, 4, 5]
-    first, second = sorted(reported(records))
+    first, second = sorted(reported(source.finish()))
     assert (
         first
         == "completions_00002.parquet: not complete: still being written, or cut off"

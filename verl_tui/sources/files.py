@@ -37,11 +37,11 @@ def one_spelling(path: str) -> Path:
         OSError: The current directory is gone.
     """
     absolute = Path(path).absolute()
-    parts = absolute.parts
-    if ".." in parts:  # behind a link it leads to another place than the text says
-        stop = len(parts) - parts[::-1].index("..")
-        absolute = Path(os.path.realpath(Path(*parts[:stop])), *parts[stop:])
     real = Path(os.path.realpath(absolute))
+    if (
+        ".." in absolute.parts
+    ):  # behind a link it leads to another place than the text says
+        return real
     followed = os.path.islink(absolute) and is_file(real)  # noqa: PTH114 - pathlib's may raise
     if followed and real.suffix == absolute.suffix:
         return real

@@ -120,8 +120,7 @@ class SourceReader:
             return status
         held = self._watch.held(self.file)
         return status._replace(
-            writer=held.writer,
-            unheld=held.unheld and status.format in _HELD_OPEN,
+            writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
         )
 
 

@@ -26,8 +26,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-_MOST_HELD = 10_000
-"""Rows that are held back at most: those of a step are some hundred."""
 _KEPT = 16
 """Rows of one step that a new one is compared with: a trainer writes a handful."""
 
@@ -65,11 +63,6 @@ class MetricRow(NamedTuple):
         """Return the row of metrics by foreign names; what else it is by the names above."""
         keys = tuple([prefix + safe(name, 300) for name in numbers])
         return cls(step, keys, tuple(numbers.values()), **more)
-
-    @property
-    def leads(self) -> bool:
-        """True if it tells which step the trainer is at, as measurements within a step do not."""
-        return not self.mean
 
 
 def replaced_note(count: int) -> str | None:
@@ -125,16 +118,7 @@ class RowBatcher:
     Restarts are detected here, in the order of the file, so that they do not depend on the batches.
     """
 
-    def __init__(self, *, holds_back: bool = False) -> None:
-        """Begin with a file.
-
-        Args:
-            holds_back: Whether measurements of earlier steps wait for the next row that leads:
-                trainers write rewards before the row of their step, and only that row tells whether
-                the rewards came late or belong to a restart. `release` ends the wait.
-        """
-        self._holds_back = holds_back
-        self._held: list[MetricRow] = []
+    def __init__(self) -> None:
         self._grouping = KeyGrouping()
         self._order = 0
         """Rows so far."""
@@ -151,8 +135,6 @@ class RowBatcher:
         """By the keys of their rows, or those that they have in common, and their traits."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
-        self._reached: int | None = None
-        """Step of the last row of this segment that leads."""
         self._started = False
         """True from a process's start until its first row."""
 
@@ -165,28 +147,20 @@ class RowBatcher:
         """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
-                self._take_row(item)
+                self._add_row(item)
             elif isinstance(item, Histogram | Progress):
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
             else:
                 self._take_record(item)
 
-    def release(self) -> None:
-        """Take the rows that were held back as late ones of this segment."""
-        held, self._held = self._held, []
-        for row in held:
-            self._add_row(row)
-
     def take(self) -> tuple[Record, ...]:
-        """Return everything added since the last call, without the rows that are held back."""
+        """Return everything added since the last call."""
         self._flush()
         out, self._out = self._out, []
         return tuple(out)
 
     def _take_record(self, record: Record) -> None:
-        if isinstance(record, Event):
-            self.release()
         self._flush()
         if isinstance(record, Event):
             self._started = self._started or record.kind is EventKind.STARTED
@@ -196,16 +170,6 @@ class RowBatcher:
         self._out.append(record)
         if isinstance(record, Restart):
             self._forget()
-            self.release()
-
-    def _take_row(self, row: MetricRow) -> None:
-        late = self._reached is not None and row.step < self._reached
-        if self._holds_back and late and not row.leads and len(self._held) < _MOST_HELD:
-            self._held.append(row)
-            return
-        self._add_row(row)
-        if row.leads:
-            self._reached = row.step
 
     def _add_row(self, row: MetricRow) -> None:
         core, traits = self._grouping.core(row.keys), row[4:7]
@@ -222,8 +186,6 @@ class RowBatcher:
             self._out.append(Restart(back if row.step < last else again))
             self._add_row(row)
             return
-        if row.leads:
-            self.release()
         if not row.mean:
             self._compare(row)
         self._started = False

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.patterns import NamePattern, pattern
+from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import ending, integer, names, number, written_number
 from verl_tui.words import counted
 
@@ -236,7 +236,6 @@ _NO_THING = ending("no_thing")
 """Fields whose texts differ from record to record though they name nothing."""
 _MEASURED = pattern(r"\s*[-+.]?\d.*|\s*[-+]?(?:nan|inf(?:inity)?)\s*", re.IGNORECASE)
 """Texts that are numbers, durations, dates."""
-_NUMBER_OF = NamePattern(r"(?:.*_)?(?:id|idx|index)")
 _SPOKEN = ending("spoken")
 """Fields that hold what somebody says."""
 
@@ -282,13 +281,9 @@ def _rise(steps: Sequence[int | None]) -> bool:
 
 
 def _differs(name: str, records: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a field names another thing in each record, by a text or a number."""
-    values = [record.get(name) for record in records]
-    kinds = set(map(type, values))
-    if kinds == {str}:
-        measured = any(map(_MEASURED.fullmatch, map(str, values)))
-        names = not (measured or _NO_THING.fullmatch(name))
-    else:
-        trained = any(not TRAINED.isdisjoint(record) for record in records)
-        names = kinds == {int} and not trained and bool(_NUMBER_OF.fullmatch(name))
-    return names and len(set(values)) == len(values)
+    """Return whether a field names another thing in each record, by a text."""
+    values = [
+        str(record.get(name)) for record in records if type(record.get(name)) is str
+    ]
+    names = not (any(map(_MEASURED.fullmatch, values)) or _NO_THING.fullmatch(name))
+    return names and len(set(values)) == len(records)

@@ -15,14 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
-from verl_tui.records import (
-    Dump,
-    Record,
-    Restart,
-    Sample,
-    SampleFacts,
-    Unreadable,
-)
+from verl_tui.records import Dump, Record, Restart, Sample, SampleFacts, Unreadable
 from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.sample import (
     all_text,

@@ -5,7 +5,6 @@ tables of completions are read here, those of dumps in `verl_tui.sources.folders
 from __future__ import annotations
 
 import os
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Restart, Unreadable
@@ -138,14 +137,14 @@ class TableFolder(StepFolder):
             records += self._table(step)
             self._bytes += self._size(step)
         self._pending = sum(map(self._size, self._waiting))
-        # One process writes table after table: those before one that is whole are not being written
-        # any more.
-        newest = max(self._whole, default=-1)
-        return self._counted(records, before=newest), bool(self._waiting)
+        self._records += len(records)
+        return self._figures.complete(records), bool(self._waiting)
 
     def finish(self) -> tuple[Record, ...]:
         """Report the tables that are not whole: this may be the last read."""
-        return self._counted([], before=inf)
+        broken, self._broken = self._broken, {}
+        self._unreadable += len(broken)
+        return tuple(broken.values())
 
     @property
     def note(self) -> str | None:
@@ -173,12 +172,3 @@ class TableFolder(StepFolder):
             yield Restart("table written again", step)
         self._whole.add(step)
         yield from found
-
-    def _counted(self, records: list[Record], before: float) -> tuple[Record, ...]:
-        """Return records with their figures, and with what is wrong with tables of steps before
-        one.
-        """
-        self._records += len(records)
-        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
-        self._unreadable += len(broken)
-        return self._figures.complete([*records, *broken])

@@ -16,11 +16,7 @@ from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import unreadable, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.fields.steps import (
-    is_sure_name,
-    stated_step,
-    step_fields,
-)
+from verl_tui.sources.fields.steps import is_sure_name, stated_step, step_fields
 from verl_tui.sources.files import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder, are_measured

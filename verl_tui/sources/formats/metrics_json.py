@@ -118,7 +118,6 @@ class HistoryReader(WholeReader):
     """
 
     largest = LARGEST
-    remark = ": so long a history is not read"
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

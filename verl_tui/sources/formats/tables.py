@@ -264,9 +264,10 @@ def _parts(data: bytes) -> tuple[list[Any] | None, list[Any]]:
 
 def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
     """Yield the records of a row: one, or one for each number of its columns."""
+    whole = dict(zip(map(plain_field, map(str, columns)), row, strict=False))
     plain: dict[str, Any] = {}
     numbered: dict[str, dict[str, Any]] = {}
-    for column, value in zip(map(plain_field, map(str, columns)), row, strict=False):
+    for column, value in whole.items():
         found = _NUMBERED.match(column)
         if found is None:
             plain[column] = value
@@ -274,10 +275,8 @@ def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
             numbered.setdefault(found["number"], {})[found["field"]] = value
     if numbered and read_sample(plain) is None:
         yield from (plain | fields for fields in numbered.values())
-        return
-    for n, fields in numbered.items():
-        plain |= {f"{field}_{n}": value for field, value in fields.items()}
-    yield plain
+    else:
+        yield whole
 
 
 def _table_at(path: Path) -> tuple[str, int | None]:
@@ -410,10 +409,7 @@ sample_records = FileFormat(
     SAMPLES, 7, _is_of_records, lambda path: LineReader(SampleDecoder(path))
 )
 completions = FileFormat(
-    "completions",
-    7,
-    _has_columns,
-    lambda path: LineReader(CompletionsDecoder(path)),
+    "completions", 7, _has_columns, lambda path: LineReader(CompletionsDecoder(path))
 )
 parquet = FileFormat(
     "TRL completions",

@@ -18,11 +18,7 @@ from verl_tui.means import clamp
 from verl_tui.metrics import describe
 from verl_tui.records import Event, EventKind, Progress, Record, Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.names import (
-    TABLE,
-    machine_figures,
-    role,
-)
+from verl_tui.sources.formats.prometheus_text.names import TABLE, machine_figures, role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
