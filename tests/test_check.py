@@ -272,7 +272,7 @@ def test_the_note_tells_what_a_colleague_would(tmp_path: Path) -> None:
     path = tmp_path / "run_a" / "verl_logs.jsonl"
     assert f"  read {path}: tutorial JSONL, 40 records, 4 unreadable lines\n" in text
     assert f"    {path}:41: not JSON: " in text
-    assert f"    {path}:42: a JSON list, not an object\n" in text
+    assert f"    {path}:42: JSON, but no object\n" in text
     assert "    and 1 more\n" in text
 
 

@@ -65,9 +65,7 @@ def test_records_with_nothing_but_an_epoch_are_counted_and_said_to_be(
         "an evaluation is of the step that it follows"
     )
     notes = {state.status.note for state in run.sources.values()} - {None}
-    assert notes == {
-        "no record states a step: 5 records are counted in the order of the file"
-    }
+    assert notes == {"5 records without a step: counted in the order of the file"}
 
 
 def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
@@ -80,10 +78,9 @@ def test_records_without_any_step_are_not_put_on_one(tmp_path: Path) -> None:
     (tmp_path / "csv" / "m.csv").write_text("loss,reward\n0.0,0.5\n1.0,0.5\n")
     table = read_run(tmp_path / "csv")
     assert values(table, "loss") == {1: 0.0, 2: 1.0}
-    assert (
-        "no record states a step: 2 records are counted in the order of the file"
-        in [state.status.note for state in table.sources.values()]
-    )
+    assert "2 records without a step: counted in the order of the file" in [
+        state.status.note for state in table.sources.values()
+    ]
 
 
 @pytest.mark.parametrize(

@@ -142,17 +142,9 @@ class StepTracker:
 
     @property
     def note(self) -> str | None:
-        """Say how many records were counted, and why."""
-        count = self._counted
-        if not count:
-            return None
-        reason = "no record states a step"
-        if self._no_step:
-            reason = f'"{self._no_step}" does not rise, so it is no step'
-        elif self.known:
-            reason = "the first records state no step"
-        many = counted(count, "record is", "records are")
-        return f"{reason}: {many} counted in the order of the file"
+        """Say how many records were counted."""
+        many = f"{counted(self._counted, 'record')} without a step"
+        return f"{many}: counted in the order of the file" if self._counted else None
 
     def of(
         self,

@@ -96,8 +96,7 @@ class RecordLog(Reader):
                 self._take(kind, body[1:])
                 self._at = end
                 return True
-        empty = checksum == length == kind == 0
-        self._odd("a hole of zeros" if empty else "a damaged chunk")
+        self._odd("a damaged chunk")
         # The bytes behind it may belong to another record and to a later step.
         self._parts = None
         self.lose()

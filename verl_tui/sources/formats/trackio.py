@@ -203,7 +203,7 @@ class TrackioSource(Source):
             more = self._read()
             self._problem = None
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            self._problem = _why(error)
+            self._problem = one_line(str(error), 200)
         self._stamp = [] if more or self._problem else stamp
         size = sum(size for size, _ in stamp)
         self._bytes, self._pending = (0, size) if more else (size, 0)
@@ -303,12 +303,3 @@ def _tables_in(record: dict[str, Any]) -> dict[str, Any]:
     """Return the rows of the tables in a row of metrics."""
     own = ((key, one) for key, one in record.items() if isinstance(one, dict))
     return {key: one.get("_value") for key, one in own if one.get("_type") == _TABLE}
-
-
-def _why(error: Exception) -> str:
-    """Say why a database cannot be read."""
-    text = one_line(str(error), 200)
-    if "locked" in text or "busy" in text:
-        return "locked by another program: it is read as soon as that is done"
-    damaged = any(word in text for word in ("malformed", "not a database", "I/O"))
-    return f"damaged, or copied while it was written: {text}" if damaged else text
