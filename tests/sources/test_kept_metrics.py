@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import read_run, values
 
+from verl_tui.sources import files
 from verl_tui.sources.discovery.finder import Finder
-from verl_tui.sources.fields import row_batcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ WIDE = {
 def test_the_first_metrics_are_kept_and_the_others_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(row_batcher, "MOST_METRICS", FEW)
+    monkeypatch.setattr(files, "MOST_METRICS", FEW)
     path = tmp_path / name
     path.write_text(WIDE[name])
     run = read_run(path)

@@ -11,7 +11,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Unreadable
-from verl_tui.sources.files import CHUNK, Chunk, Follower, why_unread
+from verl_tui.sources.files import CHUNK, Chunk, Tail, why_unread
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
@@ -130,7 +130,7 @@ def _format_of(begin: bytes, names: Sequence[Path]) -> Format | None:
     return next(fits, None)
 
 
-class PipeTail(Follower):
+class PipeTail(Tail):
     """Reads the bytes of a pipe, as `Tail` reads those of a file."""
 
     def __init__(self) -> None:

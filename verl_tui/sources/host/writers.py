@@ -30,7 +30,7 @@ import psutil
 from verl_tui import debug_log
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
-from verl_tui.sources.files import status_at
+from verl_tui.sources.files import file_size, status_at
 from verl_tui.sources.host.processes import (
     folder_of,
     link_at,
@@ -177,7 +177,7 @@ class Writers:
             path
             for path in paths
             if path not in known
-            or (known[path].writer.gone and known[path].size != _size(path))
+            or (known[path].writer.gone and known[path].size != file_size(path))
         ]
 
     def refresh(self) -> bool:
@@ -198,7 +198,7 @@ class Writers:
         known.writer = known.writer._replace(
             gone=gone, stopped=_is_stopped(known.process)
         )
-        known.size = _size(path)
+        known.size = file_size(path)
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
             del self._known[path]
@@ -405,8 +405,3 @@ def _is_stopped(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
         return bool(process.status() == psutil.STATUS_STOPPED)
     return False
-
-
-def _size(path: Path) -> int:
-    info = status_at(path)
-    return -1 if info is None else info.st_size
