@@ -85,9 +85,6 @@ class _RowBlock:
     def __init__(self, seen: array[int]) -> None:
         self.seen = seen
         """Steps of this segment that have rows with these keys, in any order, ascending."""
-        self._begin()
-
-    def _begin(self) -> None:
         self.steps = array("q")
         self.values = array("d")
         """Row after row."""
@@ -103,13 +100,11 @@ class _RowBlock:
         self.orders.append(order)
 
     def taken(self, keys: tuple[str, ...], traits: Sequence[bool]) -> MetricRows:
-        """Return the rows that wait; the next ones wait anew."""
+        """Return the rows that wait."""
         count = len(keys)
         columns = tuple([self.values[at::count] for at in range(count)])
         times = () if all(map(math.isnan, self.times)) else self.times
-        rows = MetricRows(keys, self.steps, columns, self.orders, times, *traits)
-        self._begin()
-        return rows
+        return MetricRows(keys, self.steps, columns, self.orders, times, *traits)
 
 
 class RowBatcher:
@@ -164,7 +159,7 @@ class RowBatcher:
         self._flush()
         if isinstance(record, Event):
             self._started = self._started or record.kind is EventKind.STARTED
-            if record.kind is EventKind.RESUMED and self._blocks:
+            if record.kind is EventKind.RESUMED and self._seen:
                 self._forget()
                 self._out.append(Restart(record.text))
         self._out.append(record)
@@ -224,8 +219,8 @@ class RowBatcher:
         self._of_step = [*self._of_step, row][-_KEPT:]
 
     def _flush(self) -> None:
-        blocks = self._blocks.items()
-        self._out += [one.taken(*kind) for kind, one in blocks if one.steps]
+        blocks, self._blocks = self._blocks, {}
+        self._out += [one.taken(*kind) for kind, one in blocks.items() if one.steps]
 
 
 def _same(value: float, other: float) -> bool:

@@ -28,6 +28,7 @@ from verl_tui.sources.fields.jsonl import (
     flatten,
     integer,
     loads,
+    names,
     numbers_in,
     worded_number,
 )
@@ -75,13 +76,7 @@ _ENVIRONMENT_TEXTS = {6: "program", 12: "host", 18: "gpu"}
 _CTRL_C = 255
 """The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
 
-_STEPS = (
-    "train/global_step",
-    "global_step",
-    "trainer/global_step",
-    "training/global_step",
-    "eval/global_step",
-)
+_STEPS = names("wandb_step")
 """Names of the trainer's step: TRL and Hugging Face, OpenRLHF, Lightning, verl."""
 _TIMED = "profiling/"
 """TRL's time of a function, logged during a step, or at step 0 (trl/extras/profiling.py)."""

@@ -16,7 +16,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Record, Restart
-from verl_tui.sources.fields.jsonl import flatten, written_number
+from verl_tui.sources.fields.jsonl import flatten, names, written_number
 from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
@@ -51,16 +51,13 @@ _BAR = pattern(
 """The nameless bar of a training; ms-swift names it."""
 _STEP_OF_ALL = ("global_step/max_steps", "iteration")
 """ms-swift's names of `10/438`, that of its Megatron trainers behind."""
-_STEPS = (
-    "global_step", "global_step/max_steps", "step", "current_steps", "train/global_step",
-    "iteration", "iter",
-)  # fmt: skip
+_STEPS = names("dict_step")
 """Names of a dict's step."""
 _TOTALS = ("max_steps", "total_steps")
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
-_TRAINED = {"loss", "reward", "learning_rate", "grad_norm", "objective/rlhf_reward"}
+_TRAINED = {*names("dict_trained")}
 _OF_EVALUATION = ("eval_", "train_", "test_")
 _PPO = {"objective/rlhf_reward", "loss/value_avg"}
 """In a dict of TRL's PPO, which prints it before the bar goes on to its step
