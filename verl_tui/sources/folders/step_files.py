@@ -124,13 +124,13 @@ class TableFolder(StepFolder):
         """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
-        self._missing = not tables.is_readable()
+        self._note: str | None = None
 
     def read(self) -> tuple[tuple[Record, ...], bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
             changed = self.changes()
-            self._wait_for(() if self._missing else filter(self._size, changed))
+            self._wait_for(filter(self._size, changed))
         records: list[Record] = []
         for _ in range(min(_AT_ONCE, len(self._waiting))):
             step = self._waiting.pop()
@@ -149,7 +149,7 @@ class TableFolder(StepFolder):
     @property
     def note(self) -> str | None:
         """Return how rewards were added, or what is missing."""
-        return tables.MISSING if self._missing else self._rewards.note
+        return self._note
 
     def _size(self, step: int) -> int:
         stamp = self.stamps.get(step)
@@ -164,6 +164,7 @@ class TableFolder(StepFolder):
                 found = reader.feed(file.read(tables.LARGEST + 1)) or reader.finish()
         except OSError as error:
             found = (Unreadable(1, why(error), ""),)
+        self._note = reader.note
         for flaw in found:
             if isinstance(flaw, Unreadable):
                 self._broken[step] = flaw._replace(reason=f"{path.name}: {flaw.reason}")

@@ -24,7 +24,6 @@ file is an evaluation, shown as a validation at step 0.
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -158,13 +157,6 @@ def table_step(name: str) -> int | None:
     """Return the step in the name of a table of completions, None if it is none."""
     found = _PARQUET.fullmatch(name)
     return int(found[1]) if found else None
-
-
-def is_readable() -> bool:
-    """Return whether there is a library that reads Parquet."""
-    with suppress(ValueError):
-        return find_spec("pyarrow") is not None
-    return False
 
 
 class _SamplesReader(WholeReader):
@@ -387,23 +379,15 @@ class SampleDecoder(JsonDecoder):
         return found._replace(step=0, validation=True)
 
 
-class Generations(ConsoleDecoder):
-    """Reads EasyR1's `generations.log`, the samples of its validations as it prints them
-    (verl/utils/logger/gen_logger.py:52-57).
-    """
-
-    @property
-    def note(self) -> str | None:
-        """Return what is not known of them."""
-        return "samples of validations: they state no step"
-
-
 generations = FileFormat(
     "EasyR1 generations",
     7,
     lambda _, head: head.startswith(b"[prompt] ") and b"\n[output] " in head,
-    lambda _: LineReader(Generations()),
+    lambda _: LineReader(ConsoleDecoder()),
 )
+"""Its `generations.log`, the samples of its validations as it prints them, without their steps
+(verl/utils/logger/gen_logger.py:52-57).
+"""
 sample_documents = FileFormat(SAMPLES, 7, _is_document, SamplesDocument)
 sample_records = FileFormat(
     SAMPLES, 7, _is_of_records, lambda path: LineReader(SampleDecoder(path))
