@@ -16,6 +16,7 @@ from verl_tui.records import (
     Histogram,
     MetricRows,
     Record,
+    Records,
     SourceStatus,
     Unreadable,
 )
@@ -377,17 +378,17 @@ class Source:
         """Return what is to be said of its figures."""
         return None
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the next records, and whether more wait to be read at once. Never raises for what
         a file holds.
         """
         raise NotImplementedError
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return the record that only waits for a line end: this is the last read."""
         return ()
 
-    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
+    def counted(self, records: Iterable[Record]) -> Records:
         """Count records that were read; return them without what is only counted."""
         kept: list[Record] = []
         for record in records:

@@ -5,12 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from verl_tui.records import (
-    Record,
-    Restart,
-    SourceStatus,
-    digest,
-)
+from verl_tui.records import Record, Records, Restart, SourceStatus, digest
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import CHUNK, Chunk, Source, Tail, why
 
@@ -58,7 +53,7 @@ class FileSource(Source):
         """Return what is to be said of its figures."""
         return self._reader.note
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the records of the next bytes, and whether more wait."""
         try:
             chunk = self._next()
@@ -76,7 +71,7 @@ class FileSource(Source):
         records = (*again, *self._reader.feed(chunk.data))
         return self.counted(records), chunk.more
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return what only waits for its end."""
         return self.counted(self._reader.finish())
 
@@ -123,6 +118,6 @@ class FileSource(Source):
         small = self._tail.offset < SMALL
         return self._tail.read(min(self.chunk, CHUNK) if small else self.chunk)
 
-    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
+    def counted(self, records: Iterable[Record]) -> Records:
         """Count records that were read; return them with the figures of their samples."""
         return self._figures.complete(super().counted(records))

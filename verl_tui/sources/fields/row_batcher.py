@@ -8,7 +8,7 @@ import math
 import struct
 from array import array
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.records import (
     Event,
@@ -17,6 +17,7 @@ from verl_tui.records import (
     MetricRows,
     Progress,
     Record,
+    Records,
     Restart,
 )
 from verl_tui.runs.table import KeyGrouping
@@ -63,6 +64,10 @@ class MetricRow(NamedTuple):
         """Return the row of metrics by foreign names; what else it is by the names above."""
         keys = tuple([prefix + safe(name, 300) for name in numbers])
         return cls(step, keys, tuple(numbers.values()), **more)
+
+
+Item: TypeAlias = "MetricRow | Record"
+"""What a decoder makes of lines."""
 
 
 def replaced_note(count: int) -> str | None:
@@ -138,7 +143,7 @@ class RowBatcher:
         """Say how many rows were replaced."""
         return replaced_note(self._replaced)
 
-    def add(self, items: Iterable[MetricRow | Record]) -> None:
+    def add(self, items: Iterable[Item]) -> None:
         """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
@@ -149,7 +154,7 @@ class RowBatcher:
             else:
                 self._take_record(item)
 
-    def take(self) -> tuple[Record, ...]:
+    def take(self) -> Records:
         """Return everything added since the last call."""
         self._flush()
         out, self._out = self._out, []

@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
-from verl_tui.records import Dump, Record, Restart, Sample, SampleFacts, Unreadable
+from verl_tui.records import (
+    Dump,
+    Record,
+    Records,
+    Restart,
+    Sample,
+    SampleFacts,
+    Unreadable,
+)
 from verl_tui.sources.fields.jsonl import objects, unreadable
 from verl_tui.sources.fields.sample import (
     all_text,
@@ -274,7 +282,7 @@ class DumpSource(StepFolder):
         """Return how much is read for figures, if that is not everything."""
         return self._note
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return which dumps have come, changed or gone, and the figures of what was read; and
         whether more waits.
         """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Record, Settings, Unreadable
+from verl_tui.records import Records, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import loads, names, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
 from verl_tui.sources.files import Source, opened, why
@@ -51,7 +51,7 @@ class SettingsSource(Source):
     format = "settings"
     _stamp = (0, 0)
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the settings if the file has changed."""
         try:
             stat = self.path.stat()

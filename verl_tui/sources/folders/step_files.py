@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.records import Record, Records, Restart, Unreadable
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Source, opened, status_at, why
@@ -126,7 +126,7 @@ class TableFolder(StepFolder):
         """
         self._note: str | None = None
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
             changed = self.changes()
@@ -140,7 +140,7 @@ class TableFolder(StepFolder):
         self._records += len(records)
         return self._figures.complete(records), bool(self._waiting)
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Report the tables that are not whole: this may be the last read."""
         broken, self._broken = self._broken, {}
         self._unreadable += len(broken)

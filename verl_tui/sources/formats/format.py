@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, Records
 
 
 class Reader:
@@ -119,7 +119,7 @@ class WholeReader(Reader):
         """
         raise NotImplementedError
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
+    def feed(self, data: bytes) -> Records:
         """Return the records once the file is whole."""
         if self._is_done or not data:
             return ()
@@ -142,13 +142,13 @@ class WholeReader(Reader):
         self._held.clear()
         self._is_done = True
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return a complaint where the file is not whole: nothing more comes."""
         if self._is_done or not self._held.strip():
             return ()
         return self._complain(self.incomplete)
 
-    def _complain(self, reason: str, excerpt: bytes = b"") -> tuple[Record, ...]:
+    def _complain(self, reason: str, excerpt: bytes = b"") -> Records:
         """Return a complaint, once."""
         if self._has_complained:
             return ()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import unreadable, written_number
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.steps import is_sure_name, stated_step, step_fields
 from verl_tui.sources.files import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineReader
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
 
 name = "metrics CSV"
 rank = 3
@@ -98,7 +97,7 @@ class CsvDecoder(TutorialDecoder):
             f"holds {many} runs; the first one is shown" if others else None,
         )
 
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the row of one line."""
         if not line.strip():
             return ()
@@ -114,7 +113,7 @@ class CsvDecoder(TutorialDecoder):
             return (unreadable(line, number, reason),)
         return self.records([_typed(self._header.names, fields)], line, number)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Item]:
         """Return the row of a record."""
         steps = self._steps.steps
         if steps and stated_step(record, self._steps)[0] is None:
@@ -122,7 +121,7 @@ class CsvDecoder(TutorialDecoder):
             raise ValueError(f"no step in column {column}")
         return super().read(record)
 
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[Item] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
         neither stands in quotes, nor is left out.
         """

@@ -16,7 +16,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Progress, Record, Restart, Settings, Unreadable
+from verl_tui.records import Progress, Record, Records, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
     first_value,
     integer,
@@ -24,7 +24,11 @@ from verl_tui.sources.fields.jsonl import (
     values_in,
     values_of,
 )
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import (
+    Item,
+    RowBatcher,
+    joined_notes,
+)
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
 from verl_tui.sources.files import (
     HOMES,
@@ -138,7 +142,7 @@ class HistoryReader(WholeReader):
             self._batcher.note,
         )
 
-    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+    def read(self, values: list[Any]) -> Iterator[Item]:
         """Yield what a whole document adds to those before."""
         records, self._others = _records(values)
         logged = bool(records) and isinstance(records[0].get("data"), dict)
@@ -149,7 +153,7 @@ class HistoryReader(WholeReader):
 
     def added(
         self, records: Sequence[dict[str, Any]], decoder: JsonDecoder
-    ) -> Iterator[MetricRow | Record]:
+    ) -> Iterator[Item]:
         """Yield what the records of a history say that have not been passed on, and a restart where
         it does not go on from the one before.
         """
@@ -165,7 +169,7 @@ class HistoryReader(WholeReader):
             known = []
         yield from chain.from_iterable(entries[len(known) :])
 
-    def parse(self, data: bytes) -> tuple[Record, ...]:
+    def parse(self, data: bytes) -> Records:
         """Return the records of a document, or of several one behind the other."""
         self._batcher.add(self.read(values_of(data)))
         return self._batcher.take()
@@ -173,7 +177,7 @@ class HistoryReader(WholeReader):
     def _read_on(self) -> None:
         """Keep what is there: more may follow."""
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return a complaint where the document is not whole."""
         held = bytes(self._held).strip()
         try:
@@ -262,7 +266,7 @@ class TrainerStateReader(HistoryReader):
         """Return how its steps are counted, and what is to be said of replaced records."""
         return joined_notes(self._from_zero, super().note)
 
-    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+    def read(self, values: list[Any]) -> Iterator[Item]:
         """Yield what a whole document adds to those before."""
         document = values[-1]
         history = document.get("log_history") if isinstance(document, dict) else None

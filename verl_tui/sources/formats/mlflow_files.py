@@ -9,9 +9,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Record, Restart, Settings
+from verl_tui.records import Event, EventKind, Records, Restart, Settings
 from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files import Source, Tail, is_file, opened, why
 from verl_tui.sources.formats.format import WholeReader
@@ -71,7 +71,7 @@ class MlflowRun(Source):
         """Return a note on replaced records."""
         return self._batcher.note
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return what the files say that is new, and whether more waits."""
         folder = self.path.parent / "metrics"
         try:
@@ -129,7 +129,7 @@ class _Metric:
         self._rest = b""
         """What was read of a last line without an end."""
 
-    def rows(self) -> Iterator[MetricRow | Record]:
+    def rows(self) -> Iterator[Item]:
         """Yield what has come."""
         chunk = self.tail.read()
         if chunk.restarted is not None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Record, Restart, Sample, Unreadable
 from verl_tui.sources.fields.jsonl import first_object, integer, loads
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.sample import (
     RewardSum,
     is_validation,
@@ -96,7 +96,7 @@ class CompletionsDecoder(JsonDecoder):
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Item]:
         """Return the samples of one object."""
         record = _named(record)
         if not _length(record):
@@ -361,7 +361,7 @@ class SampleDecoder(JsonDecoder):
             said += f", mean score {sum(self._scores) / len(self._scores):.4g}"
         return joined_notes(f"{said}: they state no step", self._rewards.note)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Item]:
         """Return the sample of one object."""
         sample = self.sample(record)
         if sample is None:

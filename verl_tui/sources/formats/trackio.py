@@ -21,7 +21,7 @@ from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.records import Records, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.histograms import take_histograms
 from verl_tui.sources.fields.jsonl import (
     flatten,
@@ -30,7 +30,12 @@ from verl_tui.sources.fields.jsonl import (
     numbers_in,
     worded_number,
 )
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
+from verl_tui.sources.fields.row_batcher import (
+    Item,
+    MetricRow,
+    RowBatcher,
+    joined_notes,
+)
 from verl_tui.sources.fields.sample import (
     RewardSum,
     is_validation,
@@ -191,7 +196,7 @@ class TrackioSource(Source):
         """Return how rewards were summed, and what is to be said of replaced records."""
         return joined_notes(self._rewards.note, self._batcher.note)
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the records of the next rows, and True if more rows wait."""
         states = filter(None, map(status_at, (self._database, log_of(self._database))))
         stamp = [(one.st_size, one.st_mtime_ns) for one in states]
@@ -234,7 +239,7 @@ class TrackioSource(Source):
 
     def _row(
         self, table: str, at: int, time: object, step: object, text: str | bytes
-    ) -> Iterator[MetricRow | Record]:
+    ) -> Iterator[Item]:
         """Yield what one row says."""
         self._last[table] = at
         try:
@@ -254,7 +259,7 @@ class TrackioSource(Source):
 
     def _metrics(
         self, time: float | None, own: object, record: dict[str, Any]
-    ) -> Iterator[MetricRow | Record]:
+    ) -> Iterator[Item]:
         """Yield the records of a row of metrics; what is wrong with it of any line."""
         tables = _tables_in(record)
         flat = flatten({key: record[key] for key in record if key not in tables})

@@ -29,7 +29,7 @@ from verl_tui.sources.fields.jsonl import (
     numbers_in,
     unquoted,
 )
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.steps import (
     TRAINED,
@@ -149,13 +149,11 @@ class TutorialDecoder(JsonDecoder):
         only = f"only {self._writer} is read: {others} not"
         return joined_notes(self._place.note, only if self._others else None)
 
-    def odd(
-        self, line: bytes, number: int, reason: str
-    ) -> Iterable[MetricRow | Record]:
+    def odd(self, line: bytes, number: int, reason: str) -> Iterable[Item]:
         """Return that a line is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Item]:
         """Return the row and the sample of one object."""
         if self.spelled:
             named = ((self.spelled.get(name, name), name) for name in record)
@@ -166,7 +164,7 @@ class TutorialDecoder(JsonDecoder):
         records = tuple(found)
         return records if self._place.known else ()  # no record has stated its step
 
-    def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record]:
+    def _read(self, record: dict[str, Any]) -> Iterator[Item]:
         scope = _scope(record)
         flat = unquoted(flatten(_opened(record)))
         measured = scope in _MEASURED
@@ -269,7 +267,7 @@ version 4.
 class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: dict[str, Any]) -> Iterable[Item]:
         """Return the records of one object."""
         if _SUMMARY in record:
             yield from best_checkpoint(record.get("best_model_checkpoint"))

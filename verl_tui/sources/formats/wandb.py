@@ -33,7 +33,7 @@ from verl_tui.sources.fields.jsonl import (
     worded_number,
 )
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.bars import WHOLE_BAR
@@ -150,7 +150,7 @@ class WandbReader(RecordLog):
         """
         self._step = None
 
-    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, record: bytes, number: int) -> Iterable[Item]:
         """Return the rows and other records of one message."""
         self._number = number
         found = message(record)
@@ -158,7 +158,7 @@ class WandbReader(RecordLog):
             return _READ[field](self, found.part(field) or b"")
         return ()
 
-    def _history(self, record: bytes) -> Iterator[MetricRow | Record]:
+    def _history(self, record: bytes) -> Iterator[Item]:
         """Yield the metrics of one step, which come in any order."""
         numbers, found, rest = _items(record, _HISTORY_ITEM)
         self._reach(numbers, rest.part(_HISTORY_STEP))

@@ -21,7 +21,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import Record, SourceStatus
+    from verl_tui.records import Records, SourceStatus
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
     from verl_tui.sources.formats.prometheus_text.reader import PageSample
 
@@ -141,7 +141,7 @@ class AddressRun(Source):
         self.asked = asked
         self._rows = StepRows()
         self._batcher = RowBatcher()
-        self._ready: deque[tuple[Record, ...]] = deque()
+        self._ready: deque[Records] = deque()
 
     def add(self, lines: Sequence[PrometheusSeries]) -> bool:
         """Make rows of new series; return whether there are any."""
@@ -151,7 +151,7 @@ class AddressRun(Source):
             self._ready.append(records)
         return bool(records)
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the next records, and whether more wait."""
         records = self._ready.popleft() if self._ready else ()
         return self.counted(records), bool(self._ready)

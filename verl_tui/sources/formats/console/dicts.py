@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress, Record, Restart
+from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.jsonl import flatten, names, written_number
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.events import any_of
@@ -232,7 +232,7 @@ class DictReader:
         """True if most steps were counted."""
         return 2 * self.counted > self._placed
 
-    def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+    def read(self, part: bytes, number: int) -> Sequence[Item] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
         at = part.find(b"{'")
         # Most lines with a brace are something else, and long: check the cheap things first.
@@ -257,7 +257,7 @@ class DictReader:
         self.steps.printed(_printed(written, step, is_evaluation))
         return [Progress(step, total)] if step is not None else []
 
-    def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
+    def bar(self, part: bytes) -> Sequence[Item]:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
         if found is None:
@@ -273,16 +273,16 @@ class DictReader:
             return (progress,)
         return Restart(f"the bar began again behind step {before:,}"), progress
 
-    def settled(self) -> Sequence[MetricRow | Record]:
+    def settled(self) -> Sequence[Item]:
         """Return rows for all dicts that wait: no bar may come."""
         self.steps.settle()
         return self.placed()
 
-    def placed(self) -> Sequence[MetricRow | Record]:
+    def placed(self) -> Sequence[Item]:
         """Return rows for the dicts whose steps are known now, and where another training starts or
         resumes.
         """
-        out: list[MetricRow | Record] = []
+        out: list[Item] = []
         found, self.steps.placed = self.steps.placed, []
         for one, step, was_counted, first in found:
             if first and self._reached is not None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
-from verl_tui.records import Record, Unreadable
+from verl_tui.records import Records, Unreadable
 from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files import status_at
@@ -279,7 +279,7 @@ class PageReader(WholeReader):
         """Return what our exporter has found."""
         return self._rows.findings
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return the records of the page, which is only complete at its end."""
         data = bytes(self._held)
         self._held.clear()
