@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.distributions import Distribution, of_bins
 from verl_tui.records import Histogram
-from verl_tui.sources.fields.jsonl import number
+from verl_tui.sources.fields.jsonl import Fields, number
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class FieldHistograms(NamedTuple):
             yield Histogram(name, step, *one.bins)
 
 
-def take_histograms(fields: dict[str, Any], joint: str = "/") -> FieldHistograms:
+def take_histograms(fields: Fields, joint: str = "/") -> FieldHistograms:
     """Take the histograms out of fields, whose nested names are joined by a sign."""
     found = FieldHistograms({}, [])
     kind = f"{joint}_type"
@@ -59,7 +59,7 @@ def take_histograms(fields: dict[str, Any], joint: str = "/") -> FieldHistograms
     return found
 
 
-def _taken(fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _taken(fields: Fields, prefix: str) -> Fields:
     own = [one for one in fields if one.startswith(prefix)]
     return {one.removeprefix(prefix): fields.pop(one) for one in own}
 

@@ -30,6 +30,8 @@ _DEEPEST_VALUE = 200
 _TOO_DEEP = "nested too deeply"
 _BLANK = " \t\r\n"
 _BETWEEN = _BLANK + ","
+Fields = dict[str, Any]
+"""What a record holds, by name."""
 _DECODER = json.JSONDecoder(
     parse_int=lambda digits: float(digits) if len(digits) > 19 else int(digits)
 )
@@ -80,7 +82,7 @@ def values_of(text: bytes) -> list[Any]:
     return found
 
 
-def objects(line: bytes) -> list[dict[str, Any]]:
+def objects(line: bytes) -> list[Fields]:
     """Return the JSON objects on a line, usually one.
 
     Raises:
@@ -177,11 +179,9 @@ def integer(value: object) -> int | None:
     return None
 
 
-def flatten(
-    data: Mapping[str, Any], joint: str = "/", depth: int = 0
-) -> dict[str, Any]:
+def flatten(data: Mapping[str, Any], joint: str = "/", depth: int = 0) -> Fields:
     """Return nested objects as one level with a `/`, or another sign, between the names."""
-    flat: dict[str, Any] = {}
+    flat: Fields = {}
     for key, value in data.items():
         if isinstance(value, dict) and depth < _DEEPEST:
             below = flatten(value, joint, depth + 1)
@@ -198,7 +198,7 @@ def unreadable(line: bytes, number: int, reason: str) -> Unreadable:
     )
 
 
-def first_object(head: bytes) -> dict[str, Any] | None:
+def first_object(head: bytes) -> Fields | None:
     """Return the first JSON object at the beginning of a file, None where there is none among the
     first lines.
     """
@@ -259,7 +259,7 @@ def is_name(field: str) -> bool:
     return _NAME.fullmatch(field) is not None
 
 
-def unquoted(fields: dict[str, Any]) -> dict[str, Any]:
+def unquoted(fields: Fields) -> Fields:
     """Return fields with numbers that were written as texts, unless these name something."""
     if str not in map(type, fields.values()):
         return fields

@@ -15,7 +15,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.sources.fields.jsonl import ending, integer, names, number
+from verl_tui.sources.fields.jsonl import Fields, ending, integer, names, number
 from verl_tui.sources.files import opened
 from verl_tui.text import one_line, safe
 from verl_tui.trainers import trainers
@@ -202,7 +202,7 @@ def plain_field(name: str) -> str:
     return name
 
 
-def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
+def plain_record(record: Mapping[Any, Any]) -> Fields:
     """Return a record with the plain names of its fields."""
     return {plain_field(str(name)): value for name, value in record.items()}
 

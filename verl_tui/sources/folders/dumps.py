@@ -12,7 +12,7 @@ import math
 import os
 from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
 from verl_tui.records import (
@@ -24,7 +24,7 @@ from verl_tui.records import (
     SampleFacts,
     Unreadable,
 )
-from verl_tui.sources.fields.jsonl import objects, unreadable
+from verl_tui.sources.fields.jsonl import Fields, objects, unreadable
 from verl_tui.sources.fields.sample import (
     all_text,
     is_padding,
@@ -183,7 +183,7 @@ class DumpFile:
 
     def _read(
         self, indices: Iterable[int]
-    ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
+    ) -> Iterator[tuple[int, bytes, Fields | Unreadable]]:
         """Yield indices of rows, their bytes, and what stands in them."""
         for path, there in groupby(indices, lambda index: self._rows[index].path):
             with opened(path) as file:
@@ -210,7 +210,7 @@ def _is_row(line: bytes, *, whole: bool) -> bool:
     return bool(line.strip()) and not pads and (ended or bool(_object(line)))
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> Fields:
     """Return the object on a line, an empty one where it is broken."""
     try:
         return objects(line)[0]

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.jsonl import (
+    Fields,
     first_object,
     flatten,
     integer,
@@ -52,7 +53,7 @@ class FileLoggerDecoder(JsonDecoder):
     _names: tuple[str, ...] = ()
     """Metrics by these keys; none where two become one."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[Item]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the row of one object; of one as verl writes it, quickly."""
         step = integer(record.get("step"))
         data = record.get("data")

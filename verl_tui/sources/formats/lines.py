@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.records import Records, Unreadable
-from verl_tui.sources.fields.jsonl import objects, unreadable
+from verl_tui.sources.fields.jsonl import Fields, objects, unreadable
 from verl_tui.sources.fields.row_batcher import (
     Item,
     RowBatcher,
@@ -102,9 +102,7 @@ class JsonDecoder(Decoder):
             return self.odd(line, number, str(error))
         return self.records(found, line, number)
 
-    def records(
-        self, found: Iterable[dict[str, Any]], line: bytes, number: int
-    ) -> list[Item]:
+    def records(self, found: Iterable[Fields], line: bytes, number: int) -> list[Item]:
         """Return the records of the objects of one line."""
         out: list[Item] = []
         for record in found:
@@ -125,7 +123,7 @@ class JsonDecoder(Decoder):
             return None
         return self.decode(line, number)
 
-    def read(self, record: dict[str, Any]) -> Iterable[Item]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return what one object means; what of it could not be read as `Unreadable` of any line.
 
         Raises:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
-from verl_tui.sources.fields.jsonl import unreadable, written_number
+from verl_tui.sources.fields.jsonl import Fields, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.steps import is_sure_name, stated_step, step_fields
 from verl_tui.sources.files import escaped, file_and_part
@@ -113,7 +113,7 @@ class CsvDecoder(TutorialDecoder):
             return (unreadable(line, number, reason),)
         return self.records([_typed(self._header.names, fields)], line, number)
 
-    def read(self, record: dict[str, Any]) -> Iterable[Item]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the row of a record."""
         steps = self._steps.steps
         if steps and stated_step(record, self._steps)[0] is None:
@@ -202,9 +202,9 @@ def _plain(field: str) -> str:
     return "timestamp" if field == "Wall time" else slashed(safe(field.strip(), 200))
 
 
-def _typed(names: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
+def _typed(names: Sequence[str], fields: Sequence[str]) -> Fields:
     """Return the fields of a row by name, numbers as such, without those that are empty."""
-    found: dict[str, Any] = {}
+    found: Fields = {}
     for name, field in zip(names, fields, strict=False):
         if name and field:
             value = _number(field)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Record, Records, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
+    Fields,
     first_value,
     integer,
     names,
@@ -74,7 +75,7 @@ def matches(path: Path, head: bytes) -> bool:
     return _are_of_steps(records)
 
 
-def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
+def _are_of_steps(records: Sequence[Fields]) -> bool:
     """Return whether records are a training's by more than the length of an episode."""
     names = {name for record in records for name in _scalars(record)}
     sure = any(map(is_sure_name, names)) or not names.isdisjoint(_SIGNS)
@@ -95,24 +96,24 @@ def is_a_line(head: bytes) -> bool:
     return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
 
 
-def _scalars(record: dict[str, Any]) -> list[str]:
+def _scalars(record: Fields) -> list[str]:
     return [key for key, value in record.items() if not isinstance(value, list | dict)]
 
 
-def first_records(head: bytes, most: int) -> list[dict[str, Any]]:
+def first_records(head: bytes, most: int) -> list[Fields]:
     """Return the first records of a document, of lines, or of those that stand one behind the
     other.
     """
     begin = None if is_a_line(head) else _RECORDS.match(head)
     text = head[begin.end() if begin is not None else 0 :].decode("utf-8", "replace")
-    found: list[dict[str, Any]] = []
+    found: list[Fields] = []
     with suppress(ValueError):
         # what comes before a record that is cut is kept
         found.extend(_dicts(islice(values_in(text), most)))
     return found
 
 
-def _dicts(values: Iterable[object]) -> Iterator[dict[str, Any]]:
+def _dicts(values: Iterable[object]) -> Iterator[Fields]:
     return (value for value in values if isinstance(value, dict))
 
 
@@ -151,9 +152,7 @@ class HistoryReader(WholeReader):
             yield Unreadable(1, "no record of a step in it", "")
         yield from self.added(records, decoder())
 
-    def added(
-        self, records: Sequence[dict[str, Any]], decoder: JsonDecoder
-    ) -> Iterator[Item]:
+    def added(self, records: Sequence[Fields], decoder: JsonDecoder) -> Iterator[Item]:
         """Yield what the records of a history say that have not been passed on, and a restart where
         it does not go on from the one before.
         """
@@ -195,7 +194,7 @@ class HistoryReader(WholeReader):
 reader = HistoryReader
 
 
-def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+def _records(values: Sequence[Any]) -> tuple[list[Fields], list[str]]:
     """Return the records of a document, of its first list of records, at its top or below it; and
     the names below which there are further ones, of unknown meaning, which are not read.
     """
@@ -204,7 +203,7 @@ def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     return found[0][1] if found else [], [name for name, _ in found[1:]]
 
 
-def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[Fields]]]:
     """Yield the lists of records in a document, by the name that they stand below."""
     if isinstance(value, list | tuple):
         yield name, list(_dicts(value))
@@ -281,7 +280,7 @@ class TrainerStateReader(HistoryReader):
         yield from self._about(document)
         yield from self.added(self._counted(entries), tutorial.TutorialDecoder())
 
-    def _counted(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _counted(self, entries: list[Fields]) -> list[Fields]:
         """Return entries whose steps count from 1."""
         from_zero = [one.keys() for one in entries[:1]] == [FROM_ZERO | {"step"}]
         self._from_zero = FROM_ZERO_NOTE if from_zero else None
@@ -289,7 +288,7 @@ class TrainerStateReader(HistoryReader):
             {**one, "step": from_zero + (integer(one["step"]) or 0)} for one in entries
         ]
 
-    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
+    def _about(self, document: Fields) -> Iterator[Record]:
         best, before = document.get("best_model_checkpoint"), self._best
         self._best = best
         yield from tutorial.best_checkpoint(best if best != before else None)

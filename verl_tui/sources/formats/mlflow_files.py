@@ -6,11 +6,11 @@ parameter (mlflow/store/tracking/file_store.py).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Records, Restart, Settings
-from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
+from verl_tui.sources.fields.jsonl import Fields, integer, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files import Source, Tail, is_file, opened, why
@@ -99,7 +99,7 @@ class MlflowRun(Source):
         if found == self._params:
             return
         self._params = found
-        values: dict[str, Any] = {}
+        values: Fields = {}
         for file in found:
             with opened(file) as param:
                 text = param.read(_LONGEST).decode("utf-8", "replace")

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Record, Restart, Sample, Unreadable
-from verl_tui.sources.fields.jsonl import first_object, integer, loads
+from verl_tui.sources.fields.jsonl import Fields, first_object, integer, loads
 from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.sample import (
     RewardSum,
@@ -88,7 +88,7 @@ class CompletionsDecoder(JsonDecoder):
         self._rewards = RewardSum(path=path)
         self._seen: dict[int, None] = {}
         """Steps, the one that is read as the last."""
-        self._before: dict[str, Any] = {}
+        self._before: Fields = {}
         """The line before."""
 
     @property
@@ -96,7 +96,7 @@ class CompletionsDecoder(JsonDecoder):
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def read(self, record: dict[str, Any]) -> Iterable[Item]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the samples of one object."""
         record = _named(record)
         if not _length(record):
@@ -135,7 +135,7 @@ def samples_of(
         yield from filter(None, [rewards.sample(record, step)])
 
 
-def _named(columns: dict[str, Any]) -> dict[str, Any]:
+def _named(columns: Fields) -> Fields:
     """Return columns under the names that most write."""
     if _ROLLS.keys() <= columns.keys():
         return {_ROLLS.get(name, name): column for name, column in columns.items()}
@@ -254,11 +254,11 @@ def _parts(data: bytes) -> tuple[list[Any] | None, list[Any]]:
     return None, []
 
 
-def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
+def _records(columns: list[Any], row: list[Any]) -> Iterator[Fields]:
     """Yield the records of a row: one, or one for each number of its columns."""
     whole = dict(zip(map(plain_field, map(str, columns)), row, strict=False))
-    plain: dict[str, Any] = {}
-    numbered: dict[str, dict[str, Any]] = {}
+    plain: Fields = {}
+    numbered: dict[str, Fields] = {}
     for column, value in whole.items():
         found = _NUMBERED.match(column)
         if found is None:
@@ -307,7 +307,7 @@ def _is_document(path: Path, head: bytes) -> bool:
     return document and any(map(_tells, first_records(head, 1)))
 
 
-def _tells(record: dict[str, Any]) -> bool:
+def _tells(record: Fields) -> bool:
     """Return whether a record is a sample with a score, or with an answer at a step. Texts without
     either are what a training is fed with.
     """
@@ -361,7 +361,7 @@ class SampleDecoder(JsonDecoder):
             said += f", mean score {sum(self._scores) / len(self._scores):.4g}"
         return joined_notes(f"{said}: they state no step", self._rewards.note)
 
-    def read(self, record: dict[str, Any]) -> Iterable[Item]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the sample of one object."""
         sample = self.sample(record)
         if sample is None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.distributions import Distribution, of_bins, of_limits
 from verl_tui.patterns import pattern
 from verl_tui.records import Histogram, MetricRows, Record, Sample, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import loads, written_number
+from verl_tui.sources.fields.jsonl import Fields, loads, written_number
 from verl_tui.sources.fields.protobuf import MessageFields, message, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
 from verl_tui.sources.fields.sample import read_sample
@@ -406,7 +406,7 @@ def read_texts(
 
 def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     found = _WRITTEN.match(text)
-    record: dict[str, Any] = {"response": text}
+    record: Fields = {"response": text}
     if found is not None:
         record = {
             name: (part or "").strip() for name, part in found.groupdict().items()

@@ -24,6 +24,7 @@ from urllib.parse import quote
 from verl_tui.records import Records, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.histograms import take_histograms
 from verl_tui.sources.fields.jsonl import (
+    Fields,
     flatten,
     integer,
     loads,
@@ -258,7 +259,7 @@ class TrackioSource(Source):
             yield Settings(flatten_settings(own), str(self.path))
 
     def _metrics(
-        self, time: float | None, own: object, record: dict[str, Any]
+        self, time: float | None, own: object, record: Fields
     ) -> Iterator[Item]:
         """Yield the records of a row of metrics; what is wrong with it of any line."""
         tables = _tables_in(record)
@@ -304,7 +305,7 @@ class TrackioSource(Source):
             yield from filter(None, [found])
 
 
-def _tables_in(record: dict[str, Any]) -> dict[str, Any]:
+def _tables_in(record: Fields) -> Fields:
     """Return the rows of the tables in a row of metrics."""
     own = ((key, one) for key, one in record.items() if isinstance(one, dict))
     return {key: one.get("_value") for key, one in own if one.get("_type") == _TABLE}

@@ -25,6 +25,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record, Settings, Unreadable
 from verl_tui.sources.fields.histograms import FieldHistograms, take_histograms
 from verl_tui.sources.fields.jsonl import (
+    Fields,
     flatten,
     integer,
     loads,
@@ -197,7 +198,7 @@ class WandbReader(RecordLog):
 
     def _config(self, record: bytes) -> Iterator[Settings]:
         """Yield settings as they are set or changed."""
-        values: dict[str, Any] = {}
+        values: Fields = {}
         for path, value in map(_item, message(record).parts(_UPDATE)):
             if path[0] != "_wandb":
                 values |= flatten_settings({".".join(path): value})
@@ -328,7 +329,7 @@ def _item(written: bytes) -> tuple[tuple[str, ...], Any]:
     return tuple([one.decode("utf-8", "replace") for one in names]) or ("",), value
 
 
-def _measured(members: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(members: Mapping[str, Any]) -> Fields:
     """Return the members of objects without those of pictures, tables and the like."""
     others = tuple(key[:-5] for key in members if key.endswith("._type"))
     return {key: one for key, one in members.items() if not key.startswith(others)}

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from base64 import b64decode
 from struct import unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import flatten, loads, numbers_in
+from verl_tui.sources.fields.jsonl import Fields, flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
@@ -287,7 +287,7 @@ def _indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _numbers(found: dict[str, Any]) -> Mapping[str, float]:
+def _numbers(found: Fields) -> Mapping[str, float]:
     """Return the numbers of an object of JSON, which may hold all metrics below one name."""
     metrics = found.get("metrics")
     return numbers_in(flatten(metrics if isinstance(metrics, dict) else found))

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
-from verl_tui.sources.fields.jsonl import flatten, names, written_number
+from verl_tui.sources.fields.jsonl import Fields, flatten, names, written_number
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
@@ -116,7 +116,7 @@ def _end(text: str) -> int:
     return 0
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(text: str) -> Fields:
     if "(" in text:
         text = _CALL.sub(r"\1", text)
     if '"' in text:

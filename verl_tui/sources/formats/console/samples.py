@@ -22,11 +22,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
-from verl_tui.sources.fields.jsonl import written_number
+from verl_tui.sources.fields.jsonl import Fields, written_number
 from verl_tui.sources.fields.sample import LONGEST_TEXT, RewardSum, plain_field
 from verl_tui.text import safe, strip_ansi
 
@@ -107,7 +107,7 @@ class SampleReader:
         """The field that is open; None outside of a sample, and behind one's score."""
         self._lines: dict[str, list[bytes]] = {}
         """Field -> its lines; empty outside of a sample."""
-        self._values: dict[str, Any] = {}
+        self._values: Fields = {}
         """Further values of the reward function."""
 
     @property
