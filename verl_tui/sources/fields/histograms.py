@@ -5,7 +5,7 @@ says so, with `values`, which are counts, and `bins` or, of equal width, `packed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import Distribution, of_bins
 from verl_tui.records import Histogram
@@ -13,7 +13,7 @@ from verl_tui.sources.fields.jsonl import Fields, number
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 
 _TYPES = ("histogram", "trackio.histogram")
@@ -64,7 +64,7 @@ def _taken(fields: Fields, prefix: str) -> Fields:
     return {one.removeprefix(prefix): fields.pop(one) for one in own}
 
 
-def _histogram(parts: Mapping[str, Any], packed: str) -> Distribution:
+def _histogram(parts: Fields, packed: str) -> Distribution:
     counts = _numbers(parts.get("values"))
     if f"{packed}min" in parts:
         first, width = _numbers([parts[f"{packed}min"], parts.get(f"{packed}size")])

@@ -19,7 +19,7 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Iterator
 
 _SPELLINGS = toml_table(__file__, "spellings.toml")
 """How programs spell what is looked for in their records."""
@@ -179,7 +179,7 @@ def integer(value: object) -> int | None:
     return None
 
 
-def flatten(data: Mapping[str, Any], joint: str = "/", depth: int = 0) -> Fields:
+def flatten(data: Fields, joint: str = "/", depth: int = 0) -> Fields:
     """Return nested objects as one level with a `/`, or another sign, between the names."""
     flat: Fields = {}
     for key, value in data.items():
@@ -241,9 +241,7 @@ _TEXTS = ending("text")
 """Fields whose texts stay texts though they may be digits."""
 
 
-def numbers_in(
-    fields: Mapping[str, Any], without: Container[str] = ()
-) -> dict[str, float]:
+def numbers_in(fields: Fields, without: Container[str] = ()) -> dict[str, float]:
     """Return the numbers among fields, but for some of these."""
     numbers = {}
     for key, raw in fields.items():

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import ending, integer, names, number, written_number
+from verl_tui.sources.fields.jsonl import (
+    Fields,
+    ending,
+    integer,
+    names,
+    number,
+    written_number,
+)
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _SURE = names("step")
 _RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}
@@ -78,7 +85,7 @@ def _plain(name: str) -> str:
 
 
 def stated_step(
-    record: Mapping[str, Any], fields: StepFields
+    record: Fields, fields: StepFields
 ) -> tuple[int | None, str, int | None]:
     """Return the step that a record states, the name of its field, and the total of steps.
 
@@ -148,7 +155,7 @@ class StepTracker:
 
     def of(
         self,
-        record: Mapping[str, Any],
+        record: Fields,
         fields: StepFields,
         *,
         keys: Collection[str] | None,
@@ -232,7 +239,7 @@ _SPOKEN = ending("spoken")
 """Fields that hold what somebody says."""
 
 
-def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
+def listed_thing(records: Sequence[Fields]) -> str | None:
     """Return the field that names another thing in each of the first records of a file, where these
     are no steps. None where there is none.
     """
@@ -255,7 +262,7 @@ def _names(fields: list[str], steps: Sequence[tuple[int | None, str]]) -> Iterab
     return filter(_SPOKEN.fullmatch, fields) if repeats else ()
 
 
-def _place(record: Mapping[str, Any]) -> tuple[int | None, str] | None:
+def _place(record: Fields) -> tuple[int | None, str] | None:
     """Return the step that a record states, and the field that does; None for an epoch."""
     fields = step_fields(record)
     if number(record.get(fields.epoch or "", "")) is not None:
@@ -272,7 +279,7 @@ def _rise(steps: Sequence[int | None]) -> bool:
     return len(known) == len(steps) and known == sorted(set(known))
 
 
-def _differs(name: str, records: Sequence[Mapping[str, Any]]) -> bool:
+def _differs(name: str, records: Sequence[Fields]) -> bool:
     """Return whether a field names another thing in each record, by a text."""
     values = [
         str(record.get(name)) for record in records if type(record.get(name)) is str

@@ -47,7 +47,7 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -115,7 +115,7 @@ class CompletionsDecoder(JsonDecoder):
 
 
 def samples_of(
-    columns: Mapping[str, Any], rewards: RewardSum, step: int | None = None
+    columns: Fields, rewards: RewardSum, step: int | None = None
 ) -> Iterator[Sample]:
     """Yield the samples of a table.
 
@@ -142,7 +142,7 @@ def _named(columns: Fields) -> Fields:
     return columns
 
 
-def _length(columns: Mapping[str, Any]) -> int:
+def _length(columns: Fields) -> int:
     """Return the number of samples in a table, 0 if it is none: prompt and completion of one
     sample may be lists as well, of messages.
     """
@@ -368,7 +368,7 @@ class SampleDecoder(JsonDecoder):
             raise ValueError("no prompt and response")
         return (sample,)
 
-    def sample(self, record: Mapping[str, Any]) -> Sample | None:
+    def sample(self, record: Fields) -> Sample | None:
         """Return the sample of a record; one without a step is an evaluation's."""
         found = self._rewards.sample(record, None)
         if found is None or found.step is not None:

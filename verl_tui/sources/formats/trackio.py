@@ -52,7 +52,7 @@ from verl_tui.text import one_line
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 name = "trackio database"
@@ -279,7 +279,7 @@ class TrackioSource(Source):
         for key, rows in tables.items():
             yield from self._samples(key, rows)
 
-    def _reach(self, flat: Mapping[str, Any], own: object) -> bool:
+    def _reach(self, flat: Fields, own: object) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
         step = None
         with suppress(ValueError):  # a number too large for one

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Record
@@ -189,7 +189,7 @@ class TutorialDecoder(JsonDecoder):
             self._total = self._place.total
             yield Progress(None if elapsed is None else step, self._total, elapsed)
 
-    def _is_of_another(self, flat: Mapping[str, Any]) -> bool:
+    def _is_of_another(self, flat: Fields) -> bool:
         """Return whether a record is of another rank or device than the first that named itself:
         each logs figures of its own.
         """

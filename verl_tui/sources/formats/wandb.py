@@ -329,7 +329,7 @@ def _item(written: bytes) -> tuple[tuple[str, ...], Any]:
     return tuple([one.decode("utf-8", "replace") for one in names]) or ("",), value
 
 
-def _measured(members: Mapping[str, Any]) -> Fields:
+def _measured(members: Fields) -> Fields:
     """Return the members of objects without those of pictures, tables and the like."""
     others = tuple(key[:-5] for key in members if key.endswith("._type"))
     return {key: one for key, one in members.items() if not key.startswith(others)}
