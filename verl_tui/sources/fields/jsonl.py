@@ -15,7 +15,7 @@ import orjson
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Unreadable
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def first_value(text: bytes) -> tuple[Any, str]:
     Raises:
         ValueError: It begins with none.
     """
-    begin = text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK)
+    begin = decoded(text).lstrip("\ufeff" + _BLANK)
     try:
         value, end = _DECODER.raw_decode(begin)
     except RecursionError:
@@ -77,7 +77,7 @@ def values_of(text: bytes) -> list[Any]:
     except orjson.JSONDecodeError:
         if not text.strip(b"\0 \t\r\n"):
             raise ValueError("only zero bytes: a hole left by a crash") from None
-        found = list(values_in(text.decode("utf-8", "replace")))
+        found = list(values_in(decoded(text)))
     _check_depth(found, text)
     return found
 
@@ -193,9 +193,7 @@ def flatten(data: Fields, joint: str = "/", depth: int = 0) -> Fields:
 
 def unreadable(line: bytes, number: int, reason: str) -> Unreadable:
     """Return the record of a line that could not be read."""
-    return Unreadable(
-        number, one_line(reason), one_line(line[:400].decode("utf-8", "replace"))
-    )
+    return Unreadable(number, one_line(reason), one_line(decoded(line[:400])))
 
 
 def first_object(head: bytes) -> Fields | None:

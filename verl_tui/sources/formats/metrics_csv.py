@@ -20,7 +20,7 @@ from verl_tui.sources.fields.steps import is_sure_name, stated_step, step_fields
 from verl_tui.sources.files import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder, are_measured
-from verl_tui.text import safe
+from verl_tui.text import decoded, safe
 
 if TYPE_CHECKING:
     import re
@@ -133,7 +133,7 @@ class CsvDecoder(TutorialDecoder):
 
 
 def _fields(line: bytes) -> list[str]:
-    text = line.decode("utf-8", "replace").strip("\r\n")
+    text = decoded(line).strip("\r\n")
     text = text.removeprefix(_BOM).replace("\0", "")
     try:
         return next(csv.reader([text]), [])

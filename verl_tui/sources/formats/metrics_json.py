@@ -40,7 +40,7 @@ from verl_tui.sources.files import (
 )
 from verl_tui.sources.formats import filelogger, tutorial
 from verl_tui.sources.formats.format import FileFormat, WholeReader
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     import os
@@ -105,7 +105,7 @@ def first_records(head: bytes, most: int) -> list[Fields]:
     other.
     """
     begin = None if is_a_line(head) else _RECORDS.match(head)
-    text = head[begin.end() if begin is not None else 0 :].decode("utf-8", "replace")
+    text = decoded(head[begin.end() if begin is not None else 0 :])
     found: list[Fields] = []
     with suppress(ValueError):
         # what comes before a record that is cut is kept

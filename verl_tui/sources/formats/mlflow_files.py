@@ -15,7 +15,7 @@ from verl_tui.sources.fields.row_batcher import Item, MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files import Source, Tail, is_file, opened, why
 from verl_tui.sources.formats.format import WholeReader
-from verl_tui.text import safe
+from verl_tui.text import decoded, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +102,7 @@ class MlflowRun(Source):
         values: Fields = {}
         for file in found:
             with opened(file) as param:
-                text = param.read(_LONGEST).decode("utf-8", "replace")
+                text = decoded(param.read(_LONGEST))
             value = scalar(text)
             if isinstance(value, str):  # YAML takes `1e-06` for a text
                 value = written_number(value) or value

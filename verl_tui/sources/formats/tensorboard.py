@@ -33,7 +33,7 @@ from verl_tui.sources.formats.event_frames import (
     numbers_at,
 )
 from verl_tui.sources.formats.format import Reader
-from verl_tui.text import one_line, safe
+from verl_tui.text import decoded, one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -273,7 +273,7 @@ class EventsReader(Reader):
     ) -> Mapping[str, float]:
         plugin = self._plugins.get(tag)
         if plugin == "text":
-            said = [text.decode("utf-8", "replace") for text in tensor.parts(8)]
+            said = [decoded(text) for text in tensor.parts(8)]
             self._out += read_texts(tag, step, said, self._origin)
         elif plugin == "histograms":
             return self._figures(tag, step, time, _binned(_tensor(tensor)))

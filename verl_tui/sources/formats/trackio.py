@@ -48,7 +48,7 @@ from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
 from verl_tui.sources.files import Source, is_file, status_at
 from verl_tui.sources.formats.format import WholeReader
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     place = f"file:{quote(str(path.absolute()))}?mode={mode}"
     database = sqlite3.connect(place, uri=True, timeout=_BUSY)
     # a damaged one may hold bytes that are no text
-    database.text_factory = lambda stored: stored.decode("utf-8", "replace")
+    database.text_factory = decoded
     try:
         if _tables_of(database) >= _MLFLOWS:
             database.executescript(_VIEWS)

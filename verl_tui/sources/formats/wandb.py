@@ -41,7 +41,7 @@ from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
-from verl_tui.text import one_line, safe
+from verl_tui.text import decoded, one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -325,8 +325,8 @@ def _item(written: bytes) -> tuple[tuple[str, ...], Any]:
     try:
         value = worded_number(loads(text))
     except ValueError:
-        value = text.decode("utf-8", "replace")
-    return tuple([one.decode("utf-8", "replace") for one in names]) or ("",), value
+        value = decoded(text)
+    return tuple([decoded(one) for one in names]) or ("",), value
 
 
 def _measured(members: Fields) -> Fields:

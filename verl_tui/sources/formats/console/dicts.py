@@ -23,7 +23,7 @@ from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolve
 from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import ANOTHER
 from verl_tui.sources.formats.metrics_json import FROM_ZERO, FROM_ZERO_NOTE
-from verl_tui.text import one_line, safe
+from verl_tui.text import decoded, one_line, safe
 from verl_tui.trainers import trainers
 from verl_tui.words import counted
 
@@ -90,7 +90,7 @@ def read_dict(written: bytes) -> tuple[dict[str, float | None], int, bytes]:
     it under `name/name`; how many values are none; and what is printed behind it. All of that is
     empty if it cannot be parsed.
     """
-    text = written.decode("utf-8", "replace").rstrip()
+    text = decoded(written).rstrip()
     end = _end(text)
     if not end or not _BEHIND.match(text, end):
         return {}, 0, b""
@@ -252,7 +252,7 @@ class DictReader:
         if "train_runtime" in written:  # the training ends, without metrics of a step
             self.steps.printed(PrintedDict({}, training=False, step=step))
             text = part[: len(part) - len(behind)][:2000]
-            said = one_line(text.decode("utf-8", "replace"), 400)
+            said = one_line(decoded(text), 400)
             return [*self.placed(), Event(EventKind.FINISHED, said, number)]
         self.steps.printed(_printed(written, step, is_evaluation))
         return [Progress(step, total)] if step is not None else []

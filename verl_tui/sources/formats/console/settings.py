@@ -19,6 +19,7 @@ from verl_tui.records import CONSOLE, LAUNCH, Record, Settings
 from verl_tui.sources.fields.setting_values import flatten_settings, is_training, scalar
 from verl_tui.sources.formats.console.events import TABLE, any_of, words_of
 from verl_tui.sources.formats.console.prefixes import unrepeated
+from verl_tui.text import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -131,7 +132,7 @@ class SettingsReader:
 
 def _stated(form: _Form, block: bytes) -> Sequence[Record] | None:
     """Return the settings of a block, None if it is not whole."""
-    values = form.read(block.decode("utf-8", "replace"))
+    values = form.read(decoded(block))
     if values is None:
         return None
     return (Settings(flatten_settings(values), form.origin),) if values else ()
