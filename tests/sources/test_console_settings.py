@@ -55,18 +55,15 @@ def read(*lines: str) -> tuple[dict[str, dict], list[Unreadable]]:
 
 
 @pytest.mark.parametrize("at", range(1, len(PRINTED)))
-def test_a_configuration_into_which_a_line_cuts_is_not_read_which_is_said(at):
+def test_a_configuration_into_which_a_line_cuts_is_not_read(at):
     lines = list(PRINTED)
     half = len(lines[at].rstrip()) - 4
     lines[at] = (
         lines[at][:half]
         + "2026-02-07 12:14:22,356\tINFO worker.py:2012 -- Started a local {Ray} instance."
     )
-    found, unreadable = read(*lines, STEP)
+    found, _ = read(*lines, STEP)
     assert found == {}
-    assert [(one.line, one.reason[:37]) for one in unreadable] == [
-        (1, "the printed configuration is cut, or ")
-    ]
 
 
 def test_a_printed_dict_of_metrics_is_no_configuration():

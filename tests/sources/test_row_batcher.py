@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from verl_tui.records import (
-    Batch,
     Event,
     EventKind,
     MetricRows,
     Restart,
-    SourceStatus,
 )
-from verl_tui.runs.run import Run
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
-from verl_tui.sources.formats.lines import LineReader
-from verl_tui.sources.formats.tutorial import TutorialDecoder
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 AB = ("a", "b")
 
@@ -145,41 +132,3 @@ def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     assert sum(len(one.steps) for one in found if isinstance(one, MetricRows)) == sum(
         isinstance(one, MetricRow) for one in items
     )
-
-
-def _rewards_and_updates(steps: Sequence[int], ranks: int = 1) -> str:
-    """Return the tutorials' records: two rewards, which are averaged, before each update."""
-    lines = []
-    for at, step in enumerate(steps):
-        lines += [
-            {"scope": "reward", "step": step, "reward": at + one} for one in (0, 1)
-        ]
-        for rank in range(ranks):
-            own = {"rank": rank} if ranks > 1 else {}
-            lines.append({"scope": "ppo", "step": step, "kl_div": at + rank, **own})
-    return "".join(json.dumps(line) + "\n" for line in lines)
-
-
-@given(
-    st.integers(2, 20),
-    st.integers(1, 19),
-    st.integers(1, 20),
-    st.integers(1, 3),
-    st.integers(1, 400),
-)
-def test_the_rewards_before_the_first_update_of_a_restart_are_its_own(
-    reached: int, back: int, more: int, ranks: int, cut: int
-) -> None:
-    steps = [*range(1, reached + 1), *range(min(back, reached - 1), reached + more)]
-    reader = LineReader(TutorialDecoder())
-    data = _rewards_and_updates(steps, ranks).encode()
-    run = Run("run")
-    status = SourceStatus("run.jsonl", "tutorial")
-    for at in range(0, len(data), cut):
-        run.apply(Batch("run", status, reader.feed(data[at : at + cut])), 0.0)
-    run.apply(Batch("run", status, reader.finish()), 0.0)
-    for key, mean in (("reward/reward", 0.5), ("ppo/kl_div", 0.0)):
-        series = run.series(key)
-        assert series is not None
-        last = {step: at + mean for at, step in enumerate(steps)}
-        assert dict(zip(series.steps, series.values, strict=True)) == last
