@@ -85,22 +85,19 @@ def note_text(
         unfolded: Whether to write out what only follows from another finding.
         verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
-    lines = [*_lines(report, monitor, now, unfolded=unfolded, verbose=verbose)]
+    lines = _lines(report, monitor, now, unfolded=unfolded, verbose=verbose)
     out = io.StringIO()
     console = Console(
         file=out,
         force_terminal=colour,
         color_system="standard" if colour else None,
         no_color=not colour,
-        width=width or 10_000,
+        width=width or 100_000,
         legacy_windows=False,
         _environ={},  # the caller has decided
     )
     for indent, text in lines:
-        if width is None:
-            console.print(Text(" " * indent) + text, soft_wrap=True)
-        else:
-            console.print(Padding(text, (0, 0, 0, indent), expand=False))
+        console.print(Padding(text, (0, 0, 0, indent), expand=False))
     return out.getvalue()
 
 
