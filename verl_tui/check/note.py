@@ -92,12 +92,15 @@ def note_text(
         force_terminal=colour,
         color_system="standard" if colour else None,
         no_color=not colour,
-        width=width or 100_000,
+        width=width or 10_000,
         legacy_windows=False,
         _environ={},  # the caller has decided
     )
     for indent, text in lines:
-        console.print(Padding(text, (0, 0, 0, indent), expand=False))
+        if width is None:
+            console.print(Text(" " * indent) + text, soft_wrap=True)
+        else:
+            console.print(Padding(text, (0, 0, 0, indent), expand=False))
     return out.getvalue()
 
 

@@ -89,11 +89,8 @@ def _tell(paths: Sequence[str], config: Config) -> int:
 
     if not something_at(paths):
         return EXIT_NOTHING
-    events = follow(
-        paths,
-        Events(Monitor(config)),
-        clock=time.time,
-        write=lambda one: print(json.dumps(bounded(one)), flush=True),
-        stop=heeded(),
-    )
+    events = Events(Monitor(config))
+    for _, happened in follow(paths, events, clock=time.time, stop=heeded()):
+        for one in happened:
+            print(json.dumps(bounded(one)), flush=True)
     return CRITICAL if events.critical else 0

@@ -9,7 +9,7 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.config import Config
 
@@ -24,19 +24,18 @@ _SHARE = 0.1
 def follow(
     specs: Sequence[str],
     config: Config,
-    write: Callable[[Monitor], None],
     *,
     interval: float,
     clock: Callable[[], float],
     stop: Callable[[], object],
     newest: bool = False,
-) -> None:
-    """Write once everything has been read, then at intervals, and once more at the end.
+) -> Iterator[Monitor]:
+    """Yield the runs when they are to be written: once everything has been read, then at intervals,
+    and once more at the end.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are written, too.
         config: The user's configuration.
-        write: Writes what is new.
         interval: Seconds from one writing to the next.
         clock: Seconds since the epoch.
         stop: Says whether to end.
@@ -54,10 +53,10 @@ def follow(
         if began < due and not (newest and began >= soon and known != exported):
             continue
         if newest or monitor.revision != written:
-            write(monitor)
+            yield monitor
             due = monotonic() + interval
             written = monitor.revision
             exported = known
             soon = monotonic() + max(_SOONEST, (monotonic() - began) / _SHARE)
     if monitor.revision != written:
-        write(monitor)
+        yield monitor

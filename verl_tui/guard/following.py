@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import debug_log
 from verl_tui.given_files import is_there
@@ -142,27 +142,21 @@ class RunFollower:
         raise NotImplementedError
 
 
-FollowerT = TypeVar("FollowerT", bound=RunFollower)
-
-
 def follow(
     specs: Sequence[str],
-    follower: FollowerT,
+    follower: RunFollower,
     *,
     clock: Callable[[], float],
-    write: Callable[[EventLine], None],
     stop: Callable[[], object],
-    looked: Callable[[Monitor, float], None] = lambda _monitor, _now: None,
-) -> FollowerT:
-    """Watch until every run has ended, or it is stopped.
+) -> Iterator[tuple[float, Iterator[EventLine]]]:
+    """Yield each look until every run has ended, or it is stopped: when it is, and what has
+    happened, which is found out as it is taken.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are watched, too.
         follower: Looks at the runs.
         clock: Seconds since the epoch.
-        write: Takes each event.
         stop: Says whether to end.
-        looked: Is called after each look, with the runs as they were judged and the time.
     """
     monitor = follower.monitor
     with closing(
@@ -170,9 +164,6 @@ def follow(
     ) as following:
         for _ in following:
             now = clock()
-            for one in follower.tick(now):
-                write(one)
-            looked(monitor, now)
+            yield now, follower.tick(now)
             if follower.done:
                 break
-    return follower
