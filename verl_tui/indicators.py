@@ -303,10 +303,8 @@ def _by_names(keys: Collection[str]) -> Dialect:
     if count["verl", True]:
         return "verl"
     for clear in (True, False):
-        most = max(
-            count["tutorial", clear], count["verl", clear], count["other", clear]
-        )
-        theirs = [whose for whose in _WRITERS if most and count[whose, clear] == most]
+        most = max(count[whose, clear] for whose in _WRITERS)
+        theirs = [whose for whose in _WRITERS if count[whose, clear] == most > 0]
         if theirs:
             return theirs[0] if len(theirs) == 1 else "other"
     return "other"

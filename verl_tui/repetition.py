@@ -71,7 +71,8 @@ def repetition(
     """
     # Where no pair comes twice, nothing longer does.
     repeated = 0.0 if len(pairs) == len(words) - 1 else _repeated(words)
-    return max(repeated, _in_runs(text))
+    in_runs = sum(end - start for start, end in runs(text))
+    return max(repeated, in_runs / max(1, len(text)))
 
 
 def entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
@@ -86,23 +87,12 @@ def entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
 
 
 def _repeated(words: Sequence[str]) -> float:
-    n = 4
-    if len(words) < _FEW:
-        n = 2
-    elif len(words) < _SOME:
-        n = 3
+    n = 2 + (len(words) >= _FEW) + (len(words) >= _SOME)
     total = len(words) - n + 1
     if total < 2:
         return 0.0
     different = set(zip(*[words[i:] for i in range(n)], strict=False))
     return 1.0 - len(different) / total
-
-
-def _in_runs(text: str) -> float:
-    spans = runs(text)
-    if not spans:
-        return 0.0
-    return sum(end - start for start, end in spans) / len(text)
 
 
 def runs(text: str) -> list[tuple[int, int]]:
@@ -142,18 +132,14 @@ def _beats(text: str) -> list[tuple[int, int]]:
     """Look for syllables only where there are few different characters: the search itself costs
     much.
     """
-    places: list[tuple[int, int]] = []
-    for start in range(0, len(text) - _STRETCH + 1, _STRETCH):
-        end = start + _STRETCH
-        if len(set(text[start:end])) > _FEW_DIFFERENT:
-            continue
-        if places and places[-1][1] == start:
-            places[-1] = (places[-1][0], end)
-        else:
-            places.append((start, end))
+    places = disjoint(
+        (max(0, start - _STRETCH), start + 2 * _STRETCH)
+        for start in range(0, len(text) - _STRETCH + 1, _STRETCH)
+        if len(set(text[start : start + _STRETCH])) <= _FEW_DIFFERENT
+    )
     found: list[tuple[int, int]] = []
     for start, end in places:
-        for beat in _BEAT.finditer(text, max(0, start - _STRETCH), end + _STRETCH):
+        for beat in _BEAT.finditer(text, start, end):
             is_long = len(beat[0]) >= _LEAST_BEAT
             if is_long and not _ONLY_DRAWN.fullmatch(beat[1] or beat[2]):
                 found.append(beat.span())

@@ -117,13 +117,13 @@ def _looking_once() -> Iterator[None]:
     """Have what follows runs end once it has looked at all that is there."""
     followed = following.follow
 
-    def follow(*orders: Any, stop: Callable[[], object], **more: Any) -> Iterator[Any]:
+    def follow(paths: Any, follower: Any, stop: Callable[[], object]) -> Iterator[Any]:
         ended = Event()
         too_long = Timer(_PATIENCE, ended.set)
         too_long.start()
         try:
             ends = lambda: ended.is_set() or stop()  # noqa: E731
-            for look in followed(*orders, stop=ends, **more):
+            for look in followed(paths, follower, ends):
                 yield look
                 ended.set()
         finally:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
 from verl_tui.comparison.run_columns import Awaited, awaited, unknown
-from verl_tui.guard.following import ABSENT, BETWEEN, is_gone, is_over
+from verl_tui.guard.following import ABSENT, is_gone, is_over
 from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
@@ -71,7 +71,7 @@ def waited_for(
             raise NothingError("; ".join(monitor.problems))
         return bool(unread()) or monotonic() > end
 
-    for _ in refreshes(specs, monitor, between=BETWEEN, clock=time.time, stop=ends):
+    for _ in refreshes(specs, monitor, clock=time.time, stop=ends):
         now = time.time()
         monitor.judge(now)
         if name not in monitor.runs:

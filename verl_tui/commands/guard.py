@@ -7,7 +7,6 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -91,9 +90,9 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     from verl_tui.monitor import Monitor
 
     guard, notifier = Guard(Monitor(config), orders), notifier_for(config, "guard")
-    stop, problem = heeded(reader=False), ""
+    problem = ""
     try:
-        for now, happened in follow(paths, guard, clock=time.time, stop=stop):
+        for now, happened in follow(paths, guard, heeded(reader=False)):
             events = []
             for event in happened:
                 events.append(event)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -90,7 +89,7 @@ def _tell(paths: Sequence[str], config: Config) -> int:
     if not something_at(paths):
         return EXIT_NOTHING
     events = Events(Monitor(config))
-    for _, happened in follow(paths, events, clock=time.time, stop=heeded()):
+    for _, happened in follow(paths, events, heeded()):
         for one in happened:
             print(json.dumps(bounded(one)), flush=True)
     return CRITICAL if events.critical else 0

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
 
-_BETWEEN = 0.5
-"""Seconds between two checks for new records; also the longest delay after a signal."""
 _SOONEST = 1.0
 """Minimum seconds between two writings of the newest values: no scrape comes more often."""
 _SHARE = 0.1
@@ -47,7 +45,7 @@ def follow(
     due = soon = monotonic()
     written = 0
     exported = -1
-    for _ in refreshes(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
+    for _ in refreshes(specs, monitor, clock=clock, stop=stop):
         began = monotonic()
         known = sum(run.revision for run in monitor.runs.values())
         if began < due and not (newest and began >= soon and known != exported):

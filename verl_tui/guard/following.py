@@ -5,6 +5,7 @@ tells what happens; what is told, a line each, and which bests are new.
 from __future__ import annotations
 
 import math
+import time
 from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 
-BETWEEN = 0.5
-"""Seconds between two looks; without news they cost next to nothing, and a run may hang without a
-word.
-"""
 ABSENT = 10
 """Looks in a row without its log after which a run is gone: one that is rotated is away shortly."""
 _SETTLED = 5.0
@@ -145,8 +142,6 @@ class RunFollower:
 def follow(
     specs: Sequence[str],
     follower: RunFollower,
-    *,
-    clock: Callable[[], float],
     stop: Callable[[], object],
 ) -> Iterator[tuple[float, Iterator[EventLine]]]:
     """Yield each look until every run has ended, or it is stopped: when it is, and what has
@@ -155,15 +150,12 @@ def follow(
     Args:
         specs: Paths, directories and globs; runs that appear later are watched, too.
         follower: Looks at the runs.
-        clock: Seconds since the epoch.
         stop: Says whether to end.
     """
     monitor = follower.monitor
-    with closing(
-        refreshes(specs, monitor, between=BETWEEN, clock=clock, stop=stop)
-    ) as following:
+    with closing(refreshes(specs, monitor, clock=time.time, stop=stop)) as following:
         for _ in following:
-            now = clock()
+            now = time.time()
             yield now, follower.tick(now)
             if follower.done:
                 break
