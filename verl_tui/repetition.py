@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+Spans: TypeAlias = "list[tuple[int, int]]"
+"""Where they begin and end."""
 _FEW, _SOME = 32, 128
 """Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a
 longer text short n-grams come again by themselves.
@@ -95,7 +97,7 @@ def _repeated(words: Sequence[str]) -> float:
     return 1.0 - len(different) / total
 
 
-def runs(text: str) -> list[tuple[int, int]]:
+def runs(text: str) -> Spans:
     """Return where the same character comes again and again, or a syllable does without a blank, in
     order.
     """
@@ -108,9 +110,9 @@ def runs(text: str) -> list[tuple[int, int]]:
     return disjoint(found)
 
 
-def disjoint(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def disjoint(spans: Iterable[tuple[int, int]]) -> Spans:
     """Return spans in order, those that overlap put together."""
-    joined: list[tuple[int, int]] = []
+    joined: Spans = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
@@ -128,7 +130,7 @@ def _too_often(character: str) -> int:
     return _DIGITS if character.isdigit() else _SIGNS
 
 
-def _beats(text: str) -> list[tuple[int, int]]:
+def _beats(text: str) -> Spans:
     """Look for syllables only where there are few different characters: the search itself costs
     much.
     """
@@ -137,7 +139,7 @@ def _beats(text: str) -> list[tuple[int, int]]:
         for start in range(0, len(text) - _STRETCH + 1, _STRETCH)
         if len(set(text[start : start + _STRETCH])) <= _FEW_DIFFERENT
     )
-    found: list[tuple[int, int]] = []
+    found: Spans = []
     for start, end in places:
         for beat in _BEAT.finditer(text, start, end):
             is_long = len(beat[0]) >= _LEAST_BEAT

@@ -90,10 +90,9 @@ class Reading(NamedTuple):
         return {**self.named, "read": read, "bytes_read": self.bytes_read}
 
 
-def run_names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def run_names(specs: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """Return the names of the runs behind paths, and what was passed over; no log is read."""
-    feed = Feed(specs)
-    return _scanned(feed)[::-1]
+    return _scanned(Feed(specs))[::-1]
 
 
 def _scanned(feed: Feed) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -8,7 +8,7 @@ import math
 import time
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.given_files import is_there
@@ -33,6 +33,8 @@ _FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yours
 OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
 EventLine = dict[str, Any]
 """One line of output: `event` is its kind, `time` its time, `run` and `run_id` whose it is."""
+EventLines: TypeAlias = "Iterator[EventLine]"
+"""What happens, as it comes."""
 
 
 def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
@@ -115,7 +117,7 @@ class RunFollower:
         none = {name for name, one in known if one is State.NO_TRAINING}
         return bool(self._over) and self._over | none >= self.monitor.runs.keys()
 
-    def tick(self, now: float) -> Iterator[EventLine]:
+    def tick(self, now: float) -> EventLines:
         """Judge, act, and yield what has happened.
 
         Args:
@@ -134,7 +136,7 @@ class RunFollower:
                         "unguarded", now, run, message=one_line(why, 200), **_FAILED
                     )
 
-    def look(self, run: Run, now: float) -> Iterator[EventLine]:
+    def look(self, run: Run, now: float) -> EventLines:
         """Act on one run, and yield what has happened to it."""
         raise NotImplementedError
 
@@ -143,7 +145,7 @@ def follow(
     specs: Sequence[str],
     follower: RunFollower,
     stop: Callable[[], object],
-) -> Iterator[tuple[float, Iterator[EventLine]]]:
+) -> Iterator[tuple[float, EventLines]]:
     """Yield each look until every run has ended, or it is stopped: when it is, and what has
     happened, which is found out as it is taken.
 
