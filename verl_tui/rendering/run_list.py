@@ -23,7 +23,7 @@ from verl_tui.rendering.session.snapshot import (
     passed_over,
     shown_state,
 )
-from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
+from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.piece import (
     ELLIPSIS,
     Piece,
@@ -395,8 +395,8 @@ def _steps(run: Run) -> str:
     """Write the steps of a run: reached, and in total."""
     if run.step is None:
         return ""
-    total = f"/{exact_step(run.total_steps)}" if run.total_steps else ""
-    return exact_step(run.step) + total
+    total = f"/{run.total_steps}" if run.total_steps else ""
+    return f"{run.step}{total}"
 
 
 def _head(before: int, one: _Listed, cells: int) -> Pieces:

@@ -22,7 +22,7 @@ from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, View, looking, shown_state
-from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import Pieces, cells_of, fit, printable
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.signs_of_life import phase
@@ -196,7 +196,7 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
     numbers = "" if over else worst.message.partition(": ")[2]
     clauses = (numbers, numbers.partition("; ")[0])
     proofs = [f": {one}" for one in dict.fromkeys(clauses) if one]
-    at = "" if worst.since_step is None else exact_step(worst.since_step)
+    at = "" if worst.since_step is None else str(worst.since_step)
     return Headline(
         "dim" if worst.severity is Severity.INFO else worst.severity.word,
         MARKS[worst.severity.word],
@@ -222,7 +222,7 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
     notes += f"; {known} acknowledged" * bool(known)
     if standing(view, run) == "good":
-        at, ways = f" at step {exact_step(run.step or 0)}", course(run)
+        at, ways = f" at step {run.step or 0}", course(run)
         rules = f"{counted(judged, 'rule')} found nothing"
         all_ = f": {', '.join((*ways[:1], rules))}"
         proofs = [all_ + notes, all_, *[f": {one}" for one in ways]]

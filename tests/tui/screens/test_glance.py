@@ -64,7 +64,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
                 "reward 0 →",
                 "KL 0.287 →",
                 "✖ policy collapse since step 144",
-                "2 GPUs 94%",
+                "GPU 94%",
             ),
         ),
         (
@@ -74,7 +74,7 @@ def test_every_width_is_kept_to(view: View, *, alone: bool) -> None:
                 "reward ▅▆",
                 "KL ▁▁▁",
                 "since step 144",
-                "2 GPUs 94%",
+                "GPU 94%",
                 "ended ",
             ),
         ),

@@ -14,7 +14,6 @@ from verl_tui.rendering.charts.plan import (
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import reading, rows_of
-from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
@@ -194,7 +193,7 @@ class ZoomScreen(ChartActions):
         if found is None:
             return []
         asked = (found.bins, self._plan.unit, self._histogram.room, height)
-        return histogram_rows(f"step {exact_step(found.step)} · ", *asked)
+        return histogram_rows(f"step {found.step} · ", *asked)
 
     def _origin_pieces(self) -> Iterator[tuple[str, str]]:
         """Yield how the chart is drawn, where its metric was logged."""
