@@ -116,7 +116,6 @@ def _filled(form: str, report: Report, drawn: Drawn, **more: object) -> str:
         report=report,
         drawn=drawn,
         letters=LETTERS,
-        no_curves=sentences.NO_CURVES,
         policy=policy(PAGE_STYLE),
         style=PAGE_STYLE,
         svg=svg,
