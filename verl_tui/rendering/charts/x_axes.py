@@ -172,14 +172,15 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     values = series.values[found.taken :]
     times = moments(series.times[found.taken :], fresh, clocks)
     reached = min([clock.steps[-1] for clock in clocks], default=2**62)
+    last = max(found.steps[-1:], default=0)
     for step, value, time in zip(fresh, values, times, strict=False):
         unknown = math.isnan(time)
         if unknown and step > reached:
             break
         found.taken += 1
-        if unknown or (found.steps and int(time) + later < found.steps[-1]):
-            continue
-        found.steps.append(int(time) + later)
-        found.values.append(value)
-        found.origins.append(step)
+        if not unknown and int(time) + later >= last:
+            last = int(time) + later
+            found.steps.append(last)
+            found.values.append(value)
+            found.origins.append(step)
     return found
