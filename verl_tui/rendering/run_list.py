@@ -25,7 +25,6 @@ from verl_tui.rendering.session.snapshot import (
 )
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.piece import (
-    ELLIPSIS,
     Piece,
     Pieces,
     cells_of,
@@ -348,7 +347,7 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
     for at in sorted(parts):
         row += [*[(" " * GAP, "")] * (at > first), *parts[at]]
     row += [(" " * GAP + f"+{after}", "dim")] if after else []
-    return cut(row, width, ELLIPSIS)
+    return cut(row, width)
 
 
 def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.text.piece import ELLIPSIS, cut, fit_left, paragraph, size_text
+from verl_tui.rendering.text.piece import cut, fit_left, paragraph, size_text
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
@@ -51,7 +51,7 @@ def source_rows(view: View, width: int) -> TextRows:
     rows: TextRows = []
     for part in filter(None, parts):
         rows += [[], *part] if rows else part
-    return [cut(row, width, ELLIPSIS) for row in rows]
+    return [cut(row, width) for row in rows]
 
 
 def _path(path: str, width: int) -> str:

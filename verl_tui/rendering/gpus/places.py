@@ -25,7 +25,6 @@ from verl_tui.rendering.gpus.device_rows import (
     worth,
 )
 from verl_tui.rendering.text.piece import (
-    ELLIPSIS,
     Piece,
     Pieces,
     TextRows,
@@ -384,7 +383,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> TextRows:
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
     rows += paragraph(", ".join([words, *legend]), "dim", width)
-    return [cut(row, width, ELLIPSIS) for row in rows]
+    return [cut(row, width) for row in rows]
 
 
 def _matrix_rows(

@@ -229,7 +229,7 @@ class Document:
         label = f"{name:>{self._labels}}{self._rule}"
         margin: Pieces = [(label, row.role)] if label else []
         if row.kind == "words":
-            return cut([*margin, (row.words, "dim")], self._cells, ELLIPSIS)
+            return cut([*margin, (row.words, "dim")], self._cells)
         return [*margin, *pieces(part.text, row.start, row.end, part.marks, part.name)]
 
     def _heading(self, at: int) -> Pieces:
@@ -244,7 +244,7 @@ class Document:
         again = sum(end - start for start, end, role in part.marks if role == REPEATED)
         if again:
             row.append((f"  {again / part.size:.0%} repeats itself", "warning"))
-        return cut(row, self._cells, ELLIPSIS)
+        return cut(row, self._cells)
 
     # -- layout ------------------------------------------------------------------------------------
 

@@ -165,7 +165,7 @@ def short_row(browse: Browse, sample: Sample, width: int) -> Pieces:
         group = scores.group_words(fact.group) if width >= 60 else ""
         row.append((f" · {group}" if group else "", "dim"))
     row.append((" · answer " if words.answer else "  ", "dim"))
-    return cut([*row, words.piece(max(1, width - cells_of(row)))], width, ELLIPSIS)
+    return cut([*row, words.piece(max(1, width - cells_of(row)))], width)
 
 
 def caption(browse: Browse, samples: Samples, keys: Mapping[str, str]) -> str:
