@@ -260,7 +260,7 @@ def _factor(run: Run, key: str, name: Name) -> float:
 
 
 def _devices(out: _Families, run: Run, label: str) -> None:
-    for gpu, node, *_ in logged_devices(run)[0]:
+    for gpu, node, *_ in logged_devices(run):
         if gpu.memory_used is not None:
             where = {"node": one_line(node), "device": one_line(gpu.index)}
             out.add(names.GPU_MEMORY, gpu.memory_used, run=label, **where)

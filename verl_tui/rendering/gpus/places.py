@@ -246,7 +246,7 @@ def _logged_place(view: View) -> tuple[DevicePlace, str]:
     run = view.run
     if run is None:
         return DevicePlace(), ""
-    devices, _ = logged_devices(run)
+    devices = logged_devices(run)
     nodes = sorted({device.node for device in devices})
     run_host = "" if nodes[1:] else "".join(nodes) or host(run)
     if run_host:  # named once, in the heading
