@@ -34,7 +34,6 @@ def sparkline(
     broken: str = "odd",
     ends: tuple[int | None, int | None] = (None, None),
     marks: Iterable[Mark] = (),
-    signs: bool = False,
     from_zero: bool = False,
 ) -> Pieces:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
@@ -51,8 +50,7 @@ def sparkline(
         role: What colours it.
         broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
-        marks: What happened, in the colour of the blocks; a sign only where there is none.
-        signs: Whether signs replace blocks, too, as there are no colours.
+        marks: What happened: signs in place of blocks.
         from_zero: Whether the blocks begin at 0, as those of what adds up.
     """
     steps = points.steps
@@ -69,11 +67,10 @@ def sparkline(
         (_BROKEN, broken) if odd else (_glyph(middle, least, most), role)
         for middle, odd in zip(middles, odds, strict=True)
     ]
-    free = f" {_LEVELS * signs}"
     for mark in marks:
         if 0 <= (column := mark.step // per - start) < count:
-            there = cells[column][0]
-            sign = MARKS[mark.role][0] if there in free else there
+            odd = cells[column][0] == _BROKEN
+            sign = _BROKEN if odd else MARKS[mark.role][0]
             cells[column] = (sign, mark.style)
     return joined(cells)
 

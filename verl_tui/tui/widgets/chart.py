@@ -172,7 +172,6 @@ class Chart(RoleStyled, can_focus=True):
     def _drawn_rows(self) -> list[Pieces]:
         """Return the rows as the terminal can show them."""
         # None of a terminal's sixteen colours is a shade of its background.
-        self.drawing.signs = self.app.no_color
         self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
         return self.draw(*self.outer_size)
 
