@@ -254,7 +254,7 @@ def _factor(run: Run, key: str, name: Name) -> float:
 
 
 def _devices(run: Run) -> _Samples:
-    for gpu, node, *_ in logged_devices(run)[0]:
+    for gpu, node, *_ in logged_devices(run):
         if gpu.memory_used is not None:
             where = {"node": one_line(node), "device": one_line(gpu.index)}
             yield names.GPU_MEMORY, gpu.memory_used, where

@@ -229,9 +229,8 @@ def memory_key(key: str) -> str:
 
 
 @cached_by_revision
-def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
-    """Return the devices whose figures a run has logged, as measured last, by node and index; and
-    the keys they use.
+def logged_devices(run: Run) -> list[Device]:
+    """Return the devices whose figures a run has logged, as measured last, by node and index.
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
@@ -239,14 +238,12 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     for key, node, device, field in _figures(run):
         found.setdefault((node, device), {}).setdefault(field, key)
     devices = []
-    used: set[str] = set()
     for (node, index), keys in sorted(found.items()):
         if _USED not in keys:
             keys.pop(_SHARE, None)
         if keys.keys() & {"gpu", _USED} or len(keys) > 1:
             devices.append(_logged(run, str(index), node, keys))
-            used.update(keys.values())
-    return devices, used
+    return devices
 
 
 def _logged(run: Run, index: str, node: str, keys: Mapping[str, str]) -> Device:
