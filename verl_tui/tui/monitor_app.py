@@ -30,9 +30,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from verl_tui.config import Config
-    from verl_tui.notify.changes import Changes
     from verl_tui.notify.message import Message
-    from verl_tui.notify.notifier import Notifier
+    from verl_tui.notify.notifier import Changes, Notifier
     from verl_tui.rendering.session.preferences import StateFile
 
 
@@ -322,7 +321,7 @@ class MonitorApp(TerminalApp):
 
     def _new_changes(self) -> Changes:
         """Return what finds out what the user is to be notified of outside the app."""
-        from verl_tui.notify.changes import Changes
+        from verl_tui.notify.notifier import Changes
         from verl_tui.notify.notify_settings import Choice, NotifySettings
 
         least = SEVERITIES[self.config.desktop_from]

@@ -80,11 +80,12 @@ def test_neighbouring_rows_of_bars_do_not_touch():
     assert tall([100.0], 1, 3) == ["▇", "█", "█"]
 
 
-def test_a_mark_is_a_sign_that_no_colour_is_needed_for():
-    points = Column(range(6), [9.0, 0, 0, 0, 0, nan])
-    marks = [Mark(0, "breach", "warning"), Mark(5, "breach", "warning")]
-    drawn = sparkline(points, 6, "kl", marks=marks)
-    assert drawn == [("▲", "warning"), ("▁▁▁▁", "kl"), ("!", "warning")]
+def test_a_mark_hides_no_bar_where_there_are_colours():
+    points = Column(range(6), [9.0, 0, 0, 0, 0, 0])
+    for signs in (False, True):
+        marks = [Mark(0, "breach", "warning")]
+        drawn = sparkline(points, 6, "kl", marks=marks, signs=signs)
+        assert drawn == [("▲" if signs else "▇", "warning"), ("▁▁▁▁▁", "kl")]
 
 
 def test_a_value_rounded_to_single_precision_is_the_same_value():

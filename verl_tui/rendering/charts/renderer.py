@@ -73,6 +73,8 @@ class ChartRenderer:
         self.cache = ChartCache()
         self.shades = False
         """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
+        self.signs = False
+        """True where there are no colours: findings in sparklines are signs."""
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
         self._plots: LastResult[TextRows] = LastResult()
@@ -95,14 +97,14 @@ class ChartRenderer:
         self.window = None
         shown = data.shown
         if height == 1 and not data.in_row:
-            return [chart_row(data, width, cursor, focus=focus)]
+            return [chart_row(data, width, cursor, focus=focus, signs=self.signs)]
         if shown is not None and height >= _PLOT_FROM:
             data = self.cache.smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, focus=focus)
         if shown is None or height == 1:
             return [title, *_sentences(data.empty, width, height - 1)]
         if height < _PLOT_FROM:
-            return [title, sparkline_row(data, width)]
+            return [title, sparkline_row(data, width, signs=self.signs)]
         return [title, *self._plot(data, shown, width, height - 1, cursor)]
 
     def _plot(

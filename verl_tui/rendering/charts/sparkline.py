@@ -34,6 +34,7 @@ def sparkline(
     broken: str = "odd",
     ends: tuple[int | None, int | None] = (None, None),
     marks: Iterable[Mark] = (),
+    signs: bool = False,
     from_zero: bool = False,
 ) -> Pieces:
     """Draw a series as a row of blocks, at most `width` characters wide and as long as there are
@@ -50,7 +51,8 @@ def sparkline(
         role: What colours it.
         broken: The same where a value is no number.
         ends: Where to begin and to end, the first and the last point by default.
-        marks: What happened: signs in place of blocks.
+        marks: What happened, in the colour of the blocks; a sign only where there is none.
+        signs: Whether signs replace blocks, too, as there are no colours.
         from_zero: Whether the blocks begin at 0, as those of what adds up.
     """
     steps = points.steps
@@ -67,10 +69,11 @@ def sparkline(
         (_BROKEN, broken) if odd else (_glyph(middle, least, most), role)
         for middle, odd in zip(middles, odds, strict=True)
     ]
+    free = f" {_LEVELS * signs}"
     for mark in marks:
         if 0 <= (column := mark.step // per - start) < count:
-            odd = cells[column][0] == _BROKEN
-            sign = _BROKEN if odd else MARKS[mark.role][0]
+            there = cells[column][0]
+            sign = MARKS[mark.role][0] if there in free else there
             cells[column] = (sign, mark.style)
     return joined(cells)
 
@@ -119,10 +122,13 @@ def _glyph(middle: float | None, least: float, most: float) -> str:
 
 def gauge(fraction: float, width: int, role: str) -> Pieces:
     """Draw a bar that fills `fraction` of exactly `width` columns, in halves of a column; thin, so
-    that those of neighbouring rows stay apart. A value outside 0 .. 1 is clipped.
+    that those of neighbouring rows stay apart.
+
+    A value that is not a number fills nothing, one outside 0 .. 1 is clipped.
     """
     width = max(0, width)
-    full, half = divmod(round(clamp(fraction, 0.0, 1.0) * width * 2), 2)
+    share = 0.0 if math.isnan(fraction) else clamp(fraction, 0.0, 1.0)
+    full, half = divmod(round(share * width * 2), 2)
     filled = "━" * full + "╸" * half
     rest = "─" * (width - len(filled))
     return [piece for piece in ((filled, role), (rest, "unfilled")) if piece[0]]

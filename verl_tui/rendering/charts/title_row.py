@@ -214,9 +214,10 @@ def chart_row(
     cursor: int | None,
     *,
     focus: bool = False,
+    signs: bool = False,
 ) -> Pieces:
     """Write a chart in one row: its name, a sparkline, its value and trend. Charts of one width
-    stand in columns.
+    stand in columns; `signs` is that of `sparkline`.
     """
     reading = value_pieces(data, cursor, unit=width >= _UNITS)
     reading = reading or [(fit(data.empty, width // 2), "key")]
@@ -234,14 +235,14 @@ def chart_row(
     kept = max(_SCORE, cells_of(score)) + 1 if score else 0
     if room - kept < _LEAST_SPARK:
         score, kept = [], 0
-    row += sparkline_row(data, room - kept)
+    row += sparkline_row(data, room - kept, signs=signs)
     row += [(" " * (kept - cells_of(score)), ""), *score]
     return [*row, (" " * (width - cells_of(row) - cells_of(reading)), ""), *reading]
 
 
-def sparkline_row(data: ChartData, width: int) -> Pieces:
+def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces:
     """Write the chart's main line as a sparkline of exactly `width` cells, with marks where a
-    breach began.
+    breach began, or their signs.
     """
     line = data.main
     if line is None:
@@ -255,6 +256,7 @@ def sparkline_row(data: ChartData, width: int) -> Pieces:
         line.role,
         ends=ends,
         marks=breaches,
+        signs=signs,
         from_zero=data.from_zero,
     )
     return [*row, (" " * (width - cells_of(row)), "")]

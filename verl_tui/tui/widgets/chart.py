@@ -114,6 +114,7 @@ class Chart(RoleStyled, can_focus=True):
         if self._late:
             return []
         # None of a terminal's sixteen colours is a shade of its background.
+        self.drawing.signs = self.app.no_color
         self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
         focus = self.has_focus or self.chosen
         return self.drawing.rows(
