@@ -21,7 +21,12 @@ from verl_tui.records import (
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.provenance import leading, provenance_words
 
-RANKS = {"verl console": 3, "W&B run": 4, "tensorboard events": 5, "verl file logger": 6}
+RANKS = {
+    "verl console": 3,
+    "W&B run": 4,
+    "tensorboard events": 5,
+    "verl file logger": 6,
+}
 
 
 def source(path: str, format: str, ordinal: int = 0) -> SourceStatus:
