@@ -166,9 +166,7 @@ def test_check(
     os.close(end)
     assert main(["check", "--json", "-"]) == code
     runs = json.loads(capsys.readouterr().out)["runs"]
-    assert [(run["name"], run["step"]) for run in runs] == [("stdin", step)] * bool(
-        step
-    )
+    assert [(run["name"], run["step"]) for run in runs] == [("stdin", step)]
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
