@@ -149,7 +149,7 @@ def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part
     for key, step, *values in around.moves:
         about = describe(key)
         times, sign = _IN_PERCENT.get(about.unit, (1, ""))
-        went = [number(times * one) if isfinite(one) else str(one) for one in values]
+        went = [number(times * one) for one in values]
         what = f"{one_line(about.label, 80)} {' → '.join(went)}{sign}"
         parts[key] = Part(step, what, step - around.step, key, of.get(key), moved=True)
     for one in (replace(found, since_step=around.step), *after):

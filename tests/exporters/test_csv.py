@@ -98,10 +98,8 @@ def test_a_file_logger_is_exported_to_the_letter(tmp_path):
 def test_one_run_goes_into_a_file_or_a_directory(tmp_path):
     run = run_of(rows("a", (1, 2.5)))
     (tmp_path / "there").mkdir()
-    assert export([run], str(tmp_path / "out.csv")).files == [tmp_path / "out.csv"]
-    assert export([run], str(tmp_path / "there")).files == [
-        tmp_path / "there" / "run.csv"
-    ]
+    assert export([run], str(tmp_path / "out.csv"))[0] == [tmp_path / "out.csv"]
+    assert export([run], str(tmp_path / "there"))[0] == [tmp_path / "there" / "run.csv"]
     assert export([run], f"{tmp_path}/new/")[0] == [tmp_path / "new" / "run.csv"]
     for path in tmp_path.rglob("*.csv"):
         assert path.read_bytes() == b"step,a\n1,2.5\n"

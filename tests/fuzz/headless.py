@@ -117,23 +117,15 @@ def _looking_once() -> Iterator[None]:
     """Have what follows runs end once it has looked at all that is there."""
     followed = following.follow
 
-    def follow(
-        *orders: Any,
-        stop: Callable[[], object],
-        looked: Callable[[Monitor, float], None] = lambda *_: None,
-        **more: Any,
-    ) -> Any:
+    def follow(paths: Any, follower: Any, stop: Callable[[], object]) -> Iterator[Any]:
         ended = Event()
-
-        def look(monitor: Monitor, now: float) -> None:
-            looked(monitor, now)
-            ended.set()
-
         too_long = Timer(_PATIENCE, ended.set)
         too_long.start()
         try:
             ends = lambda: ended.is_set() or stop()  # noqa: E731
-            return followed(*orders, stop=ends, looked=look, **more)
+            for look in followed(paths, follower, ends):
+                yield look
+                ended.set()
         finally:
             too_long.cancel()
 

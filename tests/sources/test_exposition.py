@@ -106,7 +106,7 @@ def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
     run = read_run(tmp_path)
     assert run.step == 120
     assert run.indicators["reward"] == "verl_average_reward"
-    devices, _ = logged_devices(run)
+    devices = logged_devices(run)
     assert [(one.gpu.index, one.gpu.memory_used) for one in devices] == [
         ("0", 60_000_000_000),
         ("1", 70_000_000_000),

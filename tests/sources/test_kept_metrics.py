@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import notes, read_text, values
 
+from verl_tui.sources import files
 from verl_tui.sources.discovery.finder import Finder
-from verl_tui.sources.fields import row_batcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ WIDE = {
 def test_the_first_metrics_are_kept_and_the_others_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(row_batcher, "MOST_METRICS", FEW)
+    monkeypatch.setattr(files, "MOST_METRICS", FEW)
     run = read_text(tmp_path, WIDE[name], name)
     assert list(run.keys) == NAMES[:FEW]
     assert values(run, NAMES[FEW - 1]) == {1: 0.25, 2: 0.5}

@@ -17,7 +17,7 @@ from verl_tui.sources.formats.catalog import FORMATS
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
-COUNTED = "no record states a step: {} records are counted in the order of the file"
+COUNTED = "{} records without a step: counted in the order of the file"
 
 
 def of(home: Path, *records: dict[str, Any]) -> Run:

@@ -8,7 +8,6 @@ import json
 import struct
 from base64 import b64encode
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import run as run_command
@@ -299,79 +298,35 @@ def test_a_broken_entry_is_named(
     assert "Traceback" not in done.stderr
 
 
-def turn(role: str, text: str, **more: Any) -> dict[str, Any]:
-    return {"message": {"role": role, "content": text}, **more}
-
-
-SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
+SAMPLES = {
     "NeMo-RL": (
         "exp/train_data_step7.jsonl",
-        {"content": [["Why?", "Because."]], "rewards": [0.5], "input_lengths": [9]},
+        '{"content": [["Why?", "Because."]], "rewards": [0.5], "input_lengths": [9]}',
     ),
     "prime-rl": (
         "rollouts/step_7/train/effective/traces.jsonl",
-        {
-            "group": {"id": "7-0"},
-            "run": {"type": "train"},
-            "traces": [
-                {
-                    "nodes": [turn("user", "Why?"), turn("assistant", "Because.")],
-                    "rewards": {
-                        "right": {"score": 1.0, "weight": 0.25},
-                        "form": {"score": 0.5, "weight": 0.5},
-                    },
-                }
-            ],
-        },
+        """{"group": {"id": "7-0"}, "run": {"type": "train"}, "traces": [{"nodes": [
+        {"message": {"role": "user", "content": "Why?"}}, {"message": {"role": "assistant", "content": "Because."}}],
+        "rewards": {"right": {"score": 1.0, "weight": 0.25}, "form": {"score": 0.5, "weight": 0.5}}}]}""",
     ),
     "AReaL": (
         "rollout/7/0.jsonl",
-        {
-            "task_id": 0,
-            "sample_idx": 1,
-            "tail_version": 7,
-            "reward": 0.5,
-            "prompt": "Why?",
-            "completion": "Because.",
-        },
+        """{"task_id": 0, "sample_idx": 1, "tail_version": 7, "reward": 0.5, "prompt": "Why?",
+        "completion": "Because."}""",
     ),
     "SkyRL": (
         "dumped_evals/global_step_7_evals/gsm.jsonl",
-        {
-            "input_prompt": "Why?",
-            "output_response": "Because.",
-            "score": [0.25, 0.25],
-            "stop_reason": "stop",
-        },
+        """{"input_prompt": "Why?", "output_response": "Because.", "score": [0.25, 0.25], "stop_reason": "stop"}""",
     ),
     "tinker-cookbook": (
         "iteration_000007/train_rollout_summaries.jsonl",
-        {
-            "group_idx": 0,
-            "traj_idx": 0,
-            "total_reward": 0.5,
-            "steps": [{"logs": {"assistant_content": "Because."}}],
-        },
+        """{"group_idx": 0, "traj_idx": 0, "total_reward": 0.5,
+        "steps": [{"logs": {"assistant_content": "Because."}}]}""",
     ),
     "rLLM": (
         "episodes/train_step_7_epoch_0/episode_hash1_id7-0_0.json",
-        {
-            "episode_id": "7-0:0",
-            "task_hash": "1",
-            "trajectories": [
-                {
-                    "reward": 0.5,
-                    "steps": [
-                        {
-                            "chat_completions": [
-                                {"role": "user", "content": "Why?"},
-                                {"role": "assistant", "content": "Because."},
-                            ]
-                        }
-                    ],
-                }
-            ],
-        },
+        """{"episode_id": "7-0:0", "task_hash": "1", "trajectories": [{"reward": 0.5, "steps": [{"chat_completions": [
+        {"role": "user", "content": "Why?"}, {"role": "assistant", "content": "Because."}]}]}]}""",
     ),
 }
 """Trainer -> where it writes a sample of step 7, and the record."""
@@ -385,7 +340,8 @@ def test_every_layout_of_samples_has_its_row_here() -> None:
 def test_samples_are_read(
     tmp_path: Path, trainer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place, record = SAMPLES[trainer]
+    place, text = SAMPLES[trainer]
+    record = json.loads(text)
     (tmp_path / "metrics.jsonl").write_text(
         "".join(f'{{"step": {n}, "data": {{"a": 1}}}}\n' for n in range(1, 9))
     )

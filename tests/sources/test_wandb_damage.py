@@ -85,6 +85,6 @@ def test_what_is_damaged_is_reported_with_its_place(tmp_path):
     ]
     assert [record.reason.split(" at ")[0] for record in told] == [
         "a damaged chunk",
-        "a hole of zeros",
+        "a damaged chunk",
     ]
     assert told[0].reason.endswith(f"at byte {record_log.BLOCK:,}")

@@ -41,11 +41,10 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> Data:
         pattern: A glob for the keys to list, None for all.
     """
     run = reading.run
-    listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
     metrics = []
-    for key in listed:
+    for key in run.keys:
         series = run.present(key)
-        if series is None:
+        if series is None or not fnmatchcase(key, pattern or "*"):
             continue
         finite = [value for value in series.values if math.isfinite(value)]
         metrics.append(

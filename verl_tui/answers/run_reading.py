@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
@@ -17,12 +17,10 @@ from verl_tui.text import one_line
 from verl_tui.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.files import Source
-
-AnswerT = TypeVar("AnswerT")
 
 FIRST = 2**20
 """Bytes read at the end of a long log in the first attempt."""
@@ -91,10 +89,9 @@ class Reading(NamedTuple):
         return {**self.named, "read": read, "bytes_read": self.bytes_read}
 
 
-def run_names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def run_names(specs: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """Return the names of the runs behind paths, and what was passed over; no log is read."""
-    feed = Feed(specs)
-    return _scanned(feed)[::-1]
+    return _scanned(Feed(specs))[::-1]
 
 
 def _scanned(feed: Feed) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -104,23 +101,22 @@ def _scanned(feed: Feed) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return said, feed.names
 
 
-def from_end(
+def readings(
     specs: Sequence[str],
     name: str | None,
     now: float,
-    answer: Callable[[Reading], AnswerT | None],
     *,
     least: int = 0,
     first: int | None = FIRST,
     alive: bool = False,
-) -> AnswerT:
-    """Return an answer, reading as much of the end of long logs as it takes.
+) -> Iterator[Reading]:
+    """Yield a run, each time with more of the end of its long logs, at last whole: whoever has an
+    answer takes no more.
 
     Args:
         specs: Paths.
         name: The run, None where there is only one.
         now: Seconds since the epoch.
-        answer: Returns None if it needs more than has been read; never for a whole run.
         least: Bytes from which on a log is long.
         first: Bytes read at the end of a long log in the first attempt, None for all.
         alive: Whether to look up which processes write its logs, by which its state is judged.
@@ -129,16 +125,13 @@ def from_end(
         RunError: There are several runs and none of them is named, or none has this name.
         NothingError: There is none.
     """
-    wanted = first
-    spent = 0
-    while True:
+    wanted, spent, whole = first, 0, False
+    while not whole:
         reading = read_run(specs, name, now, wanted, least, spent, alive=alive)
-        found = None if reading.needs_all else answer(reading)
-        if found is not None:
-            return found
-        assert not reading.whole, "a whole run is answered from"
-        spent = reading.bytes_read
+        whole, spent = reading.whole, reading.bytes_read
         wanted = None if wanted is None or reading.needs_all else wanted * _FURTHER
+        if not reading.needs_all:
+            yield reading
 
 
 def read_run(
@@ -151,7 +144,7 @@ def read_run(
     *,
     alive: bool = False,
 ) -> Reading:
-    """Read a run once, see `from_end`.
+    """Read a run once, see `readings`.
 
     Args:
         specs: Paths.

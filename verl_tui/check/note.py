@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
-_NoteLine: TypeAlias = "tuple[int, Text]"
-"""A line and how far it is indented; text from logs in it is never markup."""
+_NoteLines: TypeAlias = "Iterator[tuple[int, Text]]"
+"""Lines, each behind how far it is indented; text from logs in it is never markup."""
 _STYLES: Mapping[str, str] = {
     "info": "blue",
     "healthy": "green",
@@ -85,7 +85,7 @@ def note_text(
         unfolded: Whether to write out what only follows from another finding.
         verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
-    lines = [*_lines(report, monitor, now, unfolded=unfolded, verbose=verbose)]
+    lines = _lines(report, monitor, now, unfolded=unfolded, verbose=verbose)
     out = io.StringIO()
     console = Console(
         file=out,
@@ -106,7 +106,7 @@ def note_text(
 
 def _lines(
     report: Data, monitor: Monitor, now: float, *, unfolded: bool, verbose: bool
-) -> Iterator[_NoteLine]:
+) -> _NoteLines:
     """Yield the lines on each run, of several that are compared with a baseline a table."""
     many = len(report["runs"]) > 1
     sweep = many and "against" in report
@@ -221,7 +221,7 @@ def _times(described: Data, run: Run, now: float) -> Iterator[str]:
 # -- the rest --------------------------------------------------------------------------------------
 
 
-def gate_lines(against: Data) -> Iterator[_NoteLine]:
+def gate_lines(against: Data) -> _NoteLines:
     """Yield the lines on a run compared with a baseline: a heading, then a line for each breach."""
     figures = against["figures"]
     kept = [_figure(one) for one in figures if not one["breach"]]
@@ -251,7 +251,7 @@ def _gate_heading(against: Data, breaches: int) -> str:
     return f"against {few(map(one_line, against['baseline']))}{step}: {said}"
 
 
-def sweep_lines(report: Data) -> Iterator[_NoteLine]:
+def sweep_lines(report: Data) -> _NoteLines:
     """Yield a table of runs compared with one baseline, a line a run, the worst first."""
     runs = {one["name"]: one for one in report["runs"]}
     summed = report["against"]
@@ -297,7 +297,7 @@ def _figure(one: Data) -> str:
 
 def _run_lines(
     described: Data, run: Run, *, unfolded: bool, verbose: bool
-) -> Iterator[_NoteLine]:
+) -> _NoteLines:
     """Yield what stands below the opening."""
     if "against" in described:
         yield from gate_lines(described["against"])
@@ -317,7 +317,7 @@ def _run_lines(
     yield from source_lines(described["sources"], run)
 
 
-def _measured(described: Data) -> Iterator[_NoteLine]:
+def _measured(described: Data) -> _NoteLines:
     """Yield the losses and indicators in columns."""
     rows = [*figures(described)]
     label, value = (max((len(row[at]) for row in rows), default=0) for at in (1, 2))
@@ -392,7 +392,7 @@ def _target_sentence(target: Data) -> str:
 
 def finding_lines(
     described: Data, *, unfolded: bool = False, opened: bool = False
-) -> Iterator[_NoteLine]:
+) -> _NoteLines:
     """Yield the findings with what follows from them.
 
     Args:
@@ -416,9 +416,7 @@ def finding_lines(
             yield 4, Text(f"{count}{FOLDED}: {ids}", "dim")
 
 
-def _finding(
-    finding: Data, indent: int, *, opened: bool = False
-) -> Iterator[_NoteLine]:
+def _finding(finding: Data, indent: int, *, opened: bool = False) -> _NoteLines:
     since = finding["since_step"]
     yield (
         indent,
@@ -437,9 +435,7 @@ def _finding(
         yield indent + 2, Text(f"source: {finding['source']}", "dim")
 
 
-def _unjudged(
-    rules: Sequence[Mapping[str, str]], *, verbose: bool
-) -> Iterator[_NoteLine]:
+def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> _NoteLines:
     """Yield how many rules gave no verdict, on request with their names by reason."""
     if not rules:
         return
@@ -452,9 +448,7 @@ def _unjudged(
         yield 4, Text(f"{', '.join(ids)}: {reason}", "dim")
 
 
-def source_lines(
-    sources: Iterable[Data], run: Run, text_is: str = ""
-) -> Iterator[_NoteLine]:
+def source_lines(sources: Iterable[Data], run: Run, text_is: str = "") -> _NoteLines:
     """Yield the sources read; files of the same kind in one directory share a line.
 
     Args:
@@ -479,7 +473,7 @@ def source_lines(
         yield from _trouble(group, unreadable)
 
 
-def _trouble(sources: Sequence[SourceState], unreadable: int) -> Iterator[_NoteLine]:
+def _trouble(sources: Sequence[SourceState], unreadable: int) -> _NoteLines:
     """Yield problems, notes and the first unreadable lines of sources."""
     notes: set[str | None] = {None, ""}
     left = _NAMED_UNREADABLE

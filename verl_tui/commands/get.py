@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping
 
-    from verl_tui.answers.run_reading import AnswerT, Reading
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data
 
@@ -47,58 +47,48 @@ def _waited(options: Namespace) -> Reading | None:
         return None
     from verl_tui.answers.waiting import waited_for
 
-    reading = waited_for(
+    return waited_for(
         paths_of(options),
         options.run,
         options.wait,
         configuration(options),
         timeout=options.timeout,
-        clock=time.time,
         unread=heeded(),
         say=print_message,
     )
-    print_messages(reading.sentences)
-    return reading
 
 
 def _read(
     options: Namespace,
-    answer: Callable[[Reading, float], AnswerT | None],
+    answer: Callable[[Reading, float], Data | None],
     *,
     least: int = 0,
     alive: bool = False,
-) -> AnswerT:
+) -> Data:
     """Return an answer and say what was passed over; all is read where `least` is 0, see
-    `from_end`.
+    `readings`.
     """
-    from verl_tui.answers.run_reading import FIRST, NothingError, from_end
+    from verl_tui.answers.run_reading import FIRST, NothingError, readings
 
-    if (waited := _waited(options)) is not None:
-        found = answer(waited, time.time())
-        assert found is not None, "a whole run is answered from"
-        return found
-    now = time.time()
-    say = cache(print_messages)  # once, however often is read
-
-    def said(reading: Reading) -> AnswerT | None:
-        say(reading.sentences)
-        run = reading.run
-        if any(source.status.records for source in run.sources.values()):
-            return answer(reading, now)
-        if reading.whole:
-            raise NothingError(f"nothing readable so far in {run.name}")
-        return None
-
+    waited, now = _waited(options), time.time()
     first = FIRST if least and not getattr(options, "whole", False) else None
-    paths, name = paths_of(options), options.run
-    return from_end(paths, name, now, said, least=least, first=first, alive=alive)
+    more = readings(
+        paths_of(options), options.run, now, least=least, first=first, alive=alive
+    )
+    say = cache(print_messages)  # once, however often is read
+    for reading in [waited] if waited else more:
+        say(reading.sentences)
+        read = any(one.records for one in reading.run.statuses)
+        if read and (found := answer(reading, now)) is not None:
+            return found
+    raise NothingError(f"nothing readable so far in {reading.run.name}")
 
 
 def _judged(
     options: Namespace,
-    answer: Callable[[Reading, Guide, float], AnswerT | None],
+    answer: Callable[[Reading, Guide, float], Data | None],
     least: int = 0,
-) -> AnswerT:
+) -> Data:
     """Return an answer that takes the rules."""
     guide = guide_of(configuration(options))
     return _read(
@@ -232,7 +222,7 @@ def _log(options: Namespace) -> int:
     reading, now = _waited(options), time.time()
     if reading is None:
         reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
-        print_messages(reading.sentences)
+    print_messages(reading.sentences)
     count = options.last or _LINES
     place = LogPlace(options.around, _around_error(options, reading, now), grep)
     found = log_of(reading, count, place, full=options.full, mask=mask)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
     from verl_tui.config import Config
     from verl_tui.guard.watcher import Guard, Orders
-    from verl_tui.monitor import Monitor
 
 HELP = (
     "follow runs without a screen; run a command when a circuit breaker trips, "
@@ -91,34 +89,24 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     from verl_tui.guard.watcher import Guard
     from verl_tui.monitor import Monitor
 
-    notifier = notifier_for(config, "guard")
-    events: list[Mapping[str, object]] = []
+    guard, notifier = Guard(Monitor(config), orders), notifier_for(config, "guard")
     problem = ""
-
-    def write(event: Mapping[str, object]) -> None:
-        nonlocal problem
-        events.append(event)
-        known, problem = problem, _write_event(event)
-        if problem not in ("", known):
-            print_message(f"standard output: {problem}; the guard goes on")
-
-    def looked(monitor: Monitor, now: float) -> None:
-        if notifier is not None:
-            notifier.look(monitor, now)
-            for event in events:  # a finding first, then the command that it set off
-                notifier.tell(event, now)
-            print_messages(filter(None, (notifier.news(),)))
-        events.clear()
-
     try:
-        return follow(
-            paths,
-            Guard(Monitor(config), orders),
-            clock=time.time,
-            write=write,
-            stop=heeded(reader=False),
-            looked=looked,
-        )
+        for now, happened in follow(paths, guard, heeded(reader=False)):
+            events = []
+            for event in happened:
+                events.append(event)
+                known, problem = problem, _write_event(event)
+                if problem not in ("", known):
+                    print_message(f"standard output: {problem}; the guard goes on")
+            if notifier is not None:
+                notifier.look(guard.monitor, now)
+                for (
+                    event
+                ) in events:  # a finding first, then the command that it set off
+                    notifier.tell(event, now)
+                print_messages(filter(None, (notifier.news(),)))
+        return guard
     finally:
         if notifier is not None:
             print_messages(notifier.close())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -89,11 +88,8 @@ def _tell(paths: Sequence[str], config: Config) -> int:
 
     if not something_at(paths):
         return EXIT_NOTHING
-    events = follow(
-        paths,
-        Events(Monitor(config)),
-        clock=time.time,
-        write=lambda one: print(json.dumps(bounded(one)), flush=True),
-        stop=heeded(),
-    )
+    events = Events(Monitor(config))
+    for _, happened in follow(paths, events, heeded()):
+        for one in happened:
+            print(json.dumps(bounded(one)), flush=True)
     return CRITICAL if events.critical else 0

@@ -71,10 +71,6 @@ class Against(NamedTuple):
     """A `figure` and a `reason` each."""
 
 
-class BaselineError(UsageError):
-    """The runs cannot be one baseline; the text is one sentence."""
-
-
 def hold(
     run: Run,
     baseline: Sequence[Run],
@@ -90,14 +86,14 @@ def hold(
         widths: Figure -> how far it may lie from the baseline's; others are not compared.
 
     Raises:
-        BaselineError: The baseline's runs differ by more than their seed.
+        UsageError: The baseline's runs differ by more than their seed.
     """
     runs = [run, *baseline]
     mine, *others = measure(runs, stops(runs, Alignment.STEP), guide)
     base, *further = grouped(others)
     if further:
         listed = ", ".join(group.name for group in (base, *further))
-        raise BaselineError(f"these runs differ by more than their seed: {listed}")
+        raise UsageError(f"these runs differ by more than their seed: {listed}")
     held: list[Held] = []
     left: list[Mapping[str, str]] = []
     for id, width in widths.items():

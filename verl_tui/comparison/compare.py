@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -141,8 +140,6 @@ def _notes(
             "a single run: there is nothing to hold it against; name several paths, or a "
             "directory of runs"
         )
-    elif not _has_common(measured):
-        yield "no figure of this comparison is logged by two of the runs"
     yield from _on_steps(measured, alignment)
     yield from _on_rewards([one for one in measured if one.stop.step is not None])
     yield from measured_differently([one.run for one in measured])
@@ -178,16 +175,6 @@ def _on_steps(measured: Sequence[MeasuredRun], alignment: Alignment) -> Iterator
             f"the runs end at steps {steps[0]:,} to {steps[-1]:,}, so that their last values are "
             "not of equally long trainings; --align step compares all at the same step"
         )
-
-
-def _has_common(measured: Sequence[MeasuredRun]) -> bool:
-    having = Counter(
-        id
-        for one in measured
-        for id, figure in one.figures.items()
-        if figure.key and figure.value is not None
-    )
-    return max(having.values(), default=0) > 1
 
 
 def _names(measured: Sequence[MeasuredRun]) -> str:

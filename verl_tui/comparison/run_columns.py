@@ -311,6 +311,8 @@ def awaited(text: str, run: Run, at: Moment) -> Awaited:
     return Awaited(holds is True, may is not False, lacking, now.asked)
 
 
+_Answers: TypeAlias = "list[bool | None]"
+"""Whether each run meets a condition, None where that is unknown."""
 _NOW, _LATER = 1, 2
 """Of a condition that is waited for: what holds now, what is certain until the last step."""
 _REACHED = {"==": ">=", "!=": "<"}
@@ -331,7 +333,7 @@ class _Reader(NamedTuple):
     waits: int = 0
     """Whether it is waited for, and may name what is yet to come."""
 
-    def read(self) -> list[bool | None]:
+    def read(self) -> _Answers:
         """Return whether each run meets the condition, None where that is unknown."""
         if len(self.text) > _LONGEST:
             raise ValueError(f"longer than {_LONGEST} characters")
@@ -354,7 +356,7 @@ class _Reader(NamedTuple):
             raise self.wrong(node.col_offset)
         return self.text[node.col_offset : node.end_col_offset].strip('"')
 
-    def held(self, node: ast.expr) -> list[bool | None]:
+    def held(self, node: ast.expr) -> _Answers:
         """Return whether each run meets a part, None where that is unknown."""
         if isinstance(node, ast.BoolOp):
             parts = zip(*map(self.held, node.values), strict=True)
@@ -370,7 +372,7 @@ class _Reader(NamedTuple):
     def _values(self, word: str) -> list[ColumnValue]:
         return [value_of(word, run, self.at) for run in self.runs]
 
-    def _named(self, word: str) -> list[bool | None]:
+    def _named(self, word: str) -> _Answers:
         values, part = self._values(word), word.casefold()
         if self.waits == _LATER:
             return [None]
@@ -380,7 +382,7 @@ class _Reader(NamedTuple):
             return [value not in (None, "off", "") for value in values]
         return [part in run.name.casefold() for run in self.runs]
 
-    def _compared(self, node: ast.Compare) -> list[bool | None]:
+    def _compared(self, node: ast.Compare) -> _Answers:
         left, right = node.left, node.comparators[0]
         column, wanted = meant(self.typed(left), self.typed(right))
         if node.comparators[1:]:
@@ -396,7 +398,7 @@ class _Reader(NamedTuple):
             raise ValueError(f"“{wanted}” is no number")
         return self._meets(column, sign.replace("!=", "<>"), wanted)
 
-    def _meets(self, column: str, takes: str, wanted: str) -> list[bool | None]:
+    def _meets(self, column: str, takes: str, wanted: str) -> _Answers:
         values = self._values(column)
         self.lacking[column] = values.count(None)
         held = [_compares(value, takes, wanted) for value in values]

@@ -34,10 +34,6 @@ class CsvColumn(NamedTuple):
     values: Sequence[float] | Sequence[str]
 
 
-class ExportError(UsageError):
-    """The runs cannot be written to this target; the text is one sentence."""
-
-
 def export(runs: Sequence[Run], target: str) -> tuple[list[Path], list[str]]:
     """Write runs as CSV; return the files that were written, and a sentence for each run that has
     none because of an error of our own.
@@ -47,7 +43,7 @@ def export(runs: Sequence[Run], target: str) -> tuple[list[Path], list[str]]:
         target: A file; `-` for standard output; or a directory, which gets one file for each run.
 
     Raises:
-        ExportError: Several runs are to go into one file.
+        UsageError: Several runs are to go into one file.
         OSError: A file cannot be written.
     """
     path = Path(target)
@@ -58,7 +54,7 @@ def export(runs: Sequence[Run], target: str) -> tuple[list[Path], list[str]]:
     if len(runs) > 1:
         why = "cannot go into one file: name a directory with -o"
         listed = few((run.name for run in runs), 3)
-        raise ExportError(f"{len(runs)} runs ({listed}) {why}")
+        raise UsageError(f"{len(runs)} runs ({listed}) {why}")
     if target == "-":
         write_csv(runs[0], sys.stdout)
         return [], []

@@ -78,7 +78,7 @@ def exposition(
         most_metrics: Metrics of each: its indicators, then others in the order of the log.
     """
     out = _Families()
-    known = filter(_has_something, monitor.runs.values())
+    known = [run for run in monitor.runs.values() if run.sources]
     newest = sorted(known, key=lambda run: -(run.last_record or 0.0))
     runs = newest[:most_runs]
     out.left["runs"] = len(newest) - len(runs)
@@ -97,10 +97,6 @@ def exposition(
             what = counted(left, kind.removesuffix("s"))
             said.append(f"{what} left out: at most {most} exported")
     return Exposition(out.families(), tuple(filter(None, said)))
-
-
-def _has_something(run: Run) -> bool:
-    return bool(run.keys or run.samples.places or run.sources)
 
 
 def _add(
@@ -258,7 +254,7 @@ def _factor(run: Run, key: str, name: Name) -> float:
 
 
 def _devices(run: Run) -> _Samples:
-    for gpu, node, *_ in logged_devices(run)[0]:
+    for gpu, node, *_ in logged_devices(run):
         if gpu.memory_used is not None:
             where = {"node": one_line(node), "device": one_line(gpu.index)}
             yield names.GPU_MEMORY, gpu.memory_used, where

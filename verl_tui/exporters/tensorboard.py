@@ -103,7 +103,7 @@ class RunLogDirectory:
         points = self._write_scalars(run, tags, times)
         self._write_histograms(run, times)
         self._write_samples(run, times)
-        if self._file is not None and self._file.holds:
+        if self._file is not None:
             self._file.flush()
         return points, len(times.without)
 

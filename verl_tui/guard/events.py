@@ -13,6 +13,7 @@ from verl_tui.guard.following import (
     ABSENT,
     Bests,
     EventLine,
+    EventLines,
     RunFollower,
     event,
     is_gone,
@@ -26,8 +27,6 @@ from verl_tui.secrets import hide
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.monitor import Monitor
     from verl_tui.runs.combined import RestartMark
     from verl_tui.runs.run import Run
@@ -69,7 +68,7 @@ class Events(RunFollower):
         self.critical: set[str] = set()
         """The runs that have ended with a critical finding."""
 
-    def look(self, run: Run, now: float) -> Iterator[EventLine]:
+    def look(self, run: Run, now: float) -> EventLines:
         """Yield what has happened to a run since the last look."""
         before, current = self._states.get(run.name), state(run, now)
         self._states[run.name] = current
@@ -83,7 +82,7 @@ class Events(RunFollower):
         yield from self._findings(run, known, now)
         yield from self._end(run, known, now)
 
-    def _end(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
+    def _end(self, run: Run, known: _Known, now: float) -> EventLines:
         """Yield a new best, and the end of a run."""
         known.missing = known.missing + 1 if is_gone(run) else 0
         gone = known.missing > ABSENT
@@ -95,14 +94,14 @@ class Events(RunFollower):
         for names, holds in ((self._over, over), (self.critical, is_bad)):
             (names.add if holds else names.discard)(run.name)
 
-    def _restarts(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
+    def _restarts(self, run: Run, known: _Known, now: float) -> EventLines:
         marks = set(run.restarts)
         for mark in sorted(marks - known.restarts):
             steps = {"from_step": known.step, "to_step": mark.step}
             yield self._told("restart", run, now, **steps, reason=mark.reason)
         known.step, known.restarts = run.step, marks
 
-    def _findings(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
+    def _findings(self, run: Run, known: _Known, now: float) -> EventLines:
         """Yield findings that are over, and those that are new, or of another weight or cause."""
         found = self.monitor.verdicts[run.name].findings[::-1]
         present = {(one.id, one.key): one for one in found}  # the worst of each
@@ -120,7 +119,7 @@ class Events(RunFollower):
                     repeated=repeated,
                 )  # fmt: skip
 
-    def _best(self, run: Run, now: float, *, over: bool) -> Iterator[EventLine]:
+    def _best(self, run: Run, now: float, *, over: bool) -> EventLines:
         """Yield a new best, by validation where there is one."""
         by = "validation" if "validation" in run.indicators else "reward"
         new = self._bests.new(run, BestBy(by), now, at_once=over)

@@ -5,9 +5,10 @@ tells what happens; what is told, a line each, and which bests are new.
 from __future__ import annotations
 
 import math
+import time
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui import debug_log
 from verl_tui.given_files import is_there
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 
-BETWEEN = 0.5
-"""Seconds between two looks; without news they cost next to nothing, and a run may hang without a
-word.
-"""
 ABSENT = 10
 """Looks in a row without its log after which a run is gone: one that is rotated is away shortly."""
 _SETTLED = 5.0
@@ -36,6 +33,8 @@ _FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yours
 OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
 EventLine = dict[str, Any]
 """One line of output: `event` is its kind, `time` its time, `run` and `run_id` whose it is."""
+EventLines: TypeAlias = "Iterator[EventLine]"
+"""What happens, as it comes."""
 
 
 def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
@@ -118,7 +117,7 @@ class RunFollower:
         none = {name for name, one in known if one is State.NO_TRAINING}
         return bool(self._over) and self._over | none >= self.monitor.runs.keys()
 
-    def tick(self, now: float) -> Iterator[EventLine]:
+    def tick(self, now: float) -> EventLines:
         """Judge, act, and yield what has happened.
 
         Args:
@@ -137,42 +136,28 @@ class RunFollower:
                         "unguarded", now, run, message=one_line(why, 200), **_FAILED
                     )
 
-    def look(self, run: Run, now: float) -> Iterator[EventLine]:
+    def look(self, run: Run, now: float) -> EventLines:
         """Act on one run, and yield what has happened to it."""
         raise NotImplementedError
 
 
-FollowerT = TypeVar("FollowerT", bound=RunFollower)
-
-
 def follow(
     specs: Sequence[str],
-    follower: FollowerT,
-    *,
-    clock: Callable[[], float],
-    write: Callable[[EventLine], None],
+    follower: RunFollower,
     stop: Callable[[], object],
-    looked: Callable[[Monitor, float], None] = lambda _monitor, _now: None,
-) -> FollowerT:
-    """Watch until every run has ended, or it is stopped.
+) -> Iterator[tuple[float, EventLines]]:
+    """Yield each look until every run has ended, or it is stopped: when it is, and what has
+    happened, which is found out as it is taken.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are watched, too.
         follower: Looks at the runs.
-        clock: Seconds since the epoch.
-        write: Takes each event.
         stop: Says whether to end.
-        looked: Is called after each look, with the runs as they were judged and the time.
     """
     monitor = follower.monitor
-    with closing(
-        refreshes(specs, monitor, between=BETWEEN, clock=clock, stop=stop)
-    ) as following:
+    with closing(refreshes(specs, monitor, clock=time.time, stop=stop)) as following:
         for _ in following:
-            now = clock()
-            for one in follower.tick(now):
-                write(one)
-            looked(monitor, now)
+            now = time.time()
+            yield now, follower.tick(now)
             if follower.done:
                 break
-    return follower

@@ -16,9 +16,9 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.guard.following import EventLine
+    from verl_tui.guard.following import EventLine, EventLines
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.checkpoints import Best, BestBy
@@ -96,7 +96,7 @@ class Guard(RunFollower):
         """True if every run has ended or was stopped, and no command is under way."""
         return super().done and not self._running and not self._waiting
 
-    def tick(self, now: float) -> Iterator[EventLine]:
+    def tick(self, now: float) -> EventLines:
         """Judge, act, and yield what has happened.
 
         Args:
@@ -114,7 +114,7 @@ class Guard(RunFollower):
         for name in [one for one in self._waiting if one not in self._running]:
             yield self._begun(*self._waiting.pop(name), now)
 
-    def look(self, run: Run, now: float) -> Iterator[EventLine]:
+    def look(self, run: Run, now: float) -> EventLines:
         """Act on one run."""
         current = state(run, now)
         if run.name not in self._states:
@@ -141,7 +141,7 @@ class Guard(RunFollower):
         is_critical = finding.severity is Severity.CRITICAL
         return finding.id not in _MAY_PASS or current in OVER or is_critical
 
-    def _note_end(self, run: Run, current: State, now: float) -> Iterator[EventLine]:
+    def _note_end(self, run: Run, current: State, now: float) -> EventLines:
         over, busy = is_over(run, now), {*self._over, *self._waiting, *self._running}
         if over and run.name not in busy:
             self._over.add(run.name)
@@ -165,7 +165,7 @@ class Guard(RunFollower):
             self._waiting[run.name] = run, facts
         return event("tripped", now, run, id=finding.id, **told, ended=ended)
 
-    def _best(self, run: Run, by: BestBy, now: float) -> Iterator[EventLine]:
+    def _best(self, run: Run, by: BestBy, now: float) -> EventLines:
         """Yield a new best; the first look only reports the best before the guard."""
         new = self._bests.new(run, by, now)
         if new is None:

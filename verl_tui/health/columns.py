@@ -22,7 +22,12 @@ from verl_tui.health.conditions.column import (
     means,
     open_breach,
 )
-from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
+from verl_tui.health.exemptions import (
+    BY_VALUES,
+    FOR_WHOLE_RUN,
+    WITHOUT_BREACH,
+    exempt,
+)
 from verl_tui.health.finding import LACKS, Finding, filled, number
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
@@ -31,10 +36,9 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from verl_tui.health.conditions.column import Breach, Judged
-    from verl_tui.health.exemptions import Exemption
     from verl_tui.health.guide import Rule
     from verl_tui.runs.series import Series
 
@@ -118,13 +122,13 @@ def _judge(
         return KINDS[rule.condition].judge(column, rule, threshold, restarts)
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
-    exempt: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
-    breaches = _not_exempt(context, rule, keys, judged, exempt)
+    known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
+    breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and open_breach(breaches) is not None:
+    if now is None and open_breach(breaches):
         now = _told(context, rule, keys[0], judged, limit)
     else:
-        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES
+        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES.keys()
         now = _exempt(context, rule, keys, excuses) or now
     return Found(now, breaches, _title(rule, keys[0]), keys[0])
 
@@ -217,7 +221,7 @@ def _told(
         "long": context.duration(newest - since + 1),
         "last": last,
         "newest": f"{number(last)} at step {newest}",
-        "note": f" ({_multiple(rule, limit)})" if limit is not None else "",
+        "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
     }
     case = ("says-often" if known.get("case") else "says") if rule.says else ""
@@ -247,11 +251,11 @@ def _exempt(
     context: RuleContext,
     rule: Rule,
     keys: Sequence[str],
-    exemptions: Mapping[str, Exemption],
+    names: Collection[str],
 ) -> str | None:
     """Return why a rule applies to none of the metrics, None if it does to one."""
-    for name in filter(exemptions.__contains__, rule.unless):
-        reasons = [exemptions[name](context, key) for key in keys]
+    for name in filter(names.__contains__, rule.unless):
+        reasons = [exempt(name, context, key) for key in keys]
         if all(reasons):
             return reasons[0]
     return None
@@ -262,7 +266,7 @@ def _not_exempt(
     rule: Rule,
     keys: Sequence[str],
     judged: Judged,
-    exempt: dict[int, bool],
+    known: dict[int, bool],
 ) -> Sequence[Breach]:
     """Return the parts of breaches in which the rule was not exempt by the values known at the
     time: from the first to the last such point.
@@ -272,20 +276,20 @@ def _not_exempt(
         rule: The rule.
         keys: The metrics.
         judged: What is found in them.
-        exempt: At which steps it is known to be exempt, or not.
+        known: At which steps it is known to be exempt, or not.
     """
     series = context.known(keys[0])
     breaches = [*judged.breaches]
-    if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
+    if not breaches or not series or not BY_VALUES.keys() & {*rule.unless}:
         return breaches
     steps = series.steps
-    exempt.pop(steps[-1], None)  # the newest point may still change
+    known.pop(steps[-1], None)  # the newest point may still change
 
     def is_exempt(step: int) -> bool:
-        if step not in exempt:
+        if step not in known:
             reason = _exempt(context.at(step), rule, keys, BY_VALUES)
-            exempt[step] = reason is not None
-        return exempt[step]
+            known[step] = reason is not None
+        return known[step]
 
     parts = (_free(one, steps, is_exempt) for one in breaches)
     return [*filter(None, parts)]
@@ -339,9 +343,10 @@ def column_of(
             beside = others[0]
             if kind == "of the others":
                 beside = Column(steps, _mean(steps, others))
-            known, is_known = _at(steps, beside)
+            is_known = np.isin(steps, beside.steps)
+            known = beside.values[np.isin(beside.steps, steps)]
             steps, values = steps[is_known], values[is_known]
-            values = COMBINATIONS[kind](values, known[is_known], limit)
+            values = COMBINATIONS[kind](values, known, limit)
         elif kind == "absolute":
             values = abs(values)
         elif kind == "highest":
@@ -356,23 +361,13 @@ def _points(series: Series) -> Column:
     return Column(np.array(series.steps, np.int64), values)
 
 
-def _at(steps: Places, other: Column) -> tuple[Numbers, Flags]:
-    """Return the values of a metric at some steps, and where it has one."""
-    if not len(other):
-        return np.zeros(len(steps)), np.zeros(len(steps), bool)
-    at = np.minimum(np.searchsorted(other.steps, steps), len(other) - 1)
-    return other.values[at], other.steps[at] == steps
-
-
-def _mean(steps: Places, metrics: Iterable[Column]) -> Numbers:
+def _mean(steps: Places, metrics: Sequence[Column]) -> Numbers:
     """Return the mean of several metrics at some steps, over those that have the step."""
-    total, count = np.zeros((2, len(steps)))
-    for one in metrics:
-        values, is_known = _at(steps, one)
-        is_known &= np.isfinite(values)
-        total += np.where(is_known, values, 0.0)
-        count += is_known
-    mean: Numbers = total / count
+    values = np.full((len(metrics), len(steps)), math.nan)
+    for row, one in zip(values, metrics, strict=True):
+        row[np.isin(steps, one.steps)] = one.values[np.isin(one.steps, steps)]
+    known = np.isfinite(values)
+    mean: Numbers = np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
     return mean
 
 

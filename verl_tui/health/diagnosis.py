@@ -177,7 +177,7 @@ def look_at_blocks(
     points = context.known(of.metrics[0])
     # The newest point may still change.
     count = (len(points or ()) - 1) // of.size
-    if points is None or count < of.needs:
+    if not points or count < of.needs:
         needs = f"needs {of.needs * of.size + 1} points"
         return Found(f"{needs}, has {len(points or ())}")
     series = [*map(context.run.series, of.metrics)]
@@ -212,11 +212,11 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> tuple[Judged, str | None
 
     def facts(at: int, begun: int) -> Mapping[str, Any]:
         then = max(0, begun - 1)
-        known = {"size": of.size, "last": int(blocks.last[at]), "key": of.metrics[0]}
+        known = {"size": of.size, "last": blocks.last[at], "key": of.metrics[0]}
         for i, (name, key) in enumerate(of.keys.items()):
             known[name] = key
-            known[f"{name}_then"] = float(blocks.known[i, then])
-            known[f"{name}_now"] = float(blocks.known[i, at])
+            known[f"{name}_then"] = blocks.known[i, then]
+            known[f"{name}_now"] = blocks.known[i, at]
         return {**known, "since": int(starts[begun]), **signs.facts(at, begun)}
 
     def spell(place: int) -> Spell:
@@ -225,7 +225,7 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> tuple[Judged, str | None
         quiet = ~lasts
         quiet[: place + 1] = False
         end = first(rolling(quiet, of.patience) == of.patience, place + 1)
-        newest = place + int(np.flatnonzero(lasts[place:]).max(initial=0))
+        newest = place + np.flatnonzero(lasts[place:]).max(initial=0)
         begun = signs.since(place)
         return Spell(begun, place, end, facts(place, begun))
 
@@ -260,7 +260,7 @@ def _levels_and_errors(series: Series | None, last: Places) -> tuple[Numbers, Nu
     there are several, and its standard error; a slope or a step within them hardly counts.
     """
     nothing = np.full(len(last), math.nan)
-    if series is None or not len(series) or not len(last):
+    if not series or not len(last):
         return nothing, nothing
     stops = np.searchsorted(np.array(series.steps, np.int64), last, side="right")
     values = np.array(series.values, np.float64)[: stops[-1]]

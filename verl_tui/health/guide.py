@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import WORDS, Finding, Severity, filled
 
@@ -181,8 +181,7 @@ class Rule:
         return self.finding(message, [*said, *evidence], cause=cause or None, **of)
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
+class Band(NamedTuple):
     """The healthy range of an indicator."""
 
     indicator: str

@@ -110,13 +110,13 @@ class RuleOnRun:
     def _keep(self, name: Hashable, basis: Hashable, make: Callable[[], Any]) -> Any:
         """Return figures, made anew only where something that they depend on is another."""
         known = self._kept.get(name)
-        if known is None or known[0] != basis:
+        if not known or known[0] != basis:
             known = self._kept[name] = basis, make()
         return known[1]
 
     def _look(self, context: RuleContext) -> Sequence[Found]:
         """Return what is found now and before, in each of its columns."""
-        if self._diagnosis is None:
+        if not self._diagnosis:
             return look_at_columns(context, self.rule, self._keep)
         for one in self._diagnosis.requires:
             if one not in context.indicators:
@@ -133,14 +133,14 @@ class RuleOnRun:
         breaches = [*self._past]
         held = open_breach(breaches)
         if isinstance(found, Finding) and found.certain:
-            if held is None:
+            if not held:
                 since = step if found.since_step is None else found.since_step
                 raised = since if found.step is None else found.step
                 new = Breach(since, raised, found.message)
                 if breaches and new.raised <= (breaches[-1].cleared or 0):
                     new = breaches.pop()._replace(cleared=None)
                 breaches.append(new)
-        elif held is not None:
+        elif held:
             breaches[-1] = held._replace(cleared=step)
         self._past = breaches[-KEPT_BREACHES:]
         return Found(found, self._past)
@@ -220,7 +220,7 @@ def _told(finding: Finding, context: RuleContext) -> Finding:
     finding = _fitting(finding, context)
     series, since = context.known(finding.key), finding.begun
     is_told = finding.consequence_of is None and finding.severity > Severity.INFO
-    if not is_told or series is None or since is None or finding.id == "worker-errors":
+    if not is_told or not series or since is None or finding.id == "worker-errors":
         return finding
     news = in_words(new_lines(context.run, series.steps, since))
     return replace(finding, evidence=(*finding.evidence, *news))
@@ -305,7 +305,7 @@ def _from_the_start(finding: Finding, context: RuleContext) -> bool:
     series = context.known(finding.key or context.indicators.get("reward"))
     since = finding.begun
     saved = min(context.run.checkpoints, default=None)
-    if series is None or since is None or (saved is not None and saved < since):
+    if not series or since is None or (saved is not None and saved < since):
         return False
     first, second = (*series.steps[:2], series.steps[0] + 1)[:2]
     return since <= first <= max(1, second - first)

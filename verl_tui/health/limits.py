@@ -79,7 +79,7 @@ def all_cut(context: RuleContext) -> bool:
     """Return whether nearly all of the newest responses were cut, and no answer scored."""
     shares = context.indicator("truncated_share")
     rewards = context.indicator("reward")
-    if shares is None or rewards is None:
+    if not shares or not rewards:
         return False
     return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0
 
@@ -188,7 +188,7 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     else 1.
     """
     stated = _stated(run, NAMES["gradient_clip"])
-    if stated is not None and stated.value <= _NO_CLIP:
+    if stated and stated.value <= _NO_CLIP:
         return stated
     return Limit(1.0, "the usual bound of 1")
 
@@ -198,7 +198,7 @@ def kl_band(run: Run, guide: Guide) -> Limit:
     twice its 0.05.
     """
     stated = stated_target(run)
-    if stated is None:
+    if not stated:
         return target_kl(run, guide)
     return Limit(2 * stated.value, f"twice {stated.words}")
 
@@ -228,7 +228,7 @@ def v1_trainer(run: Run) -> str | None:
     not.
     """
     stated = run.config.find(["use_v1"])
-    if stated is not None and isinstance(stated[1], bool):
+    if stated and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
     return _tells_of_v1(run)
 

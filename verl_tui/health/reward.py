@@ -68,7 +68,7 @@ def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
         one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)
     ):
         name = _name(key)
-        if key == reward or name is None or name in known:
+        if key == reward or not name or name in known:
             continue
         known[name] = key
     return tuple(known.values())
@@ -79,7 +79,7 @@ def _name(key: str) -> str | None:
     found = _COMPONENT.fullmatch(key)
     # Our own figures of samples are no parts of a reward; an extra of such a name is
     # `samples/extra_…`.
-    if found is None or key.removeprefix(PREFIX) in RESERVED:
+    if not found or key.removeprefix(PREFIX) in RESERVED:
         return None
     name = str(found[found.lastgroup or 0])
     # TRL names a part by its function, which may be called `is_short`.
@@ -106,7 +106,7 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
     TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
     """
     stated = run.config.find(_WEIGHTS)
-    if stated is None:
+    if not stated:
         return {}
     numbers = [
         float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
@@ -167,7 +167,7 @@ def solved(context: RuleContext, _key: str) -> str | None:
     """
     reward = context.indicator("reward")
     known = _known(reward)
-    if reward is None or len(known) < _ENOUGH:
+    if not reward or len(known) < _ENOUGH:
         return None
     newest = known[-_ENOUGH:]
     now = newest.mean()
@@ -195,7 +195,7 @@ def _is_at_its_best(known: Numbers, now: float) -> bool:
 def learning(context: RuleContext, _key: str) -> str | None:
     """Exempt what learning itself brings where the reward has lately gained much."""
     reward = context.indicator("reward")
-    if reward is None or not gains(reward.values):
+    if not reward or not gains(reward.values):
         return None
     return f"the run is learning: {reward.key} has risen a lot"
 
@@ -219,7 +219,7 @@ def has_gained(context: RuleContext, key: str) -> str | None:
     there are too few rewards to tell and a KL has not gone far.
     """
     reward = context.indicator("reward")
-    if reward is None:
+    if not reward:
         return None
     values, kl = reward.values, context.finite(key, _SCORES)
     is_far = sum(kl) > _FAR * len(kl)
@@ -307,10 +307,10 @@ def no_part_lost(context: RuleContext, _key: str) -> bool:
     the others pay for it.
     """
     reward = context.indicator("reward")
-    if reward is None:
+    if not reward:
         return False
     keys = gaining_components(context.run, reward.key)
-    parts = [_known(part) for part in map(context.known, keys) if part is not None]
+    parts = [_known(part) for part in map(context.known, keys) if part]
     if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
         return False
     for one in parts:
@@ -373,7 +373,7 @@ def _binary_spread(mean: Series, spread: Series) -> str | None:
     if len(found) < _ENOUGH or found[:, 0].min() < 0 or found[:, 0].max() > 1:
         return None
     widest = np.sqrt(found[:, 0] * (1 - found[:, 0]))
-    like = int((abs(found[:, 1] - widest) <= np.maximum(0.01, _CLOSE * widest)).sum())
+    like = (abs(found[:, 1] - widest) <= np.maximum(0.01, _CLOSE * widest)).sum()
     if like < 0.8 * len(found):
         return None
     return (
@@ -413,7 +413,7 @@ def small_scale(context: RuleContext, _key: str) -> str | None:
     """
     key = context.indicators.get("reward")
     series = context.known(key)
-    if key in _SCOPED or series is None or series.highest > 1:
+    if key in _SCOPED or not series or series.highest > 1:
         return None
     return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
 
@@ -432,7 +432,7 @@ def by_reference_kl(context: RuleContext, key: str) -> str | None:
     verl's policy loss is next to 0 and holds no such term: its jumps are many times those of a KL.
     """
     loss, kl = map(context.known, (key, context.indicators.get("reference_kl")))
-    if loss is None or kl is None or len(loss) < _SCORES:
+    if not loss or not kl or len(loss) < _SCORES:
         return None
     lately = dict(zip(loss.steps[-_HELD:], map(abs, loss.tail(_HELD)), strict=True))
     least = max(_PEAK * max(lately.values()), _JUMP)

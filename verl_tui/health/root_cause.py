@@ -136,7 +136,7 @@ class _Suspect(NamedTuple):
     @property
     def title(self) -> str:
         """What the cause is called, empty where no entry knows it."""
-        groups = self.match.groupdict().items() if self.match is not None else ()
+        groups = self.match.groupdict().items() if self.match else ()
         shown = {name: one_line(text or "?", 80) for name, text in groups}
         return lowered(self.cause.title.format_map(shown))
 
@@ -173,7 +173,7 @@ def fails_service(run: Run, path: str, trouble: Trouble) -> RootCause | None:
     """
     event = trouble.first
     cause, match = cause_of(event.text) or (_ANY_SERVICE, _SERVICE.search(event.text))
-    if match is None or not cause.service:
+    if not match or not cause.service:
         return None
     suspect = _Suspect(path, trouble, event, cause, match)
     return _told(run, suspect, event.phase, suspect.title)
@@ -202,7 +202,7 @@ def waiting(run: Run) -> RootCause | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
     repeated = _repeated(run)
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
-    if suspect is None:
+    if not suspect:
         return None
     waits = suspect.cause.waiting
     title = suspect.title if waits else f"its log repeats: {suspect.title}"
@@ -214,7 +214,7 @@ def _repeated(run: Run) -> Iterator[_Suspect]:
     for path, trouble in last_troubles(run):
         event = trouble.fresh
         known = cause_of(event.text) if trouble.count >= _REPEATED else None
-        if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
+        if known and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
             yield _Suspect(path, trouble, event, *known)
 
 
@@ -272,7 +272,7 @@ def _unknown(event: Event) -> Cause:
 
 def _level(event: Event, cause: Cause | None) -> int | None:
     """Return how much trouble explains, 0 most; None if it explains nothing."""
-    if cause is None:
+    if not cause:
         is_exception = event.raised and event.kind is EventKind.TRACEBACK
         unknown = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
         return unknown if is_exception else None
@@ -289,7 +289,7 @@ def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
     for trouble in troubles:
         event = trouble.fresh
         before = last.get((event.actor, event.where))
-        if event.chained and before is not None:
+        if event.chained and before:
             text = before.fresh.text
             is_lookup = event.chained == "handled" and _LOOKUP.match(text)
             found += [before] if is_lookup or ":" not in text else []
@@ -344,7 +344,7 @@ def _said(run: Run, remedy: Remedy, spelling: int) -> tuple[str, bool]:
     """
     shown, is_done = remedy.settings[spelling] if remedy.settings else "", False
     stated = run.config.find(remedy.settings)
-    if stated is not None:
+    if stated:
         key, value = stated
         new = _changed(value, remedy.change)
         is_done = new == str(value)

@@ -411,14 +411,13 @@ class Notifier:
         self,
         monitor: Monitor,
         now: float,
-        is_news: Callable[[str], bool] = lambda _run: True,
-        is_seen: Callable[[str, Finding], bool] = lambda _run, _finding: False,
+        *told: Callable[..., bool],
     ) -> None:
-        """Send what changed since the last look, see `Changes.look`; an error of ours is reported
-        as such.
+        """Send what changed since the last look, see `Changes.look`, which takes these; an error of
+        ours is reported as such.
         """
         try:
-            self._send(self.changes.look(monitor, now, is_news, is_seen), now)
+            self._send(self.changes.look(monitor, now, *told), now)
         except Exception as error:  # noqa: BLE001 - whoever watches goes on watching
             debug_log.note_error("notifying", error)
             self._failure = f"notifications fail: {type(error).__name__}: {error}"
@@ -475,20 +474,20 @@ class Notifier:
         """Continue from a file, if there is one.
 
         Raises:
-            StateFileError: It cannot be read, or holds something else, and is left alone.
+            UsageError: It cannot be read, or holds something else, and is left alone.
         """
         try:
             if is_link(path):
-                raise StateFileError(f"{path}: {NO_LINK}")
+                raise UsageError(f"{path}: {NO_LINK}")
             self._take(json.loads(read_given(path, _LARGEST)))
         except FileNotFoundError:
             return
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            raise StateFileError(f"{path}: {why}") from error
+            raise UsageError(f"{path}: {why}") from error
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             why = "is not a file that `check --state` wrote: name another one, or remove it"
-            raise StateFileError(f"{path}: {why}") from None
+            raise UsageError(f"{path}: {why}") from None
 
     def _take(self, data: Mapping[str, Any]) -> None:
         if not data.items() >= _KIND.items():
@@ -509,10 +508,6 @@ class Notifier:
         kept = {"sent": limits.sent, "held_back": limits.held, "worst": limits.worst}
         with replacing(path, rights=0o600) as file:
             json.dump({**_KIND, **self.changes.as_data(), **kept}, file)
-
-
-class StateFileError(UsageError):
-    """A file does not hold a state; the text is one sentence that names it."""
 
 
 def _messages(count: int) -> str:

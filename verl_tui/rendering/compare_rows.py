@@ -26,7 +26,7 @@ from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.preferences import USUAL_COLUMNS
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.session.snapshot import View, shown_state
-from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
     Pieces,
     TextRows,
@@ -353,8 +353,8 @@ def _steps(one: MeasuredRun) -> str:
     step, total = one.stop.step, one.run.total_steps
     if step is None:
         return _UNKNOWN
-    shown = f"/{exact_step(total)}" if total and step == one.run.step else ""
-    return exact_step(step) + shown
+    shown = f"/{total}" if total and step == one.run.step else ""
+    return f"{step}{shown}"
 
 
 def _findings(view: View, run: Run) -> _Value:

@@ -17,7 +17,6 @@ from verl_tui.health.finding import Episode, Finding, Severity, unjudged_rules
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import (
-    ELLIPSIS,
     Pieces,
     TextRows,
     cells_of,
@@ -174,7 +173,7 @@ class FindingList:
         role = "dim" if _acknowledged(view, finding) else "text"
         message = _indented("", finding.message, role, room)
         if short:
-            message = [cut([*chain(*message)], room, ELLIPSIS)]
+            message = [cut([*chain(*message)], room)]
         rows = [_head(view, finding, room, unfolded=unfolded), *message]
         rows += _details(finding, room) if unfolded else ()
         rows += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
@@ -218,7 +217,7 @@ def _followed(
         names = ", ".join(dict.fromkeys(one.id for one in follow))
         words = printable(words if unfolded else f"{words}: {names}")
         indent = "  " if width > _NARROW else ""
-        yield cut([(indent, ""), (words, "dim")], width, ELLIPSIS)
+        yield cut([(indent, ""), (words, "dim")], width)
 
 
 def _details(finding: Finding, width: int) -> Iterator[Pieces]:

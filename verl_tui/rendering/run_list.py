@@ -23,9 +23,8 @@ from verl_tui.rendering.session.snapshot import (
     passed_over,
     shown_state,
 )
-from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
+from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.piece import (
-    ELLIPSIS,
     Piece,
     Pieces,
     cells_of,
@@ -348,7 +347,7 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
     for at in sorted(parts):
         row += [*[(" " * GAP, "")] * (at > first), *parts[at]]
     row += [(" " * GAP + f"+{after}", "dim")] if after else []
-    return cut(row, width, ELLIPSIS)
+    return cut(row, width)
 
 
 def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
@@ -395,8 +394,8 @@ def _steps(run: Run) -> str:
     """Write the steps of a run: reached, and in total."""
     if run.step is None:
         return ""
-    total = f"/{exact_step(run.total_steps)}" if run.total_steps else ""
-    return exact_step(run.step) + total
+    total = f"/{run.total_steps}" if run.total_steps else ""
+    return f"{run.step}{total}"
 
 
 def _head(before: int, one: _Listed, cells: int) -> Pieces:

@@ -10,7 +10,7 @@ from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
-from verl_tui.rendering.text.piece import ELLIPSIS, cut, fit, paragraph, printable
+from verl_tui.rendering.text.piece import cut, fit, paragraph, printable
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
 from verl_tui.runs.time.forecast import (
     next_occasions,
@@ -79,7 +79,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
     ):
         lines = [*part]
         rows += [[], *lines] if rows and lines else lines
-    return [cut(row, width, ELLIPSIS) for row in rows]
+    return [cut(row, width) for row in rows]
 
 
 def hours_rows(
@@ -108,7 +108,7 @@ def hours_rows(
         for one, _ in lines
         for key, *_ in [(*one["figures"], None)]
     ]
-    return [cut(row, width, ELLIPSIS) for row in rows], starts, begun
+    return [cut(row, width) for row in rows], starts, begun
 
 
 def _short_time(seconds: float) -> str:

@@ -10,8 +10,6 @@ from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-
 from verl_tui.comparison.written import (
     as_data as comparison_data,
 )
@@ -28,7 +26,7 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.report import sentences
 from verl_tui.report.reported_samples import masked
 from verl_tui.report.run_charts import ChartDrawing, ReportChart, RunCurve, drawing_of
-from verl_tui.report.svg import PAGE_STYLE, policy, svg
+from verl_tui.report.svg import PAGE_STYLE, TEMPLATES, policy, svg
 from verl_tui.text import fenced
 from verl_tui.words import counted
 
@@ -113,19 +111,11 @@ def report_text(
 
 
 def _filled(form: str, report: Report, drawn: Drawn, **more: object) -> str:
-    documents = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=select_autoescape(["html.jinja"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    documents.filters |= vars(sentences) | {one.__name__: one for one in _FILTERS}
-    return documents.get_template(f"report.{form}.jinja").render(
+    TEMPLATES.filters |= {one.__name__: one for one in _FILTERS}
+    return TEMPLATES.get_template(f"report.{form}.jinja").render(
         report=report,
         drawn=drawn,
         letters=LETTERS,
-        no_curves=sentences.NO_CURVES,
         policy=policy(PAGE_STYLE),
         style=PAGE_STYLE,
         svg=svg,

@@ -23,7 +23,6 @@ LONGEST = 2000
 _MOST_UNREAD = 200
 """Sentences on files that were not read."""
 _HOURS = ("where they went", "hours", "share", "evidence")
-NO_CURVES = "no metric has a number that could be drawn"
 
 
 def line(text: str) -> str:

@@ -144,7 +144,7 @@ class LoggedMetrics:
         """
         key = self._names.get(key, key)
         tables = self._tables.get(key)
-        if tables is None:
+        if not tables:
             return None
         series = self._series.get(key)
         if series is None:

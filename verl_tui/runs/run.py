@@ -251,7 +251,7 @@ class Run(LoggedMetrics):
     def _source(self, batch: Batch, now: float) -> SourceState:
         """Return the state of a batch's source, with its status brought up to date."""
         status = batch.status
-        if batch.live and self.outcome is not None:
+        if batch.live and self.outcome:
             quiet = (status.modified or 0.0) - (self.modified or 0.0)
             self.quiet_after_end = max(self.quiet_after_end, quiet)
         if status.path not in self.sources:
@@ -321,7 +321,7 @@ class Run(LoggedMetrics):
         arrival: float | None,
     ) -> None:
         """Note the steps of rows that show progress, and when they were reached."""
-        if state.restarted is not None:
+        if state.restarted:
             left = state.left, state.ended
             self._restarts.append(
                 RestartMark(rows.steps[0], state.restarted, state.status.path, *left)
@@ -360,7 +360,7 @@ class Run(LoggedMetrics):
 
     def _apply_start(self, state: SourceState) -> None:
         """Begin a further segment where training had begun before this start."""
-        if state.ending is not None:
+        if state.ending:
             state.begin_anew("another start behind an end")
         elif state.rows > 0 or self._is_complete():
             state.begin_anew("another start")

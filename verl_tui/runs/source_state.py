@@ -124,7 +124,7 @@ class Troubles:
             # What no step came after is not given up for it.
             known = self._kinds.items()
             past = next((kind for kind, one in known if one.step != step), None)
-            if past is None:
+            if not past:
                 return
             del self._kinds[past]
         self._kinds[kind] = Trouble(event, step, form)
@@ -360,12 +360,10 @@ class SourceState:
 
     def advance(self, progress: Progress) -> bool:
         """Note how far the run says it is; return whether that is further than before."""
-        self.total = progress.total if progress.total is not None else self.total
-        self.per_epoch = (
-            progress.per_epoch if progress.per_epoch is not None else self.per_epoch
-        )
+        self.total = progress.total or self.total
+        self.per_epoch = progress.per_epoch or self.per_epoch
         if progress.step is None:
-            if self.ending is not None and self.ending.kind is EventKind.TRACEBACK:
+            if self.ending and self.ending.kind is EventKind.TRACEBACK:
                 self.ending = None  # an optional import failed: the start went on
             return False
         if progress.elapsed is not None:
@@ -382,7 +380,7 @@ class SourceState:
         if event.kind is EventKind.STAGE:
             self.stage = event
             self.ending = None if self.debugged else self.ending
-        before = self.ending.kind if self.ending is not None else None
+        before = self.ending.kind if self.ending else None
         is_trace = event.kind is EventKind.TRACEBACK
         if is_trace and event.actor and not event.actor.startswith("rank"):
             return  # a worker's: the driver may go on in spite of it
@@ -396,7 +394,7 @@ class SourceState:
         if self.rows:
             self.segment += 1
             self.left = self.step
-        if self.rows or self.restarted is not None:
+        if self.rows or self.restarted:
             self.restarted = reason  # the later reason is nearer to the steps
         self.rows = 0
         self.step = self.ending = self.stage = None

@@ -13,7 +13,15 @@ import os
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch, MetricRows, Preview, Progress, Record, Settings
+from verl_tui.records import (
+    Batch,
+    MetricRows,
+    Preview,
+    Progress,
+    Record,
+    Records,
+    Settings,
+)
 from verl_tui.sources.files import Chunk, Tail, file_size, opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.source import FIRST, FileSource
@@ -84,7 +92,7 @@ class EndSource(FileSource):
         """True if its steps depend on records before the part that is read."""
         return self._is_estimated or self._reader.needs_beginning
 
-    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
+    def counted(self, records: Iterable[Record]) -> Records:
         """Count records of the end, and note their steps; return them behind the facts about the
         whole run.
         """

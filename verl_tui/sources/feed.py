@@ -72,8 +72,7 @@ class Feed:
         self._shown = shown
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
         self._served = Served(
-            [spec for spec in specs if addresses.is_meant(spec)],
-            every=poll_interval,
+            [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
         )
         self._readers: dict[tuple[str, str], SourceReader] = {}
         """By the name of the run, and by the place of the source."""
@@ -274,8 +273,7 @@ class Feed:
 
 
 def _in_turn(
-    readers: Iterable[SourceReader],
-    shown: Callable[[], str | None] = lambda: None,
+    readers: Iterable[SourceReader], shown: Callable[[], str | None] = lambda: None
 ) -> Iterator[tuple[SourceReader, Batch | None, bool]]:
     """Read sources to their present ends, a little of each in turn, first of all those of the run
     that is shown; yield each with its batch and whether more of it waits.

@@ -6,12 +6,23 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Record, SourceStatus, Unreadable
+from verl_tui.records import (
+    Event,
+    EventKind,
+    Histogram,
+    MetricRows,
+    Record,
+    Records,
+    SourceStatus,
+    Unreadable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 # -- paths -----------------------------------------------------------------------------------------
 
@@ -37,11 +48,11 @@ def one_spelling(path: str) -> Path:
         OSError: The current directory is gone.
     """
     absolute = Path(path).absolute()
-    parts = absolute.parts
-    if ".." in parts:  # behind a link it leads to another place than the text says
-        stop = len(parts) - parts[::-1].index("..")
-        absolute = Path(os.path.realpath(Path(*parts[:stop])), *parts[stop:])
     real = Path(os.path.realpath(absolute))
+    if (
+        ".." in absolute.parts
+    ):  # behind a link it leads to another place than the text says
+        return real
     followed = os.path.islink(absolute) and is_file(real)  # noqa: PTH114 - pathlib's may raise
     if followed and real.suffix == absolute.suffix:
         return real
@@ -116,8 +127,7 @@ NEWEST = "checkpoint-*"
 """In a path: the newest checkpoint with this file in it."""
 
 
-@dataclass(slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """The bytes of one read."""
 
     data: bytes
@@ -141,8 +151,10 @@ def opened(path: Path, buffering: int = 0) -> BinaryIO:
     return path.open("rb", buffering=buffering)
 
 
-class Follower:
-    """Gives the bytes of something that grows."""
+class Tail:
+    """Reads a file as it grows. Raises OSError where the file cannot be read; may be asked again
+    later.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -152,19 +164,6 @@ class Follower:
         """Bytes there are, counted alike."""
         self.modified: float | None = None
         """Time of the last change."""
-
-    def read(self, limit: int = CHUNK) -> Chunk:
-        """Read at most `limit` new bytes; raise OSError where that cannot be done."""
-        raise NotImplementedError
-
-
-class Tail(Follower):
-    """Reads a file as it grows. Raises OSError where the file cannot be read; may be asked again
-    later.
-    """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
         self.identity: tuple[int, int] | None = None
         """Device and inode of the file that was read last."""
         self._stamp: tuple[int, ...] = ()
@@ -303,6 +302,57 @@ def head(path: Path, limit: int) -> bytes:
 # -- sources ---------------------------------------------------------------------------------------
 
 
+MOST_METRICS = 20_000
+"""Metrics of a source: some times what verl logs of hundreds of data sources."""
+
+
+class KeptMetrics:
+    """The metrics that are kept of one source: those that came first."""
+
+    def __init__(self) -> None:
+        self._kept: set[str] = set()
+        self._is_full = False
+        """True if there were more."""
+
+    @property
+    def note(self) -> str | None:
+        """Say that not all metrics are kept, None if they are."""
+        return (
+            f"only the first {MOST_METRICS:,} metrics are kept"
+            if self._is_full
+            else None
+        )
+
+    def of(self, record: Record) -> Record | None:
+        """Return a record with the metrics in it that are kept, None for another's histogram."""
+        if not isinstance(record, MetricRows | Histogram):
+            return record
+        keys = record.keys if isinstance(record, MetricRows) else (record.key,)
+        if self._kept.issuperset(keys) or self._learns(keys):
+            return record
+        if not isinstance(record, MetricRows):
+            return None
+        places = [at for at, key in enumerate(keys) if key in self._kept]
+        return record._replace(
+            keys=tuple([keys[at] for at in places]),
+            columns=tuple([record.columns[at] for at in places]),
+        )
+
+    def _learns(self, keys: Sequence[str]) -> bool:
+        """Keep new metrics as far as there is room; return whether there is for all."""
+        new = [key for key in keys if key not in self._kept]
+        room = MOST_METRICS - len(self._kept)
+        self._kept.update(new[:room])
+        self._is_full |= len(new) > room
+        return len(new) <= room
+
+
+_REPORTED_UNREADABLE = 1000
+"""Unreadable lines handed on one by one; further ones are only counted, a binary file has
+millions.
+"""
+
+
 class Source:
     """Read by one thread, a bounded amount at a time. Keeps what it says of itself."""
 
@@ -321,27 +371,35 @@ class Source:
         """Seconds since the epoch."""
         self._problem: str | None = None
         """Why nothing can be read at present."""
+        self._kept_metrics = KeptMetrics()
 
     @property
     def note(self) -> str | None:
         """Return what is to be said of its figures."""
         return None
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the next records, and whether more wait to be read at once. Never raises for what
         a file holds.
         """
         raise NotImplementedError
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return the record that only waits for a line end: this is the last read."""
         return ()
 
-    def counted(self, records: tuple[Record, ...]) -> tuple[Record, ...]:
-        """Count records that were read; return them."""
-        self._unreadable += sum(isinstance(one, Unreadable) for one in records)
-        self._records += sum(len(getattr(one, "steps", (0,))) for one in records)
-        return records
+    def counted(self, records: Iterable[Record]) -> Records:
+        """Count records that were read; return them without what is only counted."""
+        kept: list[Record] = []
+        for record in records:
+            if isinstance(record, Unreadable):
+                self._unreadable += 1
+                if self._unreadable <= _REPORTED_UNREADABLE:
+                    kept.append(record)
+            elif (known := self._kept_metrics.of(record)) is not None:
+                self._records += _count(known)
+                kept.append(known)
+        return tuple(kept)
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
@@ -356,6 +414,16 @@ class Source:
             self._bytes + self._pending,
             self._modified,
             self._problem,
-            self.note,
+            "; ".join(filter(None, (self.note, self._kept_metrics.note))) or None,
             self.absolute,
         )
+
+
+def _count(record: Record) -> int:
+    """Return as how many records of training one counts: of a histogram the quantiles do, and any
+    text may hold lines of trouble.
+    """
+    trouble = isinstance(record, Event) and record.kind is EventKind.WARNING
+    if trouble or isinstance(record, Histogram):
+        return 0
+    return len(getattr(record, "steps", (0,)))

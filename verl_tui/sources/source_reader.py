@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch, Record, SourceStatus
+from verl_tui.records import Batch, Records, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.files import Tail, file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
@@ -89,7 +89,7 @@ class SourceReader:
         return self._take(lambda: ((), False))[0]
 
     def _take(
-        self, read: Callable[[], tuple[tuple[Record, ...], bool]], *, live: bool = False
+        self, read: Callable[[], tuple[Records, bool]], *, live: bool = False
     ) -> tuple[Batch | None, bool]:
         """Return what a reading brings as a batch, None if nothing is new, and whether more waits;
         an error ends the source.
@@ -120,8 +120,7 @@ class SourceReader:
             return status
         held = self._watch.held(self.file)
         return status._replace(
-            writer=held.writer,
-            unheld=held.unheld and status.format in _HELD_OPEN,
+            writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
         )
 
 

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from verl_tui import debug_log
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import SEVERITIES
 from verl_tui.monitor import Monitor
 from verl_tui.reading import NewsSource, ReadingThreads
 from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
-from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
+from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.snapshot import AppTrouble
 from verl_tui.rendering.text.piece import printable
-from verl_tui.runs.views.state import State, state
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from verl_tui.config import Config
-    from verl_tui.notify.notifier import Notifier
+    from verl_tui.notify.message import Message
+    from verl_tui.notify.notifier import Changes, Notifier
     from verl_tui.rendering.session.preferences import StateFile
 
 
@@ -44,21 +44,20 @@ _FORMS = {"osc9": "\x1b]9;{}\a", "osc777": "\x1b]777;notify;verl-tui;{}\a"}
 
 
 def notices(
-    news: Sequence[Occurrence], config: Config, environment: Mapping[str, str]
+    news: Sequence[Message], config: Config, environment: Mapping[str, str]
 ) -> str:
     """Return the escape sequences that notify of news; empty if the user wants none.
 
     Args:
-        news: Findings from the severity that the user wants on are notified, and every finished
-            run.
-        config: The user's configuration: severity, bell and kind of notifications.
+        news: Findings, and runs that have finished.
+        config: The user's configuration: bell and kind of notifications.
         environment: The process's environment variables: in tmux sequences must be wrapped.
     """
-    least = Severity[config.desktop_from.upper()]
-    wanted = [one for one in news if one.severity is None or one.severity >= least]
-    if not wanted:
+    if not news:
         return ""
-    texts = [": ".join(filter(None, one[:3])) for one in wanted]
+    texts = [
+        f"{one.subject if one.finding else one.run}: {one.message}" for one in news
+    ]
     if len(texts) > _MOST:
         more = len(texts) - _MOST + 1
         texts[_MOST - 1 :] = [f"{more} more, the first of them {texts[_MOST - 1]}"]
@@ -140,6 +139,8 @@ class MonitorApp(TerminalApp):
         self.monitor = monitor or Monitor(config)
         self._reading = None if monitor else self.new_reading()
         self._attention = Acknowledgements()
+        self._changes: Changes | None = None
+        """Finds out what the user is notified of outside the app; None before the first look."""
         self._notifier = notifier
         self._loading = monitor is None
         self._shown_at = clock()
@@ -306,15 +307,25 @@ class MonitorApp(TerminalApp):
         if not monitor.judge(now, monotonic() + JUDGING):
             self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
-        found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
-        runs = monitor.runs.items()
-        finished = {name for name, run in runs if state(run, now) is State.FINISHED}
-        news = self._attention.news(found, finished, now)
+        attention = self._attention
+        attention.look(monitor.verdicts, now)
+        if self._changes is None:
+            self._changes = self._new_changes()
+        watched, seen = attention.watched, attention.acknowledged
+        news = self._changes.look(monitor, now, watched, seen)
         sequences = notices(news, self.config, os.environ)
         if sequences:
             self.write_sequence(sequences)
         if self._notifier:
             self._send(self._notifier, now)
+
+    def _new_changes(self) -> Changes:
+        """Return what finds out what the user is to be notified of outside the app."""
+        from verl_tui.notify.notifier import Changes
+        from verl_tui.notify.notify_settings import Choice, NotifySettings
+
+        least = SEVERITIES[self.config.desktop_from]
+        return Changes(NotifySettings(Choice(least, states=frozenset({"finished"}))))
 
     def _judge_on(self) -> None:
         """Judge further runs, while no key is at work: of many each takes its time."""

@@ -67,7 +67,7 @@ def test_compact(value, expected):
 
 @pytest.mark.parametrize(
     ("share", "bar"),
-    [(0, "────"), (0.5, "━━──"), (0.6, "━━╸─"), (1, "━━━━"), (nan, "────")],
+    [(0, "────"), (0.5, "━━──"), (0.6, "━━╸─"), (1, "━━━━")],
 )
 def test_gauge(share, bar):
     assert text([gauge(share, 4, "bar")]) == [bar]

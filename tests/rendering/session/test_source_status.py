@@ -70,13 +70,13 @@ def test_the_status_line_says_what_is_wrong_first():
     )
     bad = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1200)
     assert list(source_pieces(run_of(LOG, bad), ACTIONS)) == [
-        (" 1,200 unreadable lines (sources)", "warning")
+        ("1,200 unreadable lines (sources)", "warning")
     ]
     one = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1)
     assert list(source_pieces(run_of(LOG, one), ACTIONS)) == [
-        (" 1 unreadable line (sources)", "warning")
+        ("1 unreadable line (sources)", "warning")
     ]
     assert list(source_pieces(run_of(LOG, GONE), ACTIONS)) == [
-        (" m.jsonl: vanished (sources)", "critical")
+        ("m.jsonl: vanished (sources)", "critical")
     ]
     assert list(source_pieces(run_of(HOME), ACTIONS)) == []

@@ -85,10 +85,10 @@ def cliff(
     known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
 
     def spell(place: int) -> Spell:
-        foot, level = float(feet[place]), known[place]
+        foot, level = feet[place], known[place]
         start = max(0, place - ago)
         is_near = values[start : place + 1] >= level - _EDGE * (level - foot)
-        edge = start + int(np.flatnonzero(is_near).max(initial=-1)) + 1
+        edge = start + np.flatnonzero(is_near).max(initial=-1) + 1
         end = first(feet > foot + _BACK * (level - foot), place + 1)
         return Spell(min(edge, place), place, end, {"level": level, "foot": foot})
 
@@ -130,7 +130,7 @@ def slide(column: Column, share: float, *, steep: bool) -> Shown:
     for size in reversed(_STRETCHES):
         level, fall, is_fall = _falls(levels, noise, share, size, steep=steep)
         for at in np.flatnonzero(is_fall).tolist():
-            found[_SIZE * (at + 1) - 1] = size, float(level[at]), float(fall[at])
+            found[_SIZE * (at + 1) - 1] = size, level[at], fall[at]
     course = means(levels, 2)
 
     def spell(place: int) -> Spell:
@@ -142,12 +142,12 @@ def slide(column: Column, share: float, *, steep: bool) -> Shown:
         back = first(after[1:] > (lows + _BACK * (level - lows))[:-1], 0)
         facts = {
             "level": level,
-            "foot": float(course[at]),
-            "low": float(lows[-1]),
-            "now": float(after[-1]),
+            "foot": course[at],
+            "low": lows[-1],
+            "now": after[-1],
             "size": 2 * _SIZE,
         }
-        begin = _SIZE * (start + int(high.max(initial=0)) + 1) - 1
+        begin = _SIZE * (start + high.max(initial=0) + 1) - 1
         end = None if back is None else place + _SIZE * (back + 1)
         return Spell(begin, place, end, facts)
 
@@ -201,9 +201,9 @@ def vanish(
     places = np.flatnonzero(rolling(gone, recent)[:within] == recent)
 
     def spell(place: int) -> Spell:
-        since = int(np.flatnonzero(~gone[:place]).max(initial=-1)) + 1
+        since = np.flatnonzero(~gone[:place]).max(initial=-1) + 1
         end = first(low > back * begin, place + 1)
-        return Spell(since, place, end, {"level": begin, "low": float(values[place])})
+        return Spell(since, place, end, {"level": begin, "low": values[place]})
 
     return Shown(needs, places[places >= needs - 1].tolist(), spell)
 
@@ -238,7 +238,7 @@ def zero(column: Column, rule: Rule, *_: object) -> Shown:
         most = _enough(values[max(0, at - _MEMORY) : at], count)
         is_fall = level > 0 and past.min() >= _STEADY * level
         if is_fall and (len(values) if end is None else end) - at >= most:
-            facts = {"level": level, "least": float(past.min()), "count": window}
+            facts = {"level": level, "least": past.min(), "count": window}
             known[at] = Spell(at, at + most - 1, end, facts)
     return Shown(window + count, known, known.__getitem__, window)
 
@@ -250,7 +250,7 @@ def _enough(known: Numbers, count: int) -> int:
     if count == 1 and known.max() > 1:
         return 1
     level, spread = float(known.mean()), float(known.var())
-    zeros = int((abs(known) <= _ZERO * level).sum())
+    zeros = (abs(known) <= _ZERO * level).sum()
     # With no zero among n values, a share of about 1/n is still likely; with a normal spread, the
     # tail beyond the mean.
     share = (zeros + 0.5) / (len(known) + 1)
@@ -298,10 +298,10 @@ def jump(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
         top, last = max(jumps, key=values.__getitem__), jumps[-1]
         many = f"{len(jumps)} such points since step {steps[place]}"
         facts = {
-            "value": float(values[place]),
+            "value": values[place],
             "usual": usual[place],
-            "highest": float(values[top]),
-            "highest_step": int(steps[top]),
+            "highest": values[top],
+            "highest_step": steps[top],
             "highest_usual": usual[top],
             "more": f"; {many}, the last at {steps[last]}" if len(jumps) > 1 else "",
             "newest_jump": f"{number(values[last])} at step {steps[last]}",
@@ -334,7 +334,7 @@ def surge(column: Column, rule: Rule, *_: object) -> Shown:
     known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
     newer = means(values, half)
     settled = newer <= _SETTLED * _before(newer, half)
-    mean = float(values[-recent:].mean()) if len(values) else 0.0
+    mean = values[-recent:].mean() if len(values) else 0.0
 
     def spell(place: int) -> Spell:
         level = known[place]
@@ -393,8 +393,8 @@ def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
             "rose": "rose" if way > 0 else "fell",
             "risen": "risen" if way > 0 else "fallen",
             "usual": sign * level,
-            "level": float(sign * newest[place]),
-            "now": float(sign * newest[-1]),
+            "level": sign * newest[place],
+            "now": sign * newest[-1],
         }
         end = first(newest < level + _BACK * least, place + 1)
         return Spell(place + 1 - recent, place, end, facts)
@@ -423,11 +423,11 @@ def scaled(column: Column, rule: Rule, *_: object) -> Shown:
     def spell(at: int) -> Spell:
         last = at + _IN_A_ROW - 1
         facts = {
-            "low": float(lows[at]),
-            "high": float(highs[at]),
+            "low": lows[at],
+            "high": highs[at],
             "count": f"{at:,}",
-            "value": float(values[at]),
-            "third": float(values[last]),
+            "value": values[at],
+            "third": values[last],
         }
         return Spell(at, last, first(highest <= limits[at], last + _AFTER), facts)
 

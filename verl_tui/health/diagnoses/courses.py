@@ -88,7 +88,8 @@ def _find_collapse(blocks: Blocks, _: InBlocks) -> Signs:
         start = at - int(lags[at])
         begun = course[start : at + 1][np.isfinite(course[start : at + 1])][0]
         gone = begun - course[start : at + 1]
-        return start + int(np.flatnonzero(gone <= _NEAR * (begun - course[at]))[-1]) + 1
+        near = np.flatnonzero(gone <= _NEAR * (begun - course[at]))
+        return start + int(near[-1]) + 1
 
     def facts(at: int, _: int) -> Mapping[str, float]:
         return {"opening": opening, "share": entropy[at] / opening}
@@ -170,14 +171,14 @@ def _find_short(blocks: Blocks, of: InBlocks) -> Signs:
     def facts(at: int, _: int) -> Mapping[str, object]:
         fell = "no score gained"
         if falls[at]:
-            i = int(fallen[:, at].argmax())
+            i = fallen[:, at].argmax()
             ends = f"from {number(before[i, at])} to {number(now[i, at])}"
             fell = f"{of.metrics[1 + i]} fell {ends} with their length"
-        own = {"opening": opening, "now": float(length[at]), "fell": fell}
+        own = {"opening": opening, "now": length[at], "fell": fell}
         return {**own, "left": length[at] / opening}
 
     begins = lasts & (left <= np.where(falls, _SHRUNK, _LITTLE))
-    return Signs(begins, lasts, lambda at: int(long[at]) + 1, facts)
+    return Signs(begins, lasts, lambda at: long[at] + 1, facts)
 
 
 _PHASE = NamePattern(
@@ -212,7 +213,7 @@ def slow_phase(context: RuleContext, _: Rule) -> InBlocks | str:
     it works on.
     """
     step = context.indicators.get("step_time")
-    if step is None:
+    if not step:
         return f"{LACKS} no time of a step"
     length = context.indicators.get("response_length")
     keys = {"step": step, "tokens": context.names.get("perf/total_num_tokens", length)}
@@ -241,8 +242,8 @@ def _find_slow(blocks: Blocks, of: InBlocks) -> Signs:
 
     def facts(at: int, begun: int) -> Mapping[str, object]:
         i = slowest[np.flatnonzero(begins[: at + 1])[-1]]
-        usual = float(was[i, begun + int(np.argmax(begins[begun:]))])
-        key, now, whole = of.metrics[2 + i], float(phases[i][at]), float(step[at])
+        usual = was[i, begun + np.argmax(begins[begun:])]
+        key, now, whole = of.metrics[2 + i], phases[i][at], step[at]
         is_part = key != of.metrics[0] and whole > 0
         share = f", {now / whole:.0%} of the step" if is_part else ""
         own = {"key": key, "usual": usual, "now": now}
@@ -399,7 +400,7 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
     def facts(at: int, _: int) -> Mapping[str, object]:
         line, reason = lines[max(judged for judged in lines if judged <= at)]
         low, high = (line.change + way * line.error for way in (-_SIGMAS, _SIGMAS))
-        own = {"steps": int(blocks.last[at]) - start + 1, "points": (at + 1) * of.size}
+        own = {"steps": blocks.last[at] - start + 1, "points": (at + 1) * of.size}
         figures = {"low": low, "high": high, "most": max(high, 0.0)}
         return {**own, **figures, **line._asdict(), "reason": reason}
 
@@ -418,7 +419,7 @@ def _is_flat(blocks: Blocks, line: _Line, at: int, bound: float) -> bool:
     suggests neither a gain nor a fall.
     """
     ends = _ends(blocks, at)
-    if ends is None or not _FALLS * line.alone < line.change < _MAYBE * line.error:
+    if not ends or not _FALLS * line.alone < line.change < _MAYBE * line.error:
         return False
     low, high = ends
     left = high - line.mean

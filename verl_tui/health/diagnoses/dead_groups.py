@@ -157,7 +157,7 @@ def _dead_share(context: RuleContext) -> _Share | str:
             return _Share(key, words, partial(_rest, factor))
     evicted = context.names.get(_EVICTED)
     _, batch = positive_setting(run, NAMES["batch_size"])
-    if not batch or evicted is None:
+    if not batch or not evicted:
         return _bound(context, batch)
     words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"
     return _Share(
@@ -184,7 +184,7 @@ def _bound(context: RuleContext, batch: float) -> _Share | str:
         return "dead groups are filtered out, and how many is not logged"
     if n == 1 or estimator in _UNGROUPED:
         return "samples of one prompt are not compared: there are no groups"
-    if key is None or not _are_counts(context.finite(key, _LATELY), batch * n):
+    if not key or not _are_counts(context.finite(key, _LATELY), batch * n):
         return (
             "neither grouped samples nor the trainer's metrics show the share of dead groups, and "
             "rewards are not known to be 0 or 1"
@@ -208,7 +208,7 @@ def _are_counts(means: Sequence[float], most: float) -> bool:
 def _cause(context: RuleContext, rule: Rule) -> tuple[Severity, str, str | None]:
     """Return how bad it is, the cause in words, and advice, by what is known in a context."""
     found = _known_cause(context, context.finite(context.indicators.get("reward")))
-    if found is None:
+    if not found:
         return rule.severity, "", None
     case, facts, calm = found
     words = WORDS[rule.id]["causes"][case]
@@ -298,7 +298,7 @@ def _share(context: RuleContext, name: str) -> float:
 def _window(context: RuleContext, rule: Rule, key: str) -> int:
     """Return the points that make the evidence: fewer where each is of many groups."""
     counts = context.run.series(_GROUPS)
-    if key != context.names.get(_SAMPLES) or counts is None or len(counts) < _LEAST:
+    if key != context.names.get(_SAMPLES) or not counts or len(counts) < _LEAST:
         return rule.window
     # The first ones only: the window must not change while a run goes on.
     usual = median(finite(counts.values[:_LEAST]) or [1.0])

@@ -56,7 +56,7 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
     run = context.run
     severity = None if context.state is State.STALLED else Severity.WARNING
     wait = waiting(run)
-    if wait is not None and _is_long(context, wait):
+    if wait and _is_long(context, wait):
         return _waits(context, rule, wait, severity)
     if context.state is State.WAITING:
         return _before_the_first(context, rule)
@@ -65,7 +65,7 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
     if context.state is not State.STALLED:
         return _no_hang(context) or None
     holder = signs_of_life.writer(run)
-    if holder is None or not holder.stopped:
+    if not holder or not holder.stopped:
         return _stalled(context, rule, _quiet(context), severity)
     severity = Severity.WARNING  # nothing is wrong with it
     facts = {"process": holder.words}
@@ -77,7 +77,7 @@ def _cut(context: RuleContext) -> float:
     wait long.
     """
     run = context.run
-    if context.state is not State.ENDED or run.outcome or root_cause(run) is not None:
+    if context.state is not State.ENDED or run.outcome or root_cause(run):
         return 0.0
     own = _by_own_clock(run)
     return own if own > max(_WAITS, patience(run)) else 0.0
@@ -117,7 +117,7 @@ def _stalled(
     case, why, advice, line = "", "", None, ""
     cause = root_cause(run)
     still = [one.life.counters for one in run.sources.values() if one.life.stands()]
-    if cause is not None and cause.is_certain:
+    if cause and cause.is_certain:
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
@@ -143,7 +143,7 @@ def _stalled(
 def _usual(run: Run, quiet: float) -> tuple[str, str]:
     """Return how long no step has come compared with the usual gap, and what is due."""
     due = expected_step(run)
-    if due is None:
+    if not due:
         return "the usual gap is not known", ""
     kind = due.words
     times = f"{quiet / due.seconds:,.0f} times the usual"
@@ -158,9 +158,9 @@ def _before_the_first(context: RuleContext, rule: Rule) -> Finding | str:
     run, now = context.run, context.now
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
     allowed = _allowed(run)
-    is_fresh = sign is not None and now - (sign.latest or now) <= _FRESH_LOG
+    is_fresh = sign and now - (sign.latest or now) <= _FRESH_LOG
     quiet = _unchanged(context)
-    if sign is None or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
+    if not sign or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
@@ -206,7 +206,7 @@ def _is_long(context: RuleContext, wait: RootCause) -> bool:
     if wait.seconds is None:
         return wait.times >= _MANY
     due = expected_step(context.run)
-    usual = due.seconds if due is not None else 0.0
+    usual = due.seconds if due else 0.0
     return wait.seconds >= max(_WAITS, _WAITS_STEPS * usual)
 
 
@@ -256,7 +256,7 @@ def _signs(context: RuleContext) -> Sequence[str]:
     alive = signs_of_life.evidence(run, now)
     return (
         f"{len(held)} of 3 signs held: {', '.join(held)}",
-        f"alive: {alive.words}" if alive is not None else "",
+        f"alive: {alive.words}" if alive else "",
         log,
         gpus,
     )
@@ -265,7 +265,7 @@ def _signs(context: RuleContext) -> Sequence[str]:
 def _gpus(context: RuleContext) -> tuple[bool | None, str]:
     """Return whether this machine's GPUs work, None where that is unknown, and it in words."""
     work, reading = signs_of_life.gpus_work(context.run, context.now), context.run.gpus
-    if work is None or reading is None:
+    if work is None or not reading:
         return None, "GPU activity was not measured; used memory proves nothing"
     known = [one.utilization for one in reading.gpus if one.utilization is not None]
     words = f"{'work' if work else 'are idle'}: {min(known):.0f}–{max(known):.0f}%"

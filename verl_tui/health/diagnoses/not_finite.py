@@ -68,7 +68,7 @@ def not_finite(context: RuleContext, rule: Rule) -> Found:
 
 def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Broken]:
     """Yield those that are broken; parts of the reward only if it is broken itself, or unknown."""
-    broken = [one for one in read if one is not None and one.steps]
+    broken = [one for one in read if one and one.steps]
     is_whole = reward not in (None, *(one.key for one in broken))
     for one in broken:
         if not (is_whole and _PART.fullmatch(one.key)):
@@ -78,7 +78,7 @@ def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Br
 def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
     """Return where a metric is broken, None where it has never had a number."""
     series = context.known(key)
-    if series is None:
+    if not series:
         return None
     needed = key in map(context.indicators.get, _NEEDED)
     places = _places(~np.isfinite(np.array(series.values)), needed=needed)

@@ -83,12 +83,12 @@ def host_memory(context: RuleContext, rule: Rule) -> Finding | str | None:
     if killed:
         return _killed(rule, killed, run.step)
     found = run.present(context.first_key((*_USED, *_SHARE)))
-    if found is None:
+    if not found:
         return f"{LACKS} no memory of the host"
     if len(found) < rule.window:
         return f"needs {rule.window} points, has {len(found)}"
     growth = memory_growth(context, rule.window)
-    if growth is None or context.state is State.FINISHED:
+    if not growth or context.state is State.FINISHED:
         return None
     return _filling(context, rule, growth)
 
@@ -136,7 +136,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
     """
     key = context.first_key((*_USED, *_SHARE))
     series = context.run.present(key)
-    if series is None:
+    if not series:
         return None
     for count in (_MOST, window):
         values, steps = series.values[-count:], series.steps[-count:]
@@ -238,7 +238,7 @@ def _disk(
 def _took(context: RuleContext, first: Event, last: Event) -> float:
     """Return the seconds between two lines, by steps where some lie between; 0 where unknown."""
     steps = (last.step or 0) - (first.step or 0)
-    if steps > 0 and context.pace is not None:
+    if steps > 0 and context.pace:
         return steps * context.pace.seconds
     if first.clock is None or last.clock is None:
         return 0.0
@@ -262,7 +262,7 @@ def one_phase(context: RuleContext, rule: Rule) -> Finding | str | None:
     """
     run = context.run
     found = breakdown(run)
-    if found is None or not found.whole > 0:
+    if not found or not found.whole > 0:
         return "no times of a step's phases are known"
     count = len(found.steps)
     if count < rule.window:
@@ -303,7 +303,7 @@ def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:
         one.seconds for one in found.parts if one.seconds < _WITHIN * part.seconds
     ]
     series = run.present(part.key)
-    if series is None or part.seconds + sum(within) > _WHOLE * found.whole:
+    if not series or part.seconds + sum(within) > _WHOLE * found.whole:
         return False
     longest = float(np.nanmax(durations(series, found.steps)))
     count = len(found.steps)

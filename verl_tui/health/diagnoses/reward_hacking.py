@@ -98,8 +98,8 @@ def _find_hacking(blocks: Blocks, of: InBlocks) -> Signs:
     begins[: of.needs] = False
 
     def told(at: int) -> tuple[int, Mapping[str, Any]]:
-        shown = int(np.flatnonzero(any_shows[: at + 1])[-1])
-        return signs[int(shows[:, shown].argmax())][1](shown, at)
+        shown = np.flatnonzero(any_shows[: at + 1])[-1]
+        return signs[shows[:, shown].argmax()][1](shown, at)
 
     return Signs(begins, any_shows, lambda at: told(at)[0], lambda at, _: told(at)[1])
 
@@ -130,18 +130,18 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
 
     def told(at: int, newest: int) -> tuple[int, Mapping[str, Any]]:
         start = begun[at]
-        place = int(places[start])
+        place = places[start]
         near = best[start] - _NEAR * (best[start] - now[start])
         is_near = np.flatnonzero(blocks.levels[i, place:start] >= near)
         facts: dict[str, Any] = {
-            "best": float(best[start]),
-            "best_step": int(blocks.last[place]),
-            "found": float(now[start]),
-            "now": float(blocks.known[i, newest]),
-            "then": float(then[start]),
+            "best": best[start],
+            "best_step": blocks.last[place],
+            "found": now[start],
+            "now": blocks.known[i, newest],
+            "then": then[start],
         }
         facts |= {"case": "cost", "key": of.metrics[i]}
-        return place + int(is_near.max(initial=0)) + 1, facts
+        return place + is_near.max(initial=0) + 1, facts
 
     return lasts, told
 
@@ -223,11 +223,11 @@ def _comparison(
         levels = blocks.levels[i, start : at + 1]
         fell = words == "validation fell"
         first = np.nanargmax(levels) if fell else np.flatnonzero(~np.isnan(levels))[0]
-        place = int(start + first)
+        place = start + first
         begun, now = number(levels[first]), number(blocks.known[i, at])
         return (place if fell else start) + 1, {
-            "then": float(blocks.known[0, start]),
-            "begin": int(blocks.last[start]),
+            "then": blocks.known[0, start],
+            "begin": blocks.last[start],
             "sign": f"{words}: {begun} at step {blocks.last[place]}, {now} now",
             "key": of.metrics[i],
         }
@@ -290,17 +290,17 @@ def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
         carries[new], foot[new], stuck[:, new] = i, climb[new], others[:, new]
 
     def since(at: int) -> int:
-        i, start = carries[at], int(foot[at])
+        i, start = carries[at], foot[at]
         high = known[i, start : at + 1] >= top[i, at] - _TOP * reach[i, at]
-        return start + int(np.argmax(high)) + 1
+        return int(start + np.argmax(high)) + 1
 
     def facts(at: int, _: int) -> Mapping[str, object]:
-        i, start = int(carries[at]), int(foot[at])
+        i, start = carries[at], foot[at]
         others = np.flatnonzero(stuck[:, at]).tolist()
-        first, last = int(blocks.last[start]), int(blocks.last[at])
+        first, last = blocks.last[start], blocks.last[at]
         return {
             "key": of.metrics[i],
-            "top": float(top[i, at]),
+            "top": top[i, at],
             "names": ", ".join(of.metrics[other] for other in others),
             "have": "have" if len(others) > 1 else "has",
             "foot": first,

@@ -284,10 +284,9 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
 
 def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
     """Return when findings about the metric held, along the x axis; the worst last."""
-    verdict = view.verdict
     known: list[tuple[Episode | Finding, int | None]]
-    known = [(one, one.cleared_step) for one in verdict.history]
-    known += [(one, None) for one in verdict.findings]
+    known = [(one, one.cleared_step) for one in view.verdict.history]
+    known += [(one, None) for one in view.verdict.findings]
     alarms = set()
     for one, cleared in known:
         first, last = along(one.since_step), along(cleared)

@@ -25,7 +25,6 @@ from verl_tui.rendering.gpus.device_rows import (
     worth,
 )
 from verl_tui.rendering.text.piece import (
-    ELLIPSIS,
     Piece,
     Pieces,
     TextRows,
@@ -247,7 +246,7 @@ def _logged_place(view: View) -> tuple[DevicePlace, str]:
     run = view.run
     if run is None:
         return DevicePlace(), ""
-    devices, _ = logged_devices(run)
+    devices = logged_devices(run)
     nodes = sorted({device.node for device in devices})
     run_host = "" if nodes[1:] else "".join(nodes) or host(run)
     if run_host:  # named once, in the heading
@@ -384,7 +383,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> TextRows:
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
     rows += paragraph(", ".join([words, *legend]), "dim", width)
-    return [cut(row, width, ELLIPSIS) for row in rows]
+    return [cut(row, width) for row in rows]
 
 
 def _matrix_rows(

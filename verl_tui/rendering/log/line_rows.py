@@ -105,7 +105,8 @@ def split_line(line: str) -> ParsedLine:
         tag = (named.group(1) if named else "").removesuffix("=")
     times = 1
     if "[repeated " in text:
-        text, times = unrepeated(text)
+        known, times = unrepeated(text.encode("utf-8", "replace"))
+        text = known.decode()
     return ParsedLine(tag, text, times, _kind(text, data))
 
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -438,17 +437,14 @@ def rows_apart(
     """Return groups with the metrics that are rows of text in a last one of their own; as they are
     where all of them would be.
     """
-    keys = chain.from_iterable(group.keys for group in groups)
-    rows = tuple(key for key in keys if key in in_rows)
-    kept = [_without(group, in_rows) for group in groups]
-    found = tuple(group for group in kept if group.keys)
+    found, rows = [], []
+    for group in groups:
+        rows += [key for key in group.keys if key in in_rows]
+        if kept := tuple(key for key in group.keys if key not in in_rows):
+            found.append(MetricGroup(group.name, kept))
     if not rows or not found:
         return tuple(groups)
-    return (*found, MetricGroup(IN_ROWS, rows, in_rows=True))
-
-
-def _without(group: MetricGroup, in_rows: Container[str]) -> MetricGroup:
-    return replace(group, keys=tuple(key for key in group.keys if key not in in_rows))
+    return (*found, MetricGroup(IN_ROWS, tuple(rows), in_rows=True))
 
 
 def shelves(

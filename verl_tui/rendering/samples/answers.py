@@ -115,7 +115,7 @@ def _column(
 ) -> TextRows:
     """Return one response as rows of at most `width` cells."""
     found = over(special(text), [(start, end, DIFFERS) for start, end in changed])
-    rows = [cut(title, width, "…") for title in titles]
+    rows = [cut(title, width) for title in titles]
     for start, end in islice(spans(text, max(1, width - 2)), _MOST_ROWS):
         row = pieces(text, start, end, found, "response")
         differs = any(role == DIFFERS for _, role in row)

@@ -121,14 +121,14 @@ def spans(text: str, width: int) -> Iterator[tuple[int, int]]:
         start = end + 1 if end >= 0 else -1
 
 
-def fit(text: str, width: int, mark: str = ELLIPSIS) -> str:
+def fit(text: str, width: int) -> str:
     """Return one line cut at its end to `width` cells."""
     if len(text) <= width and text.isascii():
         return text
     width = max(0, width)
     if cell_len(text) <= width:
         return text
-    mark = mark[:width]
+    mark = ELLIPSIS[:width]
     return text[: _reach(text, 0, width - len(mark))] + mark
 
 
@@ -245,20 +245,18 @@ def paragraph(text: str, role: str, cells: int) -> list[Pieces]:
     return [[(line, role)] for line in wrapped(text, cells)]
 
 
-def cut(pieces: Pieces, cells: int, mark: str = "") -> Pieces:
-    """Return a row cut to `cells` cells, with a mark at its end if text is lost."""
-    words = text_of(pieces).rstrip()
+def cut(pieces: Pieces, cells: int) -> Pieces:
+    """Return a row cut to `cells` cells, with an ellipsis at its end if text is lost."""
     room = max(0, cells)
-    mark = mark[:room] if cell_len(words) > room else ""
+    mark = ELLIPSIS[:room] if cell_len(text_of(pieces).rstrip()) > room else ""
     room -= len(mark)
     row: Pieces = []
     for text, role in pieces:
         shown = text if cell_len(text) <= room else set_cell_size(text, room)
         room -= cell_len(shown)
         row.append((shown, role))
-    if mark:
-        return [*row, (mark, next((role for text, role in reversed(row) if text), ""))]
-    return row
+    last = next((role for text, role in reversed(row) if text), "")
+    return [*row, (mark, last)] if mark else row
 
 
 def size_text(count: int) -> str:

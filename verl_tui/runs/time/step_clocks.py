@@ -88,7 +88,7 @@ def by_timers(run: Run, step: int) -> Clock:
 
     timer = run.indicator("step_time")
     count = 0 if timer is None else bisect_right(timer.steps, step)
-    if timer is None or not count:
+    if not timer or not count:
         return Clock()
     steps, values = np.array(timer.steps[:count]), np.array(timer.values[:count])
     valid = (values > 0) & (values < np.inf)
@@ -154,7 +154,7 @@ def _to_common(steps: Sequence[int | None]) -> list[int | None]:
 def seconds_per_step(run: Run, stop: Stop, most: int) -> float | None:
     """Return how long the newest steps took by the run's clock, None where unknown."""
     clock = _clock(run)
-    if clock is None or stop.step is None:
+    if not clock or stop.step is None:
         return None
     last = bisect_right(clock.steps, stop.step) - 1
     first = max(0, last - most)
@@ -171,7 +171,7 @@ def _clock(run: Run) -> Clock | None:
 
 def _elapsed(run: Run, step: int | None) -> float | None:
     clock = _clock(run)
-    if clock is None or step is None:
+    if not clock or step is None:
         return None
     at = min(bisect_left(clock.steps, step), len(clock) - 1)
     return max(0.0, clock.times[at] - clock.times[0])
@@ -180,7 +180,7 @@ def _elapsed(run: Run, step: int | None) -> float | None:
 def _step_after(run: Run, seconds: float) -> int | None:
     """Return the step that a run had reached some seconds after its beginning."""
     clock = _clock(run)
-    if clock is None or run.step is None:
+    if not clock or run.step is None:
         return None
     return clock.steps[bisect_right(clock.times, clock.times[0] + seconds) - 1]
 
@@ -224,7 +224,7 @@ def passes(run: Run) -> Passes | None:
 
     key = next(filter(None, map(run.indicators.get, _DATED)), run.loss_alone) or ""
     series = run.present(key)
-    if series is None:
+    if not series:
         return None
     steps = np.array(series.steps)
     # What is counted back by timers leaves no time for anything else.

@@ -28,11 +28,7 @@ from verl_tui.sources.discovery.directory_walk import (
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
-from verl_tui.sources.discovery.probing import (
-    NoLogError,
-    Probe,
-    reason_of,
-)
+from verl_tui.sources.discovery.probing import NoLogError, Probe, reason_of
 from verl_tui.sources.files import (
     HOMES,
     head,

@@ -5,15 +5,15 @@ says so, with `values`, which are counts, and `bins` or, of equal width, `packed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import Distribution, of_bins
 from verl_tui.records import Histogram
-from verl_tui.sources.fields.jsonl import number
+from verl_tui.sources.fields.jsonl import Fields, number
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 
 _TYPES = ("histogram", "trackio.histogram")
@@ -44,7 +44,7 @@ class FieldHistograms(NamedTuple):
             yield Histogram(name, step, *one.bins)
 
 
-def take_histograms(fields: dict[str, Any], joint: str = "/") -> FieldHistograms:
+def take_histograms(fields: Fields, joint: str = "/") -> FieldHistograms:
     """Take the histograms out of fields, whose nested names are joined by a sign."""
     found = FieldHistograms({}, [])
     kind = f"{joint}_type"
@@ -59,12 +59,12 @@ def take_histograms(fields: dict[str, Any], joint: str = "/") -> FieldHistograms
     return found
 
 
-def _taken(fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _taken(fields: Fields, prefix: str) -> Fields:
     own = [one for one in fields if one.startswith(prefix)]
     return {one.removeprefix(prefix): fields.pop(one) for one in own}
 
 
-def _histogram(parts: Mapping[str, Any], packed: str) -> Distribution:
+def _histogram(parts: Fields, packed: str) -> Distribution:
     counts = _numbers(parts.get("values"))
     if f"{packed}min" in parts:
         first, width = _numbers([parts[f"{packed}min"], parts.get(f"{packed}size")])

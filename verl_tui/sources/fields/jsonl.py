@@ -15,11 +15,11 @@ import orjson
 
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Unreadable
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
+    from collections.abc import Container, Iterator
 
 _SPELLINGS = toml_table(__file__, "spellings.toml")
 """How programs spell what is looked for in their records."""
@@ -30,6 +30,8 @@ _DEEPEST_VALUE = 200
 _TOO_DEEP = "nested too deeply"
 _BLANK = " \t\r\n"
 _BETWEEN = _BLANK + ","
+Fields = dict[str, Any]
+"""What a record holds, by name."""
 _DECODER = json.JSONDecoder(
     parse_int=lambda digits: float(digits) if len(digits) > 19 else int(digits)
 )
@@ -56,7 +58,7 @@ def first_value(text: bytes) -> tuple[Any, str]:
     Raises:
         ValueError: It begins with none.
     """
-    begin = text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK)
+    begin = decoded(text).lstrip("\ufeff" + _BLANK)
     try:
         value, end = _DECODER.raw_decode(begin)
     except RecursionError:
@@ -75,12 +77,12 @@ def values_of(text: bytes) -> list[Any]:
     except orjson.JSONDecodeError:
         if not text.strip(b"\0 \t\r\n"):
             raise ValueError("only zero bytes: a hole left by a crash") from None
-        found = list(values_in(text.decode("utf-8", "replace")))
+        found = list(values_in(decoded(text)))
     _check_depth(found, text)
     return found
 
 
-def objects(line: bytes) -> list[dict[str, Any]]:
+def objects(line: bytes) -> list[Fields]:
     """Return the JSON objects on a line, usually one.
 
     Raises:
@@ -89,9 +91,7 @@ def objects(line: bytes) -> list[dict[str, Any]]:
     found = values_of(line)
     for value in found:
         if not isinstance(value, dict):
-            kinds: dict[type, str] = {list: "list", str: "string"}
-            kind = kinds.get(type(value), "value")
-            raise ValueError(f"a JSON {kind}, not an object")
+            raise ValueError("JSON, but no object")
     return found
 
 
@@ -179,11 +179,9 @@ def integer(value: object) -> int | None:
     return None
 
 
-def flatten(
-    data: Mapping[str, Any], joint: str = "/", depth: int = 0
-) -> dict[str, Any]:
+def flatten(data: Fields, joint: str = "/", depth: int = 0) -> Fields:
     """Return nested objects as one level with a `/`, or another sign, between the names."""
-    flat: dict[str, Any] = {}
+    flat: Fields = {}
     for key, value in data.items():
         if isinstance(value, dict) and depth < _DEEPEST:
             below = flatten(value, joint, depth + 1)
@@ -195,12 +193,10 @@ def flatten(
 
 def unreadable(line: bytes, number: int, reason: str) -> Unreadable:
     """Return the record of a line that could not be read."""
-    return Unreadable(
-        number, one_line(reason), one_line(line[:400].decode("utf-8", "replace"))
-    )
+    return Unreadable(number, one_line(reason), one_line(decoded(line[:400])))
 
 
-def first_object(head: bytes) -> dict[str, Any] | None:
+def first_object(head: bytes) -> Fields | None:
     """Return the first JSON object at the beginning of a file, None where there is none among the
     first lines.
     """
@@ -243,9 +239,7 @@ _TEXTS = ending("text")
 """Fields whose texts stay texts though they may be digits."""
 
 
-def numbers_in(
-    fields: Mapping[str, Any], without: Container[str] = ()
-) -> dict[str, float]:
+def numbers_in(fields: Fields, without: Container[str] = ()) -> dict[str, float]:
     """Return the numbers among fields, but for some of these."""
     numbers = {}
     for key, raw in fields.items():
@@ -261,7 +255,7 @@ def is_name(field: str) -> bool:
     return _NAME.fullmatch(field) is not None
 
 
-def unquoted(fields: dict[str, Any]) -> dict[str, Any]:
+def unquoted(fields: Fields) -> Fields:
     """Return fields with numbers that were written as texts, unless these name something."""
     if str not in map(type, fields.values()):
         return fields

@@ -8,7 +8,7 @@ import math
 import struct
 from array import array
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.records import (
     Event,
@@ -17,6 +17,7 @@ from verl_tui.records import (
     MetricRows,
     Progress,
     Record,
+    Records,
     Restart,
 )
 from verl_tui.runs.table import KeyGrouping
@@ -26,8 +27,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-_MOST_HELD = 10_000
-"""Rows that are held back at most: those of a step are some hundred."""
 _KEPT = 16
 """Rows of one step that a new one is compared with: a trainer writes a handful."""
 
@@ -66,10 +65,9 @@ class MetricRow(NamedTuple):
         keys = tuple([prefix + safe(name, 300) for name in numbers])
         return cls(step, keys, tuple(numbers.values()), **more)
 
-    @property
-    def leads(self) -> bool:
-        """True if it tells which step the trainer is at, as measurements within a step do not."""
-        return not self.mean
+
+Item: TypeAlias = "MetricRow | Record"
+"""What a decoder makes of lines."""
 
 
 def replaced_note(count: int) -> str | None:
@@ -92,9 +90,6 @@ class _RowBlock:
     def __init__(self, seen: array[int]) -> None:
         self.seen = seen
         """Steps of this segment that have rows with these keys, in any order, ascending."""
-        self._begin()
-
-    def _begin(self) -> None:
         self.steps = array("q")
         self.values = array("d")
         """Row after row."""
@@ -110,13 +105,11 @@ class _RowBlock:
         self.orders.append(order)
 
     def taken(self, keys: tuple[str, ...], traits: Sequence[bool]) -> MetricRows:
-        """Return the rows that wait; the next ones wait anew."""
+        """Return the rows that wait."""
         count = len(keys)
         columns = tuple([self.values[at::count] for at in range(count)])
         times = () if all(map(math.isnan, self.times)) else self.times
-        rows = MetricRows(keys, self.steps, columns, self.orders, times, *traits)
-        self._begin()
-        return rows
+        return MetricRows(keys, self.steps, columns, self.orders, times, *traits)
 
 
 class RowBatcher:
@@ -125,16 +118,7 @@ class RowBatcher:
     Restarts are detected here, in the order of the file, so that they do not depend on the batches.
     """
 
-    def __init__(self, *, holds_back: bool = False) -> None:
-        """Begin with a file.
-
-        Args:
-            holds_back: Whether measurements of earlier steps wait for the next row that leads:
-                trainers write rewards before the row of their step, and only that row tells whether
-                the rewards came late or belong to a restart. `release` ends the wait.
-        """
-        self._holds_back = holds_back
-        self._held: list[MetricRow] = []
+    def __init__(self) -> None:
         self._grouping = KeyGrouping()
         self._order = 0
         """Rows so far."""
@@ -151,8 +135,6 @@ class RowBatcher:
         """By the keys of their rows, or those that they have in common, and their traits."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
-        self._reached: int | None = None
-        """Step of the last row of this segment that leads."""
         self._started = False
         """True from a process's start until its first row."""
 
@@ -161,51 +143,33 @@ class RowBatcher:
         """Say how many rows were replaced."""
         return replaced_note(self._replaced)
 
-    def add(self, items: Iterable[MetricRow | Record]) -> None:
+    def add(self, items: Iterable[Item]) -> None:
         """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
-                self._take_row(item)
+                self._add_row(item)
             elif isinstance(item, Histogram | Progress):
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
             else:
                 self._take_record(item)
 
-    def release(self) -> None:
-        """Take the rows that were held back as late ones of this segment."""
-        held, self._held = self._held, []
-        for row in held:
-            self._add_row(row)
-
-    def take(self) -> tuple[Record, ...]:
-        """Return everything added since the last call, without the rows that are held back."""
+    def take(self) -> Records:
+        """Return everything added since the last call."""
         self._flush()
         out, self._out = self._out, []
         return tuple(out)
 
     def _take_record(self, record: Record) -> None:
-        if isinstance(record, Event):
-            self.release()
         self._flush()
         if isinstance(record, Event):
             self._started = self._started or record.kind is EventKind.STARTED
-            if record.kind is EventKind.RESUMED and self._blocks:
+            if record.kind is EventKind.RESUMED and self._seen:
                 self._forget()
                 self._out.append(Restart(record.text))
         self._out.append(record)
         if isinstance(record, Restart):
             self._forget()
-            self.release()
-
-    def _take_row(self, row: MetricRow) -> None:
-        late = self._reached is not None and row.step < self._reached
-        if self._holds_back and late and not row.leads and len(self._held) < _MOST_HELD:
-            self._held.append(row)
-            return
-        self._add_row(row)
-        if row.leads:
-            self._reached = row.step
 
     def _add_row(self, row: MetricRow) -> None:
         core, traits = self._grouping.core(row.keys), row[4:7]
@@ -222,8 +186,6 @@ class RowBatcher:
             self._out.append(Restart(back if row.step < last else again))
             self._add_row(row)
             return
-        if row.leads:
-            self.release()
         if not row.mean:
             self._compare(row)
         self._started = False
@@ -262,8 +224,8 @@ class RowBatcher:
         self._of_step = [*self._of_step, row][-_KEPT:]
 
     def _flush(self) -> None:
-        blocks = self._blocks.items()
-        self._out += [one.taken(*kind) for kind, one in blocks if one.steps]
+        blocks, self._blocks = self._blocks, {}
+        self._out += [one.taken(*kind) for kind, one in blocks.items() if one.steps]
 
 
 def _same(value: float, other: float) -> bool:
@@ -276,46 +238,3 @@ def _went_back(seen: array[int], step: int) -> bool:
     repeats = at < len(seen) and seen[at] == step
     gap = max(1, (seen[-1] - seen[0]) // max(1, len(seen) - 1))
     return repeats or step < seen[0] or seen[-1] - step > 10 * gap
-
-
-MOST_METRICS = 20_000
-"""Metrics of a source: some times what verl logs of hundreds of data sources."""
-
-
-class KeptMetrics:
-    """The metrics that are kept of one source: those that came first."""
-
-    def __init__(self) -> None:
-        self._kept: set[str] = set()
-        self._is_full = False
-        """True if there were more."""
-
-    @property
-    def note(self) -> str | None:
-        """Say that not all metrics are kept, None if they are."""
-        return (
-            f"only the first {MOST_METRICS:,} metrics are kept"
-            if self._is_full
-            else None
-        )
-
-    def of(self, record: MetricRows | Histogram) -> MetricRows | Histogram | None:
-        """Return a record with the metrics in it that are kept, None for another's histogram."""
-        keys = record.keys if isinstance(record, MetricRows) else (record.key,)
-        if self._kept.issuperset(keys) or self._learns(keys):
-            return record
-        if not isinstance(record, MetricRows):
-            return None
-        places = [at for at, key in enumerate(keys) if key in self._kept]
-        return record._replace(
-            keys=tuple([keys[at] for at in places]),
-            columns=tuple([record.columns[at] for at in places]),
-        )
-
-    def _learns(self, keys: Sequence[str]) -> bool:
-        """Keep new metrics as far as there is room; return whether there is for all."""
-        new = [key for key in keys if key not in self._kept]
-        room = MOST_METRICS - len(self._kept)
-        self._kept.update(new[:room])
-        self._is_full |= len(new) > room
-        return len(new) <= room

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,12 +14,13 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.sources.fields.jsonl import ending, integer, names, number
+from verl_tui.sources.fields.jsonl import Fields, ending, integer, names, number
 from verl_tui.sources.files import opened
 from verl_tui.text import one_line, safe
 from verl_tui.trainers import trainers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _FORMS = tuple(
@@ -31,7 +31,7 @@ _FORMS = tuple(
 )
 
 
-def flat_sample(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def flat_sample(record: Fields) -> Fields:
     """Return a record with the fields that verl writes; as it is where no trainer is known to
     write it.
     """
@@ -48,10 +48,10 @@ def _at(value: Any, path: str) -> Any:
     if not here:
         return _weighted(value)
     if here in ("*", "1:"):
-        all = list(value.values() if isinstance(value, Mapping) else value or ())
+        all = list(value.values() if isinstance(value, dict) else value or ())
         return _joined([_at(one, rest) for one in all[here == "1:" :]])
     try:
-        found = value[here] if isinstance(value, Mapping) else value[int(here)]
+        found = value[here] if isinstance(value, dict) else value[int(here)]
     except (KeyError, IndexError, ValueError, TypeError):
         return None
     return _at(found, rest)
@@ -67,7 +67,7 @@ def _joined(found: list[Any]) -> Any:
 
 def _weighted(value: Any) -> Any:
     """Return a part of a reward times its weight, anything else as it is."""
-    if isinstance(value, Mapping) and value.keys() >= {"score", "weight"}:
+    if isinstance(value, dict) and value.keys() >= {"score", "weight"}:
         return (value["score"] or 0.0) * value["weight"]
     return value
 
@@ -104,7 +104,7 @@ class _Parts(NamedTuple):
 
 
 def read_sample(
-    record: Mapping[str, Any],
+    record: Fields,
     step: int | None = None,
     *,
     validation: bool = False,
@@ -139,7 +139,7 @@ def read_sample(
 
 
 def read_fact(
-    record: Mapping[str, Any], index: int, *, validation: bool = False
+    record: Fields, index: int, *, validation: bool = False
 ) -> SampleFacts | None:
     """Return what can be said of a record's sample without its text, None where it holds none.
 
@@ -163,7 +163,7 @@ def read_fact(
     return SampleFacts(index, *known, validation, prompt)
 
 
-def _parts(record: Mapping[str, Any]) -> _Parts | None:
+def _parts(record: Fields) -> _Parts | None:
     """Return the parts of the sample in a record, None where it holds none."""
     response = next((one for one in _RESPONSE if _is_spoken(record.get(one))), None)
     if response is not None:
@@ -182,11 +182,11 @@ def _parts(record: Mapping[str, Any]) -> _Parts | None:
     return _Parts(asked, said, scored, record.get(truth or ""), _others(record, known))
 
 
-def _score_name(record: Mapping[str, Any]) -> str | None:
+def _score_name(record: Fields) -> str | None:
     return _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
 
 
-def _others(record: Mapping[str, Any], known: set[str | None]) -> list[tuple[str, Any]]:
+def _others(record: Fields, known: set[str | None]) -> list[tuple[str, Any]]:
     """Return the fields that say something and are not known."""
     fields = record.items()
     return [one for one in fields if one[1] is not None and one[0] not in known]
@@ -202,7 +202,7 @@ def plain_field(name: str) -> str:
     return name
 
 
-def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
+def plain_record(record: Mapping[Any, Any]) -> Fields:
     """Return a record with the plain names of its fields."""
     return {plain_field(str(name)): value for name, value in record.items()}
 
@@ -223,7 +223,7 @@ def group_of(prompt: str) -> str | None:
     return blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
 
 
-def summed_score(record: Mapping[str, Any]) -> str | None:
+def summed_score(record: Fields) -> str | None:
     """Return the field that holds a sample's score in parts, one for each token or turn."""
     lists = (name for name in SCORE_NAMES if isinstance(record.get(name), list))
     return next((name for name in lists if score_of(record[name]) is not None), None)
@@ -245,7 +245,7 @@ def all_text(sample: Sample) -> Iterator[str]:
     yield from (one for one in (*texts, *sample.extras.values()) if type(one) is str)
 
 
-def is_padding(record: Mapping[str, Any]) -> bool:
+def is_padding(record: Fields) -> bool:
     """Return whether a dump's row only pads the batch (verl v0.9: its uid starts with `pad`)."""
     uid = record.get("uid")
     return isinstance(uid, str) and uid.startswith("pad")
@@ -258,7 +258,7 @@ def _safe_name(name: str) -> str:
 
 
 def _first(
-    record: Mapping[str, Any],
+    record: Fields,
     names: Sequence[str],
     kind: type | tuple[type, ...],
     but: str | None = None,
@@ -289,11 +289,11 @@ def _is_conversation(value: object) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(turn, Mapping) and _role(turn) for turn in value)
+        and all(isinstance(turn, dict) and _role(turn) for turn in value)
     )
 
 
-def _role(turn: Mapping[str, Any]) -> str:
+def _role(turn: Fields) -> str:
     """Return who speaks; empty where the turn does not say."""
     return str(turn.get("role") or turn.get("from") or "")
 
@@ -307,11 +307,11 @@ def _spoken(value: Any) -> str:
     return _conversation(value)
 
 
-def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
+def _conversation(turns: Sequence[Fields]) -> str:
     return "\n\n".join(f"{_role(turn)}: {_turn_text(turn)}" for turn in turns)
 
 
-def _turn_text(turn: Mapping[str, Any]) -> str:
+def _turn_text(turn: Fields) -> str:
     """Return all that a turn says: thoughts, content, and calls of tools in the tags that models
     write them in.
     """
@@ -321,7 +321,7 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     if content not in (None, ""):
         parts += map(_part, content if isinstance(content, list) else [content])
     for call in calls if isinstance(calls, list) else ():
-        function = call.get("function", call) if isinstance(call, Mapping) else call
+        function = call.get("function", call) if isinstance(call, dict) else call
         parts.append(f"<tool_call>\n{_text(function)}\n</tool_call>")
     return "\n".join(parts)
 
@@ -330,17 +330,17 @@ def _part(part: object) -> str:
     """Return one part of a content: its text, or what kind of thing stands there
     (`[image_url]`).
     """
-    if not isinstance(part, Mapping):
+    if not isinstance(part, dict):
         return _text(part)
     text = part.get("text")
     return text if isinstance(text, str) else f"[{part.get('type', '?')}]"
 
 
-def _is_answer(turn: Mapping[str, Any]) -> bool:
+def _is_answer(turn: Fields) -> bool:
     return _role(turn) in ("assistant", "gpt")
 
 
-def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+def _split_conversation(turns: Sequence[Fields]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
     answers = (at for at, turn in enumerate(turns) if _is_answer(turn))
     start = next(answers, len(turns))
@@ -415,7 +415,7 @@ class RewardSum:
         total = " + ".join(terms) if many else f"its {self._added[0]}"
         return f"the reward of a sample is {total}: no total is stated{unknown}"
 
-    def complete(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    def complete(self, record: Fields) -> Fields:
         """Return a sample's record with its total reward."""
         if any(number(record.get(name, "")) is not None for name in SCORE_NAMES):
             return record
@@ -430,7 +430,7 @@ class RewardSum:
         return {**record, "reward": total}
 
     def sample(
-        self, record: Mapping[str, Any], step: int | None, *, validation: bool = False
+        self, record: Fields, step: int | None, *, validation: bool = False
     ) -> Sample | None:
         """Return the sample of a record with its total reward, None where it holds none.
 
@@ -460,7 +460,7 @@ class RewardSum:
         return self._weights if fits else None
 
 
-def _rewards(record: Mapping[str, Any]) -> dict[str, float | None]:
+def _rewards(record: Fields) -> dict[str, float | None]:
     """Return the rewards of a record in its order, None for a function that does not apply.
 
     In records with an advantage, such as TRL's and ms-swift's, all numbers between completion and
@@ -497,7 +497,7 @@ def weights_beside(path: Path) -> list[float] | None:
     return None
 
 
-def weights_of(settings: Mapping[str, Any]) -> list[float] | None:
+def weights_of(settings: Fields) -> list[float] | None:
     """Return the `reward_weights` that settings state."""
     stated = settings.get("reward_weights")
     weights = list(map(number, stated)) if isinstance(stated, list) else []

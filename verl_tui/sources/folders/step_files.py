@@ -5,10 +5,9 @@ tables of completions are read here, those of dumps in `verl_tui.sources.folders
 from __future__ import annotations
 
 import os
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.records import Record, Restart, Unreadable
+from verl_tui.records import Record, Records, Restart, Unreadable
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Source, opened, status_at, why
@@ -125,32 +124,32 @@ class TableFolder(StepFolder):
         """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
-        self._missing = not tables.is_readable()
+        self._note: str | None = None
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
             changed = self.changes()
-            self._wait_for(() if self._missing else filter(self._size, changed))
+            self._wait_for(filter(self._size, changed))
         records: list[Record] = []
         for _ in range(min(_AT_ONCE, len(self._waiting))):
             step = self._waiting.pop()
             records += self._table(step)
             self._bytes += self._size(step)
         self._pending = sum(map(self._size, self._waiting))
-        # One process writes table after table: those before one that is whole are not being written
-        # any more.
-        newest = max(self._whole, default=-1)
-        return self._counted(records, before=newest), bool(self._waiting)
+        self._records += len(records)
+        return self._figures.complete(records), bool(self._waiting)
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Report the tables that are not whole: this may be the last read."""
-        return self._counted([], before=inf)
+        broken, self._broken = self._broken, {}
+        self._unreadable += len(broken)
+        return tuple(broken.values())
 
     @property
     def note(self) -> str | None:
         """Return how rewards were added, or what is missing."""
-        return tables.MISSING if self._missing else self._rewards.note
+        return self._note
 
     def _size(self, step: int) -> int:
         stamp = self.stamps.get(step)
@@ -165,6 +164,7 @@ class TableFolder(StepFolder):
                 found = reader.feed(file.read(tables.LARGEST + 1)) or reader.finish()
         except OSError as error:
             found = (Unreadable(1, why(error), ""),)
+        self._note = reader.note
         for flaw in found:
             if isinstance(flaw, Unreadable):
                 self._broken[step] = flaw._replace(reason=f"{path.name}: {flaw.reason}")
@@ -173,12 +173,3 @@ class TableFolder(StepFolder):
             yield Restart("table written again", step)
         self._whole.add(step)
         yield from found
-
-    def _counted(self, records: list[Record], before: float) -> tuple[Record, ...]:
-        """Return records with their figures, and with what is wrong with tables of steps before
-        one.
-        """
-        self._records += len(records)
-        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
-        self._unreadable += len(broken)
-        return self._figures.complete([*records, *broken])

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.sources.fields.jsonl import (
+    Fields,
     first_object,
     flatten,
     integer,
     numbers_in,
     unquoted,
 )
-from verl_tui.sources.fields.row_batcher import MetricRow, packed
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, packed
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
 
 name = "verl file logger"
 rank = 6
@@ -53,7 +53,7 @@ class FileLoggerDecoder(JsonDecoder):
     _names: tuple[str, ...] = ()
     """Metrics by these keys; none where two become one."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the row of one object; of one as verl writes it, quickly."""
         step = integer(record.get("step"))
         data = record.get("data")

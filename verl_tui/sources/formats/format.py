@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
+    from verl_tui.records import Record, Records
 
 
 class Reader:
@@ -103,10 +103,6 @@ class WholeReader(Reader):
     """How a whole file ends, but for blanks."""
     incomplete = "not complete, or not JSON"
     """Said of a file that is not whole."""
-    remark = ""
-    """Said of a file that is too large."""
-    once = True
-    """True if nothing is read that follows a whole file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -123,7 +119,7 @@ class WholeReader(Reader):
         """
         raise NotImplementedError
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
+    def feed(self, data: bytes) -> Records:
         """Return the records once the file is whole."""
         if self._is_done or not data:
             return ()
@@ -131,7 +127,7 @@ class WholeReader(Reader):
         if len(self._held) > self.largest:
             self._held.clear()
             self._is_done = True
-            return self._complain(f"larger than {self.largest >> 20} MiB{self.remark}")
+            return self._complain(f"larger than {self.largest >> 20} MiB")
         if not self._held[-64:].rstrip().endswith(self.ends):
             return ()
         try:
@@ -142,17 +138,17 @@ class WholeReader(Reader):
         return records
 
     def _read_on(self) -> None:
-        """Expect something new behind what was whole."""
+        """Note that the file was whole: nothing is read that follows."""
         self._held.clear()
-        self._is_done = self.once
+        self._is_done = True
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return a complaint where the file is not whole: nothing more comes."""
         if self._is_done or not self._held.strip():
             return ()
         return self._complain(self.incomplete)
 
-    def _complain(self, reason: str, excerpt: bytes = b"") -> tuple[Record, ...]:
+    def _complain(self, reason: str, excerpt: bytes = b"") -> Records:
         """Return a complaint, once."""
         if self._has_complained:
             return ()

@@ -10,8 +10,8 @@ import zlib
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, Unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.records import Records, Unreadable
+from verl_tui.sources.fields.row_batcher import Item, RowBatcher
 from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class RecordLog(Reader):
         self._count = 0
         """Records so far."""
 
-    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, record: bytes, number: int) -> Iterable[Item]:
         """Return what a record says; raises ValueError where it is none.
 
         Args:
@@ -62,7 +62,7 @@ class RecordLog(Reader):
         """Return a note on replaced records."""
         return self._batcher.note
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
+    def feed(self, data: bytes) -> Records:
         """Return the records that these bytes complete."""
         done = min(self._at, len(self._data))
         self._data = self._data[done:] + data
@@ -96,8 +96,7 @@ class RecordLog(Reader):
                 self._take(kind, body[1:])
                 self._at = end
                 return True
-        empty = checksum == length == kind == 0
-        self._odd("a hole of zeros" if empty else "a damaged chunk")
+        self._odd("a damaged chunk")
         # The bytes behind it may belong to another record and to a later step.
         self._parts = None
         self.lose()

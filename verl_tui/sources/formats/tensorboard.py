@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.distributions import Distribution, of_bins, of_limits
 from verl_tui.patterns import pattern
 from verl_tui.records import Histogram, MetricRows, Record, Sample, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import loads, written_number
+from verl_tui.sources.fields.jsonl import Fields, loads, written_number
 from verl_tui.sources.fields.protobuf import MessageFields, message, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
 from verl_tui.sources.fields.sample import read_sample
@@ -33,7 +33,7 @@ from verl_tui.sources.formats.event_frames import (
     numbers_at,
 )
 from verl_tui.sources.formats.format import Reader
-from verl_tui.text import one_line, safe
+from verl_tui.text import decoded, one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -273,7 +273,7 @@ class EventsReader(Reader):
     ) -> Mapping[str, float]:
         plugin = self._plugins.get(tag)
         if plugin == "text":
-            said = [text.decode("utf-8", "replace") for text in tensor.parts(8)]
+            said = [decoded(text) for text in tensor.parts(8)]
             self._out += read_texts(tag, step, said, self._origin)
         elif plugin == "histograms":
             return self._figures(tag, step, time, _binned(_tensor(tensor)))
@@ -406,7 +406,7 @@ def read_texts(
 
 def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     found = _WRITTEN.match(text)
-    record: dict[str, Any] = {"response": text}
+    record: Fields = {"response": text}
     if found is not None:
         record = {
             name: (part or "").strip() for name, part in found.groupdict().items()

@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Record
 from verl_tui.sources.fields.jsonl import (
+    Fields,
     first_object,
     flatten,
     is_name,
@@ -29,7 +30,7 @@ from verl_tui.sources.fields.jsonl import (
     numbers_in,
     unquoted,
 )
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.steps import (
     TRAINED,
@@ -82,14 +83,14 @@ def matches(path: Path, head: bytes) -> bool:
     return are_measured(found)
 
 
-def are_measured(records: Sequence[dict[str, Any]]) -> bool:
+def are_measured(records: Sequence[Fields]) -> bool:
     """Return whether the first records of a file are a training's: they measure steps, and not one
     thing after the other.
     """
     return any(map(measures, records)) and listed_thing(records) is None
 
 
-def measures(record: dict[str, Any]) -> bool:
+def measures(record: Fields) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = unquoted(flatten(_opened(record)))
     fields, about = _schema(tuple(flat))
@@ -149,13 +150,11 @@ class TutorialDecoder(JsonDecoder):
         only = f"only {self._writer} is read: {others} not"
         return joined_notes(self._place.note, only if self._others else None)
 
-    def odd(
-        self, line: bytes, number: int, reason: str
-    ) -> Iterable[MetricRow | Record]:
+    def odd(self, line: bytes, number: int, reason: str) -> Iterable[Item]:
         """Return that a line is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the row and the sample of one object."""
         if self.spelled:
             named = ((self.spelled.get(name, name), name) for name in record)
@@ -166,7 +165,7 @@ class TutorialDecoder(JsonDecoder):
         records = tuple(found)
         return records if self._place.known else ()  # no record has stated its step
 
-    def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record]:
+    def _read(self, record: Fields) -> Iterator[Item]:
         scope = _scope(record)
         flat = unquoted(flatten(_opened(record)))
         measured = scope in _MEASURED
@@ -190,7 +189,7 @@ class TutorialDecoder(JsonDecoder):
             self._total = self._place.total
             yield Progress(None if elapsed is None else step, self._total, elapsed)
 
-    def _is_of_another(self, flat: Mapping[str, Any]) -> bool:
+    def _is_of_another(self, flat: Fields) -> bool:
         """Return whether a record is of another rank or device than the first that named itself:
         each logs figures of its own.
         """
@@ -201,7 +200,7 @@ class TutorialDecoder(JsonDecoder):
         return is_another
 
 
-def _scope(record: dict[str, Any]) -> str:
+def _scope(record: Fields) -> str:
     stated = record.get("scope")
     return stated if isinstance(stated, str) else ""
 
@@ -213,7 +212,7 @@ def _schema(present: tuple[str, ...]) -> tuple[StepFields, frozenset[str]]:
     return fields, fields.no_metrics | _ABOUT | set(filter(is_name, present))
 
 
-def _opened(record: dict[str, Any]) -> dict[str, Any]:
+def _opened(record: Fields) -> Fields:
     """Return a record with its metrics beside what it says of them."""
     holder = next((one for one in _HOLDERS if isinstance(record.get(one), dict)), None)
     if holder is None:
@@ -222,7 +221,7 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
     return {**record[holder], **others}
 
 
-def _further(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
+def _further(scope: str, record: Fields, step: int) -> Iterator[Record]:
     """Yield the sample in a record, if there is one, and the end of a training where it is stated
     how long that took.
     """
@@ -269,7 +268,7 @@ version 4.
 class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the records of one object."""
         if _SUMMARY in record:
             yield from best_checkpoint(record.get("best_model_checkpoint"))

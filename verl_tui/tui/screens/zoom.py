@@ -9,7 +9,6 @@ from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import reading, rows_of
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.text.numbers import exact_step
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
@@ -176,7 +175,7 @@ class ZoomScreen(ChartActions):
         tall = self.size.height
         height = next(_HISTOGRAM_ROWS[at] for at in _HISTOGRAM_ROWS if at <= tall)
         asked = (found.bins, self._plan.unit, self._histogram.room, height)
-        return histogram_rows(f"step {exact_step(found.step)} · ", *asked)
+        return histogram_rows(f"step {found.step} · ", *asked)
 
     def _origin_pieces(self) -> Pieces:
         """Return how the chart is drawn, where its metric was logged."""

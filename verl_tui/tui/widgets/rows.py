@@ -360,7 +360,7 @@ class Line(RoleStyled):
         while cells_of(left) > room and len(left) > 1:
             # Half a word at the end is misleading: the last pieces matter least.
             left.pop()
-        left = cut(left, room, "…")
+        left = cut(left, room)
         gap = " " * max(0, width - cells_of(left) - cells_of(right))
         strip = self.inked([*left, (gap, ""), *right]).adjust_cell_length(width)
         return strip.apply_style(self.rich_style)

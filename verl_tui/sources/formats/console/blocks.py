@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from base64 import b64decode
 from struct import unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import flatten, loads, numbers_in
+from verl_tui.sources.fields.jsonl import Fields, flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
 from verl_tui.sources.formats.console.prefixes import parted
-from verl_tui.text import strip_ansi
+from verl_tui.text import decoded, strip_ansi
 from verl_tui.trainers import Form, trainers
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class BlockReader:
         self, part: bytes, *, is_open: bool
     ) -> list[MetricRow | Sample] | None:
         """Take a line without metrics; return what the block holds where it ends here."""
-        if part and not any(map(str.isalnum, part.decode("utf-8", "replace"))):
+        if part and not any(map(str.isalnum, decoded(part))):
             return []  # it only draws, as the border between two rows of a table
         self._lines += 1
         most = _LONGEST if is_open else 0 if self._values else _BEFORE
@@ -186,7 +186,7 @@ class BlockReader:
         """Take the metrics of a line; return whether it has any."""
         if self._object or part.lstrip().startswith(_OBJECTS):
             return self._takes_object(part)
-        text = part.decode("utf-8", "replace")
+        text = decoded(part)
         found = {} if self._scalar else dict(self._pairs(text))
         if not found:
             return self._takes_yaml(text)
@@ -287,7 +287,7 @@ def _indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _numbers(found: dict[str, Any]) -> Mapping[str, float]:
+def _numbers(found: Fields) -> Mapping[str, float]:
     """Return the numbers of an object of JSON, which may hold all metrics below one name."""
     metrics = found.get("metrics")
     return numbers_in(flatten(metrics if isinstance(metrics, dict) else found))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Progress, Pulse, Record
+from verl_tui.records import Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console import noise
 from verl_tui.sources.formats.console.bars import (
     WHOLE_BAR,
@@ -64,7 +64,7 @@ class ConsoleDecoder(Decoder):
         self._noise = noise.Noise()
         self._unknown = UnknownTrainer()
         self._timestamps = TimestampReader()
-        self._out: list[MetricRow | Record] = []
+        self._out: list[Item] = []
         """What the lines say that are being read."""
         self._step: int | None = None
         self._number = 0
@@ -120,7 +120,7 @@ class ConsoleDecoder(Decoder):
 
     # -- lines -------------------------------------------------------------------------------------
 
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[Item] | None:
         """Return the records of a line without an end: of an object only if it is whole, of a step
         line only if it has all the keys of one before, as far as there was any.
         """
@@ -134,7 +134,7 @@ class ConsoleDecoder(Decoder):
         is_inside = self._sample.begun or self._table.begun
         return 0 if is_inside or self._kept.may_be_row(line) else complete_bars(line)
 
-    def held(self) -> Iterable[MetricRow | Record]:
+    def held(self) -> Iterable[Item]:
         """Return the records that only wait for lines that may never come."""
         self._read_lines(self._kept.held())
         self._add(self._dicts.settled())
@@ -143,7 +143,7 @@ class ConsoleDecoder(Decoder):
         self._add(self._blocks.held())
         return self._taken()
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
         at, line = 0, b""
         while True:
@@ -157,12 +157,12 @@ class ConsoleDecoder(Decoder):
             self._read(line, number)
             at, number = end + 1, number + 1
 
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one line, or of the part of it behind a bar."""
         self._read(line, number)
         return self._taken()
 
-    def _taken(self) -> Sequence[MetricRow | Record]:
+    def _taken(self) -> Sequence[Item]:
         self._repeat()
         out, self._out = self._out, []
         return out
@@ -354,7 +354,7 @@ class ConsoleDecoder(Decoder):
         self._out.append(row)
         return True
 
-    def _read_block(self, part: bytes) -> Sequence[MetricRow | Record] | None:
+    def _read_block(self, part: bytes) -> Sequence[Item] | None:
         """Return what a line completes that belongs to a block of metrics, None if it does not."""
         rows = self._blocks.feed(part)
         if rows is None and self._step is None:
@@ -398,7 +398,7 @@ class ConsoleDecoder(Decoder):
                 self._add(self._dicts.settled())
             self._out.append(event)
 
-    def _add(self, records: Iterable[MetricRow | Record]) -> None:
+    def _add(self, records: Iterable[Item]) -> None:
         """Add the records of metrics, or of a bar that placed some."""
         for record in records:
             # A buffer flushed after an end may bring old rows, which do not undo the end.
@@ -416,4 +416,4 @@ class ConsoleDecoder(Decoder):
         self._sample.trained()
         self._errors.step()
         self._noise.step()
-        self._out += self._settings.end()
+        self._settings.end()

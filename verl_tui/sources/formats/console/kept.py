@@ -20,6 +20,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.sources.formats.lines import LONGEST_LINE
+from verl_tui.text import decoded
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class KeptLines:
 
 
 def _characters(row: bytes) -> int:
-    return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
+    return len(row) if row.isascii() else len(decoded(row))
 
 
 def _entry(line: bytes) -> _Entry | None:
