@@ -4,77 +4,32 @@ from __future__ import annotations
 
 import gc
 import weakref
-from typing import TYPE_CHECKING
 
-import pytest
 from inside_textual import count_frames
-from live_batches import live_batch
 from watching import (
     NOW,
     dashboard,
     lines,
     loaded,
     press,
-    quiet,
     settle,
     showing,
     until,
     write_run,
 )
 
-if TYPE_CHECKING:
-    from collections import Counter
-
-    from textual.pilot import Pilot
-
-    from verl_tui.tui.app import VerlApp
-
-# -- when it draws ---------------------------------------------------------------------------------
+from verl_tui.records import Batch, MetricRows, SourceStatus
 
 
-async def frames_of_ticks(app: VerlApp, pilot: Pilot[int], frames: Counter[str]) -> int:
-    """Return how many frames are drawn while time passes."""
-    frames.clear()
-    for _ in range(3):
-        app.tick()
-        await settle(pilot)
-    return frames["frames"]
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        ("A", "t", "enter"),
-        pytest.param(("i", "c", "question_mark"), marks=pytest.mark.thorough),
-    ],
-)
-async def test_nothing_new_draws_nothing_on_any_screen(demo, monkeypatch, keys):
-    frames = count_frames(monkeypatch)
-    app = showing(demo)
-    async with app.run_test(size=(120, 40)) as pilot:
-        for key in keys:
-            await press(pilot, key)
-            assert app.screen is not dashboard(app), key
-            app.tick()
-            await quiet(pilot)
-            assert await frames_of_ticks(app, pilot, frames) == 0, key
-            await press(pilot, "escape")
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "t",
-        *(pytest.param(key, marks=pytest.mark.thorough) for key in ("question_mark", "i", "c")),
-    ],
-)  # fmt: skip
-async def test_the_dashboard_waits_behind_a_screen(tmp_path, monkeypatch, key):
+async def test_the_dashboard_waits_behind_a_screen(tmp_path, monkeypatch):
     frames = count_frames(monkeypatch)
     app = loaded(write_run(tmp_path, "a").parent)
+    status = SourceStatus("/more.jsonl", "tutorial JSONL", 5, 1)
+    rows = MetricRows(("rollout/reward_mean",), [77], [[1.0]], [0], [NOW])
     async with app.run_test(size=(120, 40)) as pilot:
-        await press(pilot, key)
+        await press(pilot, "t")
         frames.clear()
-        app.monitor.apply(live_batch("a", 77, 1.0), NOW)
+        app.monitor.apply(Batch("a", status, (rows,), live=True), NOW)
         dashboard(app).show(app.view_at(NOW))
         await settle(pilot)
         assert frames["frames"] == 0
