@@ -36,7 +36,7 @@ SIZES = (
 )
 
 
-def needs_of(rows: dict[str, int]) -> dict[str, Need]:
+def needs_of(rows):
     return {
         name: Need(rows.get(name, 0), share, LEAST.get(name, 0))
         for name, share in SHARES.items()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
-from verl_tui.rendering.health_rows import FindingList, HealthLayout, reason_words
+from verl_tui.rendering.health_rows import FindingList, reason_words
 from verl_tui.rendering.text.piece import text_of
 
 COLLAPSE = Finding(
@@ -20,19 +20,17 @@ KL = Finding("kl-high", Severity.WARNING, "The KL is high.", 90, 70, advice="Rai
 SKIPPED = NotJudged("gpu-idle", "the log has no GPU")
 
 
-def listed(
-    *findings: Finding, skipped: tuple[NotJudged, ...] = (SKIPPED,)
-) -> FindingList:
+def listed(*findings, skipped=(SKIPPED,)):
     verdict = Verdict(findings, skipped)
     return FindingList(make_view(make_run(), verdicts={"grpo": verdict}))
 
 
-def laid_out(shown: FindingList, width: int = 60, height: int = 30) -> HealthLayout:
+def laid_out(shown, width=60, height=30):
     assert shown.view is not None
     return shown.lay_out(shown.view, width, height)
 
 
-def words(layout: HealthLayout) -> list[str]:
+def words(layout):
     return [*map(text_of, layout.rows)]
 
 

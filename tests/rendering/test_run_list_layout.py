@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
-from verl_tui.rendering.run_list import RunRows, lay_out
+from verl_tui.rendering.run_list import lay_out
 from verl_tui.rendering.text.piece import text_of
 
-if TYPE_CHECKING:
-    from verl_tui.runs.run import Run
 
-
-def words(rows: RunRows) -> list[str]:
+def words(rows):
     return [text_of(row()) for row in rows.rows]
 
 
@@ -51,6 +46,6 @@ def test_states_stand_in_one_column_and_badges_shift_no_row(names, width, data):
     assert len(places) <= 1
 
 
-def short(listed: list[Run], width: int, verdicts: dict[str, Verdict]) -> list[str]:
+def short(listed, width, verdicts):
     view = make_view(*listed, verdicts=verdicts)
     return words(lay_out(view, listed, width, len(listed), titled=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
 
 import pytest
 from run_views import NOW, logged, make_run
@@ -12,26 +11,23 @@ from verl_tui.health.finding import Finding, Moment, Severity, Verdict
 from verl_tui.rendering.session.run_order import ORDERS, first_to_show, ordered
 from verl_tui.runs.run import Run
 
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
-
 CRITICAL = Verdict((Finding("crash", Severity.CRITICAL, "it crashed"),))
 WARNING = Verdict((Finding("kl-high", Severity.WARNING, "KL is high"),))
 
 
-def written(name: str, ago: float, steps: int = 5) -> Run:
+def written(name, ago, steps=5):
     run = make_run(name, steps, quiet=ago)
     return logged(run, path=f"{name}.log", modified=NOW - ago)
 
 
-def notes() -> Run:
+def notes():
     status = {"size": 9, "bytes_read": 9, "unheld": True}
     return logged(Run("INDEX"), path="INDEX.md", format="console", **status)
 
 
-def first(*runs: Run, **verdicts: Verdict) -> str | None:
+def first(*runs, **verdicts):
     monitor = SimpleNamespace(runs={run.name: run for run in runs}, verdicts=verdicts)
-    return first_to_show(cast("Monitor", monitor), NOW)
+    return first_to_show(monitor, NOW)
 
 
 def test_a_critical_run_is_shown_first_however_old_it_is():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from run_views import NOW, logged, make_view
 
 from verl_tui.records import MetricRows, SourceStatus, Unreadable
@@ -13,9 +11,6 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import PassedOver
 from verl_tui.sources.http.addresses import Unreached
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
 
 LOG = SourceStatus(
     "/data/runs/grpo/train.log", "verl console", 2, 0, 12_345, 2, 98_700_000, 123_400_000, NOW - 70
@@ -29,7 +24,7 @@ UNREADABLE = (
 )
 
 
-def grpo() -> Run:
+def grpo():
     run = logged(Run("grpo"), *UNREADABLE, **LOG._asdict())
     return logged(run, **DOWN._asdict())
 
@@ -65,7 +60,7 @@ def test_an_address_that_is_not_reached_is_no_path_passed_over():
     )
 
 
-def texts(view: View, width: int) -> list[str]:
+def texts(view, width):
     return [text_of(row).rstrip() for row in source_rows(view, width)]
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING
 
 from reported import KL, LENGTH, REWARD, report_of, rising
 
 from verl_tui.report.run_charts import COLUMNS, drawing_of
 
-if TYPE_CHECKING:
-    from verl_tui.report.record import Report
 
-
-def titles(report: Report) -> list[tuple[str, str]]:
+def titles(report):
     return [(chart.family, chart.title) for chart in report.charts]
 
 
@@ -40,7 +36,6 @@ def test_runs_without_a_common_metric_have_their_own_charts():
 def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps():
     kl = [0.01] * 40 + [0.8] * 20
     drawn = drawing_of(report_of({"a": {REWARD: rising(), KL: kl}}).charts[1])
-    assert drawn is not None
     assert drawn.picture.band != (None, None)
     (line,) = drawn.picture.lines
     assert set(line.alarms.values()) == {"critical"}
@@ -52,7 +47,6 @@ def test_values_that_are_no_numbers_break_the_curve_and_are_marked():
     values = rising()
     values[30] = nan
     drawn = drawing_of(report_of({"a": {REWARD: values}}).charts[0])
-    assert drawn is not None
     assert len(drawn.odds) == 1
 
 
@@ -60,8 +54,6 @@ def test_noise_is_smoothed_with_the_values_around_for_one_run_only():
     noisy = [0.5 + 0.3 * ((at * 7919) % 101 / 101 - 0.5) for at in range(600)]
     one = drawing_of(report_of({"a": {REWARD: noisy}}).charts[0])
     two = drawing_of(report_of({name: {REWARD: noisy} for name in "ab"}).charts[0])
-    assert one is not None
-    assert two is not None
     assert one.smoothing == two.smoothing > 0
     (around,) = one.picture.shades
     lows, highs = ([v for v in ends if v is not None] for ends in around.columns[:2])

@@ -32,22 +32,22 @@ FOREIGN = st.lists(
 class Shape(HTMLParser):
     """The elements of a page with the names of their attributes, and what is no element."""
 
-    def __init__(self, page: str) -> None:
+    def __init__(self, page):
         super().__init__()
         self.found: set[tuple[str, ...]] = set()
         self.feed(page)
         self.close()
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         self.found.add((tag, *sorted(name for name, _ in attrs)))
 
-    def handle_comment(self, data: str) -> None:
+    def handle_comment(self, data):
         self.found.add(("comment", data))
 
-    def unknown_decl(self, data: str) -> None:
+    def unknown_decl(self, data):
         self.found.add(("declaration", data))
 
-    def handle_pi(self, data: str) -> None:
+    def handle_pi(self, data):
         self.found.add(("instruction", data))
 
 

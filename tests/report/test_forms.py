@@ -6,7 +6,6 @@ import json
 import re
 from math import inf, nan
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import pytest
@@ -19,23 +18,20 @@ from verl_tui.report.documents import drawn_charts, report_text
 from verl_tui.report.record import make_report
 from verl_tui.report.svg import PAGE_STYLE, policy
 
-if TYPE_CHECKING:
-    from verl_tui.report.record import Report
-
 HOSTILE = "<img src=x onerror=alert(1)>"
 FORMS = ("html", "md", "json")
 
 
-def form(report: Report, name: str) -> str:
+def form(report, name):
     return report_text(report, drawn_charts(report), name, [], "-")
 
 
-def bad(name: str = "a") -> dict[str, dict[str, list[float]]]:
+def bad(name="a"):
     """Return a run whose KL explodes."""
     return {name: {REWARD: rising(), KL: [0.01] * 40 + [0.8] * 20}}
 
 
-def asked(step: int, score: float | None, response: str) -> Sample:
+def asked(step, score, response):
     return Sample(step, "2+2?", response, score, "4")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from browser import page
@@ -10,13 +10,10 @@ from jsonl import write_jsonl
 
 from verl_tui.cli import main
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def write(folder: Path, by: float = 0.01) -> Path:
+def write(folder, by=0.01):
     """Write the log of a run of 40 steps whose KL explodes, with a dump of samples."""
     lines = [
         {"step": s, "data": {"critic/score/mean": by * s, "actor/ppo_kl": 0.8 if s > 25 else 0.01}}

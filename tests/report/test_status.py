@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import pytest
 from command_line import write_log
@@ -15,19 +14,15 @@ from test_report_command import write
 from verl_tui.check.data import report
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.monitor import Monitor, load
+from verl_tui.monitor import load
 from verl_tui.records import Writer
 from verl_tui.report.status import MARK, status_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 NOW = 1_800_000_000.0
 PACE = 60.0
 
 
-def training(folder: Path, steps: int, *, total: int = 400, ending: str = "") -> Path:
+def training(folder, steps, *, total=400, ending=""):
     """Write the console of a run of a step a minute that validates at each 20th, until now."""
     path = folder / "train.log"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,7 +40,7 @@ def training(folder: Path, steps: int, *, total: int = 400, ending: str = "") ->
     return path
 
 
-def seen(*paths: Path, later: float = 5.0, held: bool = False) -> tuple[Monitor, str]:
+def seen(*paths, later=5.0, held=False):
     """Return what was read some seconds after the newest record, and the page on it."""
     monitor = load([str(path) for path in paths], Config(), NOW + later)
     for run in monitor.runs.values() if held else ():
@@ -56,13 +51,13 @@ def seen(*paths: Path, later: float = 5.0, held: bool = False) -> tuple[Monitor,
     return monitor, status_text(monitor, NOW + later, "0")
 
 
-def told(page: str, what: str) -> str:
+def told(page, what):
     """Return what a line of a page says."""
     (line,) = re.findall(rf"^- \*\*{what}\*\*: (.*)$", page, re.MULTILINE)
     return str(line)
 
 
-def when(page: str, what: str) -> Sequence[float]:
+def when(page, what):
     """Return the moments that a line names."""
     found = re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d [+-]\d{4}", told(page, what))
     return [datetime.strptime(one, "%Y-%m-%d %H:%M %z").timestamp() for one in found]
@@ -133,7 +128,7 @@ def test_the_worst_is_first_and_text_from_logs_is_text(tmp_path):
     assert r"\<img\> \`x\`" in names[0]
 
 
-def cron(run: Path, *words: str) -> int:
+def cron(run, *words):
     return main(["report", str(run), "--status", *words])
 
 

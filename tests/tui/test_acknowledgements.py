@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from verl_tui.config import Config
@@ -13,12 +11,7 @@ from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.tui.monitor_app import notices
 
 
-def finding(
-    id: str = "kl-high",
-    since: int | None = 5,
-    severity: Severity = Severity.WARNING,
-    message: str = "m",
-) -> Finding:
+def finding(id="kl-high", since=5, severity=Severity.WARNING, message="m"):
     return Finding(id, severity, message, since_step=since, key="k")
 
 
@@ -68,13 +61,13 @@ def test_history_marks_what_was_acknowledged_even_when_it_is_over(key):
 # -- news ------------------------------------------------------------------------------------------
 
 
-def look(acknowledgements: Acknowledgements, now: float, *found: Finding) -> bool:
+def look(acknowledgements, now, *found):
     """Return whether new findings are news once the run has been judged."""
     acknowledgements.look({"run": Verdict(found)}, now)
     return acknowledgements.watched("run")
 
 
-def watching(run: str) -> Acknowledgements:
+def watching(run):
     """Return what there is after a run was read, and looked at twice."""
     acknowledgements = Acknowledgements()
     acknowledgements.old(run, 0.0)
@@ -100,7 +93,7 @@ def test_findings_are_news_once_a_run_was_read_and_judged():
 # -- words -----------------------------------------------------------------------------------------
 
 
-def message(finding: str | None, words: str, **more: Any) -> Message:
+def message(finding, words, **more):
     event = "finding" if finding else "state"
     return Message(
         time=0.0, event=event, run="run", finding=finding, message=words, **more

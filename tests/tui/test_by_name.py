@@ -4,16 +4,11 @@ in force.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from watching import loaded, press, text, until, write_run
 
 from verl_tui.config import Config
 from verl_tui.tui.screens.palette import ALSO, ActionSearch
-
-if TYPE_CHECKING:
-    from verl_tui.tui.app import VerlApp
 
 SAID = {
     "export": {"Write the points in sight to a CSV file", "Screenshot as SVG"},
@@ -33,7 +28,7 @@ SAID = {
 }
 
 
-async def found(app: VerlApp, typed: str) -> list[str]:
+async def found(app, typed):
     """Return the titles of what the palette offers, best first."""
     hits = [hit async for hit in ActionSearch(app.screen).search(typed)]
     return [hit.text or "" for hit in sorted(hits, key=lambda hit: -hit.score)]

@@ -41,7 +41,7 @@ def run(tmp_path_factory):
         "TERM": "xterm",
     }
 
-    def python(*words: str | Path) -> str:
+    def python(*words):
         command = [sys.executable, *map(str, words)]
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
         assert done.returncode == 0, done.stderr

@@ -50,7 +50,7 @@ async def test_screens_that_were_closed_are_forgotten(demo, monkeypatch):
             opened.append(weakref.ref(app.screen))
             await press(pilot, "escape")
 
-        def few_are_left() -> bool:
+        def few_are_left():
             gc.collect()
             return sum(one() is not None for one in opened) < 4
 

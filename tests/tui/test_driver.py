@@ -9,16 +9,13 @@ import subprocess
 import sys
 import termios
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from real_terminal import restored
 from textual.events import Key
 
 from verl_tui.tui.terminal.driver import Ear
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 pytestmark = pytest.mark.pty
 
@@ -47,7 +44,7 @@ raise SystemExit(Echo(driver_class=driver.RobustDriver).run())
 class Terminal:
     """One with an app that is in no shell's session: no signal tells it when the terminal goes."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         # both stay open: what has been written can still be read
         self.fd, self._there = os.openpty()
         self.before = termios.tcgetattr(self.fd)
@@ -65,15 +62,15 @@ class Terminal:
         )
         self.until(lambda: b"\x1b[?7l" in self.output and b"<ready>" in self.output)
 
-    def close(self) -> None:
+    def close(self):
         os.close(self.fd)
         os.close(self._there)
 
-    def press(self, keys: bytes) -> None:
+    def press(self, keys):
         os.write(self.fd, keys)
         self.until(lambda: b"<" + keys[-1:] + b">" in self.output)
 
-    def until(self, met: Callable[[], object]) -> None:
+    def until(self, met):
         """Read until something holds."""
         end = time.monotonic() + DEADLINE
         while not met():
@@ -81,27 +78,27 @@ class Terminal:
             if select.select([self.fd], [], [], 0.02)[0]:
                 self.output += os.read(self.fd, 65536)
 
-    def stopped(self) -> None:
+    def stopped(self):
         """Read until the app has been stopped."""
         self.until(lambda: os.waitpid(self.app.pid, os.WNOHANG | os.WUNTRACED)[0])
         self.rest()
 
-    def send(self, *signals: int) -> None:
+    def send(self, *signals):
         for number in signals:
             self.app.send_signal(number)
 
-    def end(self) -> int | None:
+    def end(self):
         """Read until the app has ended."""
         self.until(lambda: self.app.poll() is not None)
         self.rest()
         return self.app.returncode
 
-    def rest(self) -> None:
+    def rest(self):
         """Read what has been written, and is not read yet."""
         while select.select([self.fd], [], [], 0)[0]:
             self.output += os.read(self.fd, 65536)
 
-    def restored(self) -> bool:
+    def restored(self):
         """Tell whether the terminal is as it was: modes, screen, cursor, no reports of the
         mouse.
         """

@@ -10,7 +10,6 @@ import gc
 import os
 import re
 from string import printable
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from amounts import AMOUNTS, monitor
@@ -26,15 +25,6 @@ from emulated import check_cells, emulated, emulator, resize
 from watching import Typed, check_layout, dashboard, press, quiet, showing
 
 from verl_tui.tui.screens.rows_screen import RowsScreen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from emulated import Emulator
-    from textual.app import App
-    from textual.pilot import Pilot
-
-    from verl_tui.monitor import Monitor
 
 LARGE = ((220, 60), (120, 40))
 SMALL = ((80, 24), (60, 20), (40, 12), (20, 6))
@@ -111,7 +101,7 @@ def amount_of(tmp_path_factory):
     """Return the runs of an amount, read once."""
     folder, known = tmp_path_factory.mktemp("amounts"), {}
 
-    def read(amount: str) -> Monitor:
+    def read(amount):
         if amount not in known:
             known[amount] = monitor(amount, folder / amount, whole=EVERY_SIZE)
             gc.freeze()  # else all of it is looked at again and again, as garbage
@@ -120,7 +110,7 @@ def amount_of(tmp_path_factory):
     return read
 
 
-def visits(amount: str, part: int) -> list[tuple[str, Sequence[tuple[int, int]]]]:
+def visits(amount, part):
     """Return screens and the sizes to see them at: first the large ones, where resizing takes
     longest.
     """
@@ -136,7 +126,7 @@ def visits(amount: str, part: int) -> list[tuple[str, Sequence[tuple[int, int]]]
     return [(name, [size]) for name, size in found]
 
 
-def size_of(turn: int, amount: str) -> tuple[int, int] | None:
+def size_of(turn, amount):
     """Return the size to see the screen at whose turn it is, None where others are seen on this
     amount of data.
     """
@@ -147,7 +137,7 @@ def size_of(turn: int, amount: str) -> tuple[int, int] | None:
     return SMALL[(turn + turn // len(AMOUNTS)) % len(SMALL)]
 
 
-async def enter(pilot: Pilot[Any], keys: str) -> None:
+async def enter(pilot, keys):
     """Go to a screen; a panel that had no room is zoomed already."""
     for key in keys.split():
         if key.startswith("type:"):
@@ -158,7 +148,7 @@ async def enter(pilot: Pilot[Any], keys: str) -> None:
             await press(pilot, "z")
 
 
-async def leave(pilot: Pilot[Any]) -> None:
+async def leave(pilot):
     """Go back to the dashboard as it was."""
     home = dashboard(pilot.app)
     pilot.app.clear_notifications()
@@ -170,7 +160,7 @@ async def leave(pilot: Pilot[Any]) -> None:
     assert pilot.app.screen is home
 
 
-def problems(app: App[Any], known: frozenset[str] | None) -> list[str]:
+def problems(app, known):
     """Return what is wrong with the screen in front."""
     found = [*cut_rows(app), *cut_hints(app), *cut_toasts(app)]
     if known is not None:
@@ -186,7 +176,7 @@ def problems(app: App[Any], known: frozenset[str] | None) -> list[str]:
     return [*found, *failure(check_layout, app), *failure(check_cells, app)]
 
 
-async def lasting(pilot: Pilot[Any], known: frozenset[str] | None) -> list[str]:
+async def lasting(pilot, known):
     """Return what is wrong with the screen in front and stays so: a frame may still be on its
     way.
     """
@@ -197,7 +187,7 @@ async def lasting(pilot: Pilot[Any], known: frozenset[str] | None) -> list[str]:
     return found
 
 
-def failure(check: Callable[[App[Any]], None], app: App[Any]) -> Iterator[str]:
+def failure(check, app):
     """Yield what a check says where it fails: all that is wrong with a screen is to be known at
     once.
     """
@@ -218,7 +208,7 @@ async def test_every_screen(amount, part, amount_of, monkeypatch):
     assert not wrong, "\n".join(wrong)
 
 
-async def wrong_at_their_sizes(amount: str, part: int, runs: Monitor) -> list[str]:
+async def wrong_at_their_sizes(amount, part, runs):
     """Visit the screens of a part; return what is wrong with them."""
     known = words_of(runs) if amount != "huge" else None
     app, wrong = showing(runs), []
@@ -238,7 +228,7 @@ async def wrong_at_their_sizes(amount: str, part: int, runs: Monitor) -> list[st
     return wrong
 
 
-async def wrong_in_ascii_and_without_colours(amount: str, runs: Monitor) -> list[str]:
+async def wrong_in_ascii_and_without_colours(amount, runs):
     """Visit some screens in ASCII and without colours; return what is wrong with them."""
     app, wrong = showing(runs, ascii_only=True), []
     async with emulated(app, (60, 20)) as pilot:
@@ -258,7 +248,7 @@ async def wrong_in_ascii_and_without_colours(amount: str, runs: Monitor) -> list
     return wrong
 
 
-def colours(terminal: Emulator) -> set[str]:
+def colours(terminal):
     """Return which parts of what was written ask for a colour, since one has looked."""
     written = "".join(terminal.written)
     terminal.written.clear()

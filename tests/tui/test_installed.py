@@ -25,12 +25,12 @@ SEQUENCES = re.compile(
 )
 
 
-def line(step: int, **data: float) -> str:
+def line(step, **data):
     data = data or {"critic/score/mean": step / 100, "actor/kl_loss": 0.01}
     return json.dumps({"step": step, "data": data}) + "\n"
 
 
-def copied(output: bytes) -> list[str]:
+def copied(output):
     """Return what the terminal was given for its clipboard."""
     found = re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", output)
     return [base64.b64decode(one).decode() for one in found]

@@ -4,8 +4,6 @@ done.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input
@@ -17,15 +15,10 @@ from verl_tui.text import safe
 from verl_tui.tui import monitor_app
 from verl_tui.tui.terminal.net import ContainedApp
 
-if TYPE_CHECKING:
-    from textual.app import App
-    from textual.pilot import Pilot
-
-
 SIZE = (140, 45)
 
 
-def type_in(app: App[int], *keys: str | Paste) -> None:
+def type_in(app, *keys):
     """Have all keys come at once."""
     for key in keys:
         app.post_message(
@@ -33,7 +26,7 @@ def type_in(app: App[int], *keys: str | Paste) -> None:
         )
 
 
-async def together(pilot: Pilot[int], *keys: str | Paste) -> None:
+async def together(pilot, *keys):
     """Have all keys come at once, and wait until each has done its work."""
     app = pilot.app
     assert isinstance(app, ContainedApp)
@@ -43,7 +36,7 @@ async def together(pilot: Pilot[int], *keys: str | Paste) -> None:
     await settle(pilot)
 
 
-def typed(app: App[int]) -> str:
+def typed(app):
     """Return what stands in the box that has the focus."""
     assert isinstance(app.focused, Input)
     return app.focused.value

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from shutil import rmtree
-from threading import Thread
 from threading import enumerate as threads
-from typing import TYPE_CHECKING
 
 from inside_textual import notices
 from watching import (
@@ -25,11 +23,8 @@ from watching import (
 from verl_tui.config import Config
 from verl_tui.tui.app import VerlApp
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def live(*specs: Path | str, **settings: object) -> VerlApp:
+def live(*specs, **settings):
     """Return the app reading live, with a clock that stands and hardly any time between
     paintings.
     """
@@ -37,7 +32,7 @@ def live(*specs: Path | str, **settings: object) -> VerlApp:
     return VerlApp([str(spec) for spec in specs], config)
 
 
-def reading() -> list[Thread]:
+def reading():
     """Return the threads that read logs."""
     return [thread for thread in threads() if thread.name == "logs"]
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from nvml_library import compiled
 from real_terminal import Pty, restored
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = pytest.mark.pty
 
 
-def _write(log: Path, step: int) -> None:
+def _write(log, step):
     with log.open("a") as file:
         file.write(f"step:{step} - critic/score/mean:0.5\n")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from inside_textual import notices
 from jsonl import write_jsonl
@@ -17,15 +16,10 @@ from verl_tui.notify.notify_settings import NotifySettings
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.tui.app import VerlApp
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verl_tui.notify.message import Message
-
 NOW = 1_800_000_000.0
 
 
-def log(path: Path, kls: list[float]) -> Path:
+def log(path, kls):
     rows = [
         {"scope": "ppo", "step": step, "kl_div": kl, "policy_loss": 0.1}
         for step, kl in enumerate(kls, 1)
@@ -38,7 +32,7 @@ def log(path: Path, kls: list[float]) -> Path:
 async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path):
     sent: list[str] = []
 
-    def deliver(message: Message) -> None:
+    def deliver(message):
         sent.append(f"{message.run} {message.finding or message.state}")
         raise NotSentError("the webhook from X answers with HTTP 404")
 

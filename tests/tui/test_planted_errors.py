@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from inside_textual import notices
 from watching import dashboard, lines, loaded, press, settle, text, until, write_run
@@ -54,7 +52,7 @@ def app(tmp_path, monkeypatch):
     return loaded(tmp_path)
 
 
-def broken(self: Any = None, *_given: Any, **_named: Any) -> Any:
+def broken(self=None, *_given, **_named):
     raise ZeroDivisionError(f"what a log said, {SECRET}")
 
 
@@ -130,10 +128,10 @@ async def test_the_report_has_the_traceback_and_no_secret(app, monkeypatch, tmp_
 
 
 async def test_errors_that_leave_nothing_else_end_the_app(app):
-    async def fail() -> None:
+    async def fail():
         broken()
 
-    async def fail_on() -> None:
+    async def fail_on():
         async with app.run_test(size=(120, 40)) as pilot:
             await press(pilot)
             for _ in range(100):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import count_frames
@@ -13,20 +12,17 @@ from verl_tui.config import Config
 from verl_tui.replay import Playback, Recording
 from verl_tui.tui.replay_app import ReplayApp
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 class Wall:
     """The present, which stands unless a test lets it go on."""
 
     now = 0.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
-def replaying(log: Path, at: int) -> tuple[ReplayApp, Wall]:
+def replaying(log, at):
     """Return the app on a replay of a log whose steps are a second apart, standing at a step, and
     what it takes for the present.
     """
@@ -37,11 +33,11 @@ def replaying(log: Path, at: int) -> tuple[ReplayApp, Wall]:
     return ReplayApp(playback, Config(refresh=0.01)), wall
 
 
-def first(app: ReplayApp) -> str:
+def first(app):
     return lines(app)[0]
 
 
-def says_step(app: ReplayApp, step: int) -> bool:
+def says_step(app, step):
     """Tell whether the first line names this step, and not one that only begins like it."""
     return re.search(rf"\bstep {step}\b", first(app)) is not None
 
@@ -75,7 +71,6 @@ async def test_steps_shares_and_the_beginning_are_a_key_away(tmp_path):
             await press(pilot, key)
             await until(pilot, lambda step=step: says_step(app, step))
             series = app.monitor.runs["run_7"].series("rollout/reward_mean")
-            assert series is not None
             assert series.steps[-1] == step
 
 
@@ -95,7 +90,7 @@ async def test_the_charts_cursor_leads_to_its_step(tmp_path, monkeypatch):
         assert not frames["frames"]
 
 
-def newest(app: ReplayApp) -> int:
+def newest(app):
     """Return the highest step that the log in sight names."""
     return max(
         (int(found) for found in re.findall(r"step[: ](\d+)", text(app))), default=0

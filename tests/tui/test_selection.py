@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING
 
 from run_views import NOW, make_run
 
 from verl_tui.health.finding import Moment
 from verl_tui.rendering.session.run_order import ORDERS, RunListing, Selection, ordered
-
-if TYPE_CHECKING:
-    from verl_tui.runs.run import Run
 
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
 # Deficiency", 2009: matrices for full protanopia, deuteranopia and tritanopia on linear RGB.
@@ -46,14 +42,14 @@ def test_six_are_the_most():
     assert selection.letter("6") == ("D", "run-4")
 
 
-def names(runs: list[Run]) -> str:
+def names(runs):
     return " ".join(run.name for run in runs)
 
 
 AT = Moment(NOW, {})
 
 
-def rewarded(name: str, reward: float, quiet: float) -> Run:
+def rewarded(name, reward, quiet):
     return make_run(name, 1, columns={"critic/score/mean": [reward]}, quiet=quiet)
 
 

@@ -5,13 +5,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from watching import press, showing
-
-if TYPE_CHECKING:
-    from textual.pilot import Pilot
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +25,7 @@ def zone(monkeypatch):
     [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])],
 )
 def test_screen(collapse, snap_compare, size, keys):
-    async def look(pilot: Pilot[Any]) -> None:
+    async def look(pilot):
         await press(pilot, *keys)
 
     assert snap_compare(showing(collapse), terminal_size=size, run_before=look)

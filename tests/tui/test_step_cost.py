@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 from emulated import check_cells, emulated, emulator
@@ -16,9 +15,6 @@ from watching import NOW, loaded, press, quiet, settle
 
 from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
-
-if TYPE_CHECKING:
-    from textual.pilot import Pilot
 
 SIZE = (120, 40)
 GOAL = 4000
@@ -50,7 +46,7 @@ NAMES = (
 STEPS = 300
 
 
-def values(step: int) -> list[float]:
+def values(step):
     chance = random.Random(step)
     return [
         round(math.sin(step / 50 + n) * 0.3 + 0.5 + chance.gauss(0, 0.05), 6)
@@ -67,7 +63,7 @@ def log(tmp_path):
     return write_jsonl(tmp_path / "log.jsonl", rows)
 
 
-async def step(pilot: Pilot[int], number: int) -> None:
+async def step(pilot, number):
     """Have a step arrive."""
     app = pilot.app
     assert isinstance(app, VerlApp)
@@ -86,7 +82,7 @@ async def step(pilot: Pilot[int], number: int) -> None:
     await settle(pilot)
 
 
-def bytes_written(app: VerlApp) -> int:
+def bytes_written(app):
     """Return how many bytes the terminal has got since one has looked."""
     written = emulator(app).written
     count = len("".join(written).encode())

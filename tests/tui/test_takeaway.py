@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from inside_textual import notices
 from watching import loaded, press, sample, settle, showing, text, until, write_run
 
 from verl_tui.tui.export import clipping, screen_text
-
-if TYPE_CHECKING:
-    from textual.pilot import Pilot
 
 
 @pytest.fixture
@@ -27,16 +23,16 @@ def log(tmp_path):
     return write_run(tmp_path, "run_a", 30, text=sample(30, "an answer")).parent
 
 
-def shown(path: Path) -> list[dict[str, str]]:
+def shown(path):
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-async def picture(pilot: Pilot[Any], here: Path, count: int) -> None:
+async def picture(pilot, here, count):
     await press(pilot, "ctrl+s")
     await until(
         pilot, lambda: len(list(here.iterdir())) == count and notices(pilot.app)
-    )  # type: ignore[arg-type]
+    )
 
 
 # -- screenshots -----------------------------------------------------------------------------------

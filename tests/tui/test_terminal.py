@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Any
 
 import pyte
 import pytest
@@ -36,10 +35,6 @@ from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
-
-if TYPE_CHECKING:
-    from textual.binding import Binding
-
 
 # -- focus -----------------------------------------------------------------------------------------
 
@@ -106,14 +101,14 @@ async def test_without_colours_findings_in_sparklines_are_signs(collapse, monkey
 # -- everything by name ----------------------------------------------------------------------------
 
 
-def titles(app: VerlApp) -> dict[str, str]:
+def titles(app):
     return {
         command.title.lower(): command.help
         for command in app.get_system_commands(app.screen)
     }
 
 
-def named(app: VerlApp, kind: type[Any]) -> list[Binding]:
+def named(app, kind):
     # how lists move is no action by name
     hidden = {binding.id for binding in bindings(Rows)}
     return [binding for binding in bindings(kind) if binding.id not in hidden]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,13 +20,6 @@ from verl_tui.rendering.text import hues as run_hues
 from verl_tui.tui import base_app as themes
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import LOOKS_IN, ROLES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from textual.theme import Theme
-
-    from verl_tui.tui.app import VerlApp
 
 ALL = (*BUILTIN_THEMES.values(), *themes.OURS)
 LEAST_OF_TEXT = 4.5
@@ -81,7 +73,7 @@ XYZ = (
 WHITE = (0.95047, 1.0, 1.08883)
 
 
-def lab(colour: Color, sight: str) -> np.ndarray:
+def lab(colour, sight):
     rgb = np.clip(np.array(SIGHTS[sight]) @ linear(colour), 0, 1)
     shares = np.array(XYZ) @ rgb / WHITE
     x, y, z = np.where(
@@ -90,23 +82,23 @@ def lab(colour: Color, sight: str) -> np.ndarray:
     return np.array((116 * y - 16, 500 * (x - y), 200 * (y - z)))
 
 
-def distance(one: str, other: str, sight: str) -> float:
+def distance(one, other, sight):
     one_lab, other_lab = (lab(Color.parse(each), sight) for each in (one, other))
     return float(np.linalg.norm(one_lab - other_lab))
 
 
-def exactly(colour: Color) -> Color:
+def exactly(colour):
     """Return what a terminal of all colours shows."""
     return colour
 
 
-def of_256(colour: Color) -> Color:
+def of_256(colour):
     """Return what a terminal of 256 colours shows."""
     known = RichColor.from_rgb(*colour.rgb).downgrade(ColorSystem.EIGHT_BIT)
     return Color(*known.get_truecolor())
 
 
-def seen(value: str, ground: Color) -> Color:
+def seen(value, ground):
     """Return what a variable looks like on an opaque ground."""
     if value.startswith("auto"):
         share = value.partition(" ")[2].rstrip("%")
@@ -114,9 +106,7 @@ def seen(value: str, ground: Color) -> Color:
     return ground + Color.parse(value)
 
 
-def variables(
-    theme: Theme, shown: Callable[[Color], Color] = exactly
-) -> dict[str, str]:
+def variables(theme, shown=exactly):
     made = {**theme.to_color_system().generate(), **theme.variables}
     return themes.readable(made, theme.name, few=shown is of_256)
 
@@ -129,16 +119,14 @@ def test_colour_blind_people_tell_the_meanings_apart(theme, sight):
         assert distance(shown[one], shown[other], sight) >= APART, (one, other)
 
 
-def grounds_of(theme: Theme, shown: Callable[[Color], Color]) -> list[Color]:
+def grounds_of(theme, shown):
     """What a terminal shows of a theme's grounds, the first that of the whole screen."""
     known = variables(theme, shown)
     base = Color.parse(known["background"])
     return [shown(base + Color.parse(known[name])) for name in GROUNDS]
 
 
-def texts_of(
-    theme: Theme, ground: Color, shown: Callable[[Color], Color]
-) -> dict[str, Color]:
+def texts_of(theme, ground, shown):
     """What a terminal shows of a theme's texts on a ground, by role."""
     known = variables(theme, shown)
     looks = {role: seen(known[role], ground) for role in TEXT_ROLES}
@@ -211,7 +199,7 @@ async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo):
             assert not set(of_the_terminal(app)), keys
 
 
-def of_the_terminal(app: VerlApp) -> Iterator[str]:
+def of_the_terminal(app):
     """Yield what is on the screen in the terminal's own colour, or on its own ground."""
     for strip in screen_strips(app):
         for text, style, _ in strip:
@@ -225,7 +213,7 @@ def of_the_terminal(app: VerlApp) -> Iterator[str]:
                 yield text
 
 
-def unread(app: VerlApp) -> Iterator[tuple[str, float]]:
+def unread(app):
     """Yield the words on the screen whose contrast is too low, and how low it is."""
     for strip in screen_strips(app):
         for text, style, _ in strip:
@@ -243,7 +231,7 @@ def unread(app: VerlApp) -> Iterator[tuple[str, float]]:
                 yield text, round(apart, 2)
 
 
-def words(text: str) -> bool:
+def words(text):
     """Whether there is more than the letter of a run, whose colour is that of its curve."""
     return sum(sign.isalnum() for sign in text) > 1
 

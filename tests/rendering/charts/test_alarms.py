@@ -19,7 +19,7 @@ WINDOW = Window(0, 1, 1, 10)
 BAND = (0.0, 0.5)
 
 
-def finding(severity: Severity, since: int | None, key: str = KL) -> Finding:
+def finding(severity, since, key=KL):
     return Finding("kl-high", severity, "high", 9, since, key=key)
 
 

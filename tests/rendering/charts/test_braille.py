@@ -66,8 +66,7 @@ def test_compact(value, expected):
 
 
 @pytest.mark.parametrize(
-    ("share", "bar"),
-    [(0, "────"), (0.5, "━━──"), (0.6, "━━╸─"), (1, "━━━━")],
+    ("share", "bar"), [(0, "────"), (0.5, "━━──"), (0.6, "━━╸─"), (1, "━━━━")]
 )
 def test_gauge(share, bar):
     assert text([gauge(share, 4, "bar")]) == [bar]

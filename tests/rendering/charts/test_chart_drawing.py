@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 from chart_columns import Column
@@ -29,9 +28,6 @@ from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 
-if TYPE_CHECKING:
-    from verl_tui.runs.run import Run
-
 
 def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     points = Column(range(50), [i / 50 for i in range(50)])
@@ -55,7 +51,7 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     assert not any(style.endswith("+healthy") for row in without for _, style in row)
 
 
-def chart(steps: list[int], scale: float = 1.0, key: str = "m") -> ChartData:
+def chart(steps, scale=1.0, key="m"):
     """Return a chart of a metric that rises."""
     values = [scale * n for n in range(len(steps))]
     return ChartData(key, lines=(ChartLine(Column(steps, values)),))
@@ -87,14 +83,14 @@ VALUES = [0.0, 0.2, 0.9, 0.4, 0.3, 0.5]
 DATA = ChartData("r", lines=(ChartLine(Column(range(6), VALUES), role="reward"),))
 
 
-def view_of(run: Run) -> View:
+def view_of(run):
     monitor = Monitor(Config())
     monitor.runs[run.name] = run
     return View(monitor, run, 0.0)
 
 
 def test_after_a_restart_the_end_is_that_of_the_present_segment():
-    def at(data: ChartData) -> int:
+    def at(data):
         rows = ChartRenderer().rows(data, 50, 12)[1:-2]
         (row,) = (text_of(row) for row in rows if any("●" in t for t, _ in row))
         return row.index("●")
@@ -124,7 +120,7 @@ def test_the_best_is_marked_where_more_or_less_is_better(key, best):
     assert found.best == best
 
 
-def noisy(share: float, count: int = 1000) -> list[float]:
+def noisy(share, count=1000):
     """Return a rise from 0 to 1 with so much noise."""
     chance = random.Random(7)
     return [i / count + chance.gauss(0, share) for i in range(count)]
@@ -143,13 +139,13 @@ def test_seldom_but_far_is_noise_one_spike_is_none():
     assert weight_for([*noisy(0.0), 50.0, *noisy(0.0)]) == 0.0
 
 
-def smoothly(data: ChartData, width: int = 40, height: int = 12):
+def smoothly(data, width=40, height=12):
     drawing = ChartRenderer()
     drawing.shades = True
     return drawing.rows(data, width, height)
 
 
-def styles(rows) -> set[str]:
+def styles(rows):
     return {style for row in rows for _, style in row}
 
 

@@ -56,7 +56,7 @@ def test_what_is_of_about_the_same_size_shares_an_axis(reward, score, *, togethe
     assert on_one_scale(column(score), column(reward)) is together
 
 
-def scored(values: list[float], **more: list[float]) -> object:
+def scored(values, **more):
     return make_run(steps=len(values), columns={SCORE: values, **more})
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import csv
 import json
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 from jsonl import write_jsonl
@@ -16,19 +15,12 @@ from verl_tui.config import Config
 from verl_tui.exporters.csv import csv_rows
 from verl_tui.monitor import load
 from verl_tui.rendering.charts.axes import ZoomSpan
-from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import title_row
 from verl_tui.rendering.charts.values import in_sight, listed, reading
 from verl_tui.rendering.session.run_order import Selection
 from verl_tui.rendering.session.snapshot import View
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from verl_tui.exporters.csv import CsvColumn
-    from verl_tui.monitor import Monitor
 
 NOW = 1_800_000_000.0
 
@@ -36,11 +28,11 @@ REWARD, KL, VALIDATION = "critic/score/mean", "actor/ppo_kl", "val-core/math/acc
 ODD = {7: math.nan, 8: math.inf}
 
 
-def value(step: int, shift: float) -> float:
+def value(step, shift):
     return ODD.get(step, step / 3 + shift)
 
 
-def write(directory: Path, steps: int, shift: float) -> None:
+def write(directory, steps, shift):
     """Write a verl run, a step every 10 s from a beginning of its own, validation every fourth
     step.
     """
@@ -65,24 +57,19 @@ def monitor(tmp_path_factory):
     return load([str(folder)], Config(), NOW)
 
 
-def view_of(monitor: Monitor, cursor: int | None = None, *selected: str) -> View:
+def view_of(monitor, cursor=None, *selected):
     selection = Selection()
     for name in selected:
         selection.toggle(name)
     return View(monitor, monitor.runs["run_a"], NOW, cursor=cursor, selection=selection)
 
 
-def chart(view: View, key: str) -> PlannedChart:
+def chart(view, key):
     assert view.run is not None
     return next(found for found in plan_charts(view.run, ()) if found.key == key)
 
 
-def columns(
-    view: View,
-    look: ChartLook | None = None,
-    key: str = REWARD,
-    right: str | None = None,
-) -> dict[str, CsvColumn]:
+def columns(view, look=None, key=REWARD, right=None):
     found = in_sight(
         chart(view, key),
         chart(view, right) if right else None,
@@ -172,18 +159,15 @@ def test_what_is_written_can_be_read_again(monitor, tmp_path):
     assert set(run.keys) == {column.key for column in numbers}
     for column in numbers:
         series = run.series(column.key)
-        assert series is not None
         assert list(series.steps) == list(column.steps)
         assert list(map(repr, series.values)) == list(map(repr, column.values))
-    original, series = view.run.series(REWARD), run.series(REWARD)  # type: ignore[union-attr]
-    assert original is not None
-    assert series is not None
+    original, series = view.run.series(REWARD), run.series(REWARD)
     assert list(series.times) == pytest.approx(list(original.times)), (
         "the shown run's times too"
     )
 
 
-def _read(path: Path, found: Sequence[CsvColumn]) -> Monitor:
+def _read(path, found):
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows(csv_rows(found))
     assert b"\r\n" in path.read_bytes(), "RFC 4180"

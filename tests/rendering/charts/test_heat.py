@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 from chart_columns import Column
 from hypothesis import given
@@ -22,13 +20,9 @@ from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.ascii_table import in_ascii
 from verl_tui.rendering.text.piece import text_of
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-
-def bins(*values: float):
+def bins(*values):
     found = of_values(values)
-    assert found is not None
     return found.bins
 
 
@@ -68,14 +62,14 @@ def test_shares_are_of_all_values_and_off_by_a_bin_at_most(values, limits):
         assert least - 1e-9 <= sum(found[:at]) <= most + 1e-9
 
 
-def chart(scores: dict[int, Sequence[float]], last: int, **more: Any) -> ChartData:
+def chart(scores, last, **more):
     """Return a chart up to a step, with the scores of some steps."""
     line = ChartLine(Column(range(last + 1), [0.5] * (last + 1)), role="reward")
     heat = Heat("scores", [*scores], [bins(*of) for of in scores.values()])
     return ChartData("reward", lines=(line,), heat=heat, **more)
 
 
-def strip(data: ChartData, width: int = 60, height: int = 24) -> list[str]:
+def strip(data, width=60, height=24):
     """Return the strip of a chart: from its title on."""
     rows = [*map(text_of, ChartRenderer().rows(data, width, height))]
     assert len(rows) == height

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,14 +13,10 @@ from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.runs.run import Run
 
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
-
-
 LR, ENTROPY, CLIP = "actor/lr", "actor/entropy", "actor/pg_clipfrac"
 
 
-def run_of(name: str = "grpo", lr: float = 1e-6, steps: int = 20) -> Run:
+def run_of(name="grpo", lr=1e-6, steps=20):
     columns = {
         LR: [lr] * steps,
         CLIP: [0.0] * steps,
@@ -31,9 +25,7 @@ def run_of(name: str = "grpo", lr: float = 1e-6, steps: int = 20) -> Run:
     return make_run(name, steps=steps, columns=columns)
 
 
-def listed(
-    view: View, text: str = "", revealed: str | None = None
-) -> list[tuple[str, bool]]:
+def listed(view, text="", revealed=None):
     found = list_charts(view, ChartFilter(text), revealed)
     return [(one.key, one.in_row) for one in found]
 
@@ -50,7 +42,7 @@ def test_what_is_constant_comes_last():
     ]
 
 
-def charts_of(varying: int, constant: int, machines: int, *, large: bool) -> ChartPage:
+def charts_of(varying, constant, machines, *, large):
     found = [PlannedChart(f"key/{number}", "") for number in range(varying)]
     found += [
         PlannedChart(f"constant/{number}", "", in_row=True)
@@ -140,7 +132,7 @@ def test_a_large_chart_and_those_around_it_leave_no_gaps(width, height, count):
     assert {*range(height - len(lines), height)} == lines
 
 
-def trained_on(*keys: str) -> Run:
+def trained_on(*keys):
     """Return a run of a few steps with these metrics."""
     return logged(
         Run("any"), MetricRows(keys, [1, 2], [[2.0, 1.0]] * len(keys), [0, 1])
@@ -217,7 +209,7 @@ def test_what_the_large_chart_shows_is_not_shown_again_beside_it():
     run = make_run(steps=20, columns=columns)
     view = make_view(run)
 
-    def repeated(**more: object) -> set[str]:
+    def repeated(**more):
         found = list_charts(view, ChartFilter(), **more)
         last = [one.key for one in found if one.repeats]
         assert last == [one.key for one in found][len(found) - len(last) :]
@@ -233,7 +225,7 @@ def test_what_the_large_chart_shows_is_not_shown_again_beside_it():
 
 
 def test_the_caption_says_where_what_is_not_shown_stands():
-    def caption(page: ChartPage) -> str:
+    def caption(page):
         return page.caption(ChartLook(), make_view(run_of()), "", ())
 
     page = charts_of(30, 8, 12, large=True).fitted(138, 22, None)

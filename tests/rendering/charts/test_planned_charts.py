@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from charted_runs import add_step, rich_run, view_of
@@ -19,11 +18,8 @@ from verl_tui.rendering.charts.title_row import value_pieces
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.tui.widgets.chart import why_unchanged
 
-if TYPE_CHECKING:
-    from verl_tui.runs.run import Run
 
-
-def keys(run: Run, *wanted: str, filter_: str = "") -> list[str]:
+def keys(run, *wanted, filter_=""):
     return [found.key for found in plan_charts(run, wanted, filter_)]
 
 
@@ -145,7 +141,6 @@ def test_a_log_without_times_is_drawn_over_its_steps_and_says_so_once():
         add_step(run, step, time=math.nan)
     look = ChartLook(axis="time")
     data = chart_data(plan_charts(run, ())[0], view_of(run, cursor=2), look)
-    assert data.main is not None
     assert list(data.main.points.steps) == [1, 2, 3]
     assert (data.cursor, data.axis.label) == (2, "step")
     assert list(look.words(run)) == ["x: step, no times are known"]

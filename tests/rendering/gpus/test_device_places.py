@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from run_views import NOW, make_run, make_view
@@ -11,10 +10,6 @@ from run_views import NOW, make_run, make_view
 from verl_tui.records import Batch, Gpu, GpuReading, Settings
 from verl_tui.rendering.gpus.places import device_places, gpu_row
 from verl_tui.rendering.text.piece import text_of
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
-    from verl_tui.runs.run import Run
 
 DEVICES = tuple(Gpu(str(at), "H100", 80.0, 40 * 2**30, 80 * 2**30) for at in range(4))
 LOGGED = {
@@ -24,7 +19,7 @@ LOGGED = {
 }
 
 
-def run_on(host: str, *, quiet: float = 0.0) -> Run:
+def run_on(host, *, quiet=0.0):
     run = make_run(steps=30, columns=LOGGED, quiet=quiet)
     path, *_ = run.paths
     settings = Settings({"wandb.host": host}, "wandb")
@@ -34,11 +29,11 @@ def run_on(host: str, *, quiet: float = 0.0) -> Run:
     return run
 
 
-def headings(view: View) -> list[tuple[str, int]]:
+def headings(view):
     return [(place.heading, len(place.devices)) for place in device_places(view)]
 
 
-def read_on(host: str, devices: tuple[Gpu, ...] = DEVICES) -> GpuReading:
+def read_on(host, devices=DEVICES):
     return GpuReading(NOW, devices, host=host)
 
 
@@ -89,7 +84,7 @@ def test_a_row_has_what_stands_out_of_the_first_place():
 def test_a_row_of_several_devices_has_levels(count, width, row):
     lost = {"utilization": None, "fault": "is gone"}
     devices = tuple(
-        replace(DEVICES[0], index=f"{n}", **(lost if n == 1 else {}))  # type: ignore[arg-type]
+        replace(DEVICES[0], index=f"{n}", **(lost if n == 1 else {}))
         for n in range(count)
     )
     view = make_view(run_on("node1"), gpus=read_on("node1", devices))

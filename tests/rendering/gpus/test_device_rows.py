@@ -36,7 +36,7 @@ GPUS = st.builds(
 )
 
 
-def texts(*gpus: Gpu, width: int) -> list[str]:
+def texts(*gpus, width):
     return [text_of(row) for row in device_rows([*map(Device, gpus)], width)]
 
 

@@ -21,14 +21,12 @@ BUSY = Gpu(
 )
 
 
-def device(
-    index: int, percent: float | None = 97.0, node: str = "", **more: object
-) -> Device:
-    gpu = replace(BUSY, index=str(index), utilization=percent, **more)  # type: ignore[arg-type]
+def device(index, percent=97.0, node="", **more):
+    gpu = replace(BUSY, index=str(index), utilization=percent, **more)
     return Device(gpu, node, (), None if gpu.fault else percent)
 
 
-def texts(devices: list[Device], width: int, height: int) -> list[str]:
+def texts(devices, width, height):
     return [text_of(row).rstrip() for row in matrix(devices, width, height)]
 
 

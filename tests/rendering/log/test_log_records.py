@@ -10,7 +10,7 @@ import pytest
 from verl_tui.rendering.log.line_rows import record_summary, whole_line
 
 
-def columns(text: str) -> str:
+def columns(text):
     """Return a row without what makes columns of it."""
     return re.sub(" {2,}", "  ", text)
 
@@ -42,7 +42,6 @@ def test_a_record_in_a_row(record, tag, text):
     if not record:
         assert found is None
         return
-    assert found is not None
     assert found.tag == tag
     if text is None:
         assert found.text.endswith("m11 11      +8")
@@ -59,7 +58,6 @@ def test_what_json_escapes_stays_harmless():
         }
     )
     found = record_summary(line)
-    assert found is not None
     shown = found.tag + found.text
     assert not set(shown) & set("\x1b\x07\x00\x9b\u202e\n")
     shown.encode()

@@ -99,14 +99,14 @@ def test_a_text_is_found_with_and_without_who_printed_it():
     assert not plain.worth("größe".encode()), "capitals count where there are some"
 
 
-def lines(*texts: str) -> list[LogLine]:
+def lines(*texts):
     return [
         LogLine(10 * at, 10 * at + 10, text, "%|" in text)
         for at, text in enumerate(texts)
     ]
 
 
-def folded(*texts: str, fold: bool = True) -> list[tuple[int, str]]:
+def folded(*texts, fold=True):
     return [(row.times, row.text) for row in rows(lines(*texts), fold=fold)]
 
 

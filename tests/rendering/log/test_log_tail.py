@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 from run_views import NOW, make_view
 
@@ -12,15 +11,10 @@ from verl_tui.rendering.log.last_lines import log_tail, tail_rows
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verl_tui.records import Record
-
 ERROR = "ValueError: no GPU for the raylet"
 
 
-def logged(path: Path, *records: Record, format_name: str = "verl console") -> Run:
+def logged(path, *records, format_name="verl console"):
     run, size = Run("grpo"), path.stat().st_size
     status = SourceStatus(
         str(path), format_name, records=len(records), size=size, bytes_read=size
@@ -29,11 +23,11 @@ def logged(path: Path, *records: Record, format_name: str = "verl console") -> R
     return run
 
 
-def words(run: Run, width: int = 60, height: int = 16) -> list[str]:
+def words(run, width=60, height=16):
     return resized(run, (width, height))[0]
 
 
-def resized(run: Run, *sizes: tuple[int, int]) -> list[list[str]]:
+def resized(run, *sizes):
     """Return what one tail shows at each of several sizes in turn."""
     read, view = threading.Event(), make_view(run)
     tail = log_tail(view, read.set)

@@ -19,7 +19,7 @@ KEYS = (
 )
 
 
-def found(text: str) -> list[str]:
+def found(text):
     wanted = parse_filter(text)
     return [key for key in KEYS if wanted.holds(key)]
 

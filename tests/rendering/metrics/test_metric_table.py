@@ -20,7 +20,7 @@ from verl_tui.runs.series import Series
 NAN = math.nan
 
 
-def series(values: list[float]) -> Series:
+def series(values):
     made = Series("key")
     made.steps, made.values = array("q", range(1, len(values) + 1)), array("d", values)
     return made
@@ -38,11 +38,11 @@ VALUES = {
 RUN = make_run(steps=20, columns=VALUES)
 
 
-def order(by: str, *, reverse: bool = False) -> list[str]:
+def order(by, *, reverse=False):
     assert by in ORDERS
     metrics = MetricList()
     metrics.type_filter("/^[abc]\\//")
-    metrics.order = MetricOrder(by, reverse)  # type: ignore[arg-type]
+    metrics.order = MetricOrder(by, reverse)
     metrics.update(RUN)
     return metrics.keys
 
@@ -65,7 +65,7 @@ def test_the_other_way_round_what_is_no_number_stays_last():
     ]
 
 
-def text(*pieces: tuple[str, str]) -> str:
+def text(*pieces):
     return text_of(pieces)
 
 

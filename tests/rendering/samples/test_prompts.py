@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonl import write_jsonl
@@ -21,14 +20,10 @@ from verl_tui.rendering.samples.prompts import (
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.samples import Samples
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
 NAN = float("nan")
 
 
-def printed(prompts: Mapping[str, Sequence[Sequence[float | None]]]) -> Samples:
+def printed(prompts):
     """Return samples as a log has printed them.
 
     Args:
@@ -42,11 +37,7 @@ def printed(prompts: Mapping[str, Sequence[Sequence[float | None]]]) -> Samples:
     return samples
 
 
-def dumped(
-    directory: Path,
-    steps: Mapping[int, Iterable[tuple[str, Any]]],
-    samples: Samples | None = None,
-) -> Samples:
+def dumped(directory, steps, samples=None):
     """Write dumps, each with prompts and scores; return the samples of the run."""
     samples = Samples() if samples is None else samples
     for step, rows in steps.items():
@@ -60,7 +51,7 @@ def dumped(
     return samples
 
 
-def read(samples: Samples, found: ScoreMap | None = None) -> ScoreMap:
+def read(samples, found=None):
     """Return all scores of the training."""
     found = found or ScoreMap()
     found.show(samples, validation=False)
@@ -69,7 +60,7 @@ def read(samples: Samples, found: ScoreMap | None = None) -> ScoreMap:
     return found
 
 
-def signs(found: ScoreMap, width: int = 100) -> dict[str, str]:
+def signs(found, width=100):
     """Return what each row shows: its kind and a sign for each step, under the prompt's words."""
     table = PromptTable(found)
     columns = PromptColumns(table, width, table.steps[-1])

@@ -16,7 +16,7 @@ class Reader:
     each.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.samples = Samples()
         for step in (1, 2, 3):
             self.add(step)
@@ -24,7 +24,7 @@ class Reader:
         self.browse = Browse()
         self.settle()
 
-    def add(self, step: int, *, count: int = 4, validation: bool = False) -> None:
+    def add(self, step, *, count=4, validation=False):
         for index in range(count):
             one = Sample(
                 step,
@@ -35,10 +35,10 @@ class Reader:
             )
             self.samples.add(one, step)
 
-    def settle(self) -> bool:
+    def settle(self):
         return self.browse.settle(self.samples, self.browser)
 
-    def at(self, moved: bool = True) -> tuple[int, int] | None:
+    def at(self, moved=True):
         """Return step and index of what is shown after a move."""
         assert moved
         self.settle()

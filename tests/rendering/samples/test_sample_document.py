@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.cells import cell_len
 
 from verl_tui.records import Sample
@@ -12,11 +10,11 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.search import Search
 
 
-def sample(**more: Any) -> Sample:
+def sample(**more):
     return Sample(1, **{"prompt": "asked", "response": "answered", **more})
 
 
-def shown(document: Document) -> list[str]:
+def shown(document):
     document.grow(1 << 30)
     return [text_of(document.row(at)) for at in range(len(document))]
 
@@ -65,7 +63,7 @@ def test_kinds_stand_in_the_margin_and_turns_above():
     assert not any("turn 1" in row or "differs" in row for row in raw[:8])
 
 
-def panel(one: Sample, width: int, height: int, **more: Any) -> list[str]:
+def panel(one, width, height, **more):
     more = {"folded": ("prompt", "response"), **more}
     return shown(Document(one, width, height, unfolds="u", **more))
 

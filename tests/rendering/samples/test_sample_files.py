@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.listing import excerpt
 from verl_tui.runs.samples import Place
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 PLACE = Place(120, validation=False)
 
@@ -20,21 +15,16 @@ PLACE = Place(120, validation=False)
 class Page:
     """A page of samples in memory, or of a dump if it has lines."""
 
-    def __init__(
-        self,
-        count: int,
-        place: Place = PLACE,
-        lines: Sequence[bytes | None] | None = None,
-    ) -> None:
+    def __init__(self, count, place=PLACE, lines=None):
         self.place = place
         self.generation = 0
         self._count = count
         self._lines = lines
 
-    def sample(self, index: int) -> Sample | None:
+    def sample(self, index):
         return Sample(120, "p", f"answer {index}") if index < self._count else None
 
-    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None] | None:
+    def lines(self, indices):
         return (
             (self._lines[index] for index in indices)
             if self._lines is not None
@@ -42,11 +32,11 @@ class Page:
         )
 
 
-def page(*arguments: Any) -> Any:
+def page(*arguments):
     return Page(*arguments)
 
 
-def written(export: Export) -> Export:
+def written(export):
     """Return an export that has come to its end."""
     while not export.read_on():
         assert export.waits()

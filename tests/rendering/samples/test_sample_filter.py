@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from math import inf, nan
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from verl_tui.rendering.samples.query import SampleOrder, SampleQuery, parse_que
 from verl_tui.rendering.text.search import Search
 
 
-def fact(index: int = 0, score: float | None = None, **more: Any) -> SampleFacts:
+def fact(index=0, score=None, **more):
     known = {"group": None, "length": 0, "numbers": {}, "validation": False, **more}
     return SampleFacts(index, score, **known)
 
@@ -24,7 +23,7 @@ def fact(index: int = 0, score: float | None = None, **more: Any) -> SampleFacts
 # -- searches --------------------------------------------------------------------------------------
 
 
-def found(expression: str, text: str, **options: bool) -> list[str]:
+def found(expression, text, **options):
     return [text[start:end] for start, end in Search(expression, **options).hits(text)]
 
 
@@ -73,7 +72,7 @@ def test_any_expression_is_searched_or_refused(expression, text):
 # -- filters ---------------------------------------------------------------------------------------
 
 
-def passes(text: str, one: SampleFacts) -> bool:
+def passes(text, one):
     return parse_query(text).holds(one)
 
 
@@ -98,7 +97,7 @@ def test_numbers_are_compared():
 
 
 def test_texts():
-    def has(text: str, *texts: str) -> bool:
+    def has(text, *texts):
         return parse_query(text).found(texts)
 
     assert has("apple", "an Apple", "")

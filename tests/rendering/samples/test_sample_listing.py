@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import nan
-from typing import Any
 
 from verl_tui.records import Sample, SampleFacts
 from verl_tui.rendering.samples.browse import SampleChoice, place_of
@@ -11,7 +10,7 @@ from verl_tui.rendering.samples.listing import summarise
 from verl_tui.runs.samples import Place, Samples
 
 
-def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
+def fact(index, score=None, **more):
     known = {
         "group": f"g{index // 2}",
         "length": 10 * index,
@@ -25,7 +24,7 @@ def fact(index: int, score: float | None = None, **more: Any) -> SampleFacts:
 # -- chosen ----------------------------------------------------------------------------------------
 
 
-def samples_at(*places: tuple[int, bool]) -> Samples:
+def samples_at(*places):
     samples = Samples()
     for step, validation in places:
         samples.add(Sample(step, "p", "r", validation=validation), step)
@@ -63,7 +62,7 @@ def test_the_place_to_show():
 
 
 def test_marks():
-    def judged(*scores: float | None) -> list[tuple[str, str]]:
+    def judged(*scores):
         facts = [fact(i, score, group=None) for i, score in enumerate(scores)]
         return [summarise(facts).mark(one) for one in facts]
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
 from verl_tui.rendering.samples.speakers import REPEATED, TAG, repeated, special
 
-if TYPE_CHECKING:
-    from verl_tui.rendering.text.piece import MarkedSpan
 
-
-def said(text: str, spans: list[MarkedSpan]) -> list[str]:
+def said(text, spans):
     return [text[start:end] for start, end, _ in spans]
 
 

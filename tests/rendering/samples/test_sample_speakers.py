@@ -13,7 +13,7 @@ from verl_tui.rendering.samples.speakers import parse, parse_both, turn_words
 from verl_tui.rendering.text.piece import text_of
 
 
-def said(text: str, speaker: str = "assistant") -> list[tuple[str, str, str]]:
+def said(text, speaker="assistant"):
     """Return speaker, kind and words of all that is no token and not blank."""
     return [
         (chunk.speaker, chunk.kind, text[chunk.start : chunk.end].strip())
@@ -131,7 +131,7 @@ def test_linear_in_the_text(piece):
     pytest.fail(f"{whole:.3f} s at once, {quarters:.3f} s in quarters")
 
 
-def _work(text: str, times: int) -> float:
+def _work(text, times):
     """Return the processor's time for reading a text so many times."""
     start = time.thread_time()
     for _ in range(times):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from run_views import NOW, make_run, make_view
@@ -44,7 +43,7 @@ def test_what_has_changed(change, said):
 def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(tmp_path):
     path = tmp_path / "state.json"
 
-    def at(steps: int, seconds: float) -> Any:
+    def at(steps, seconds):
         run = make_run(steps=steps)
         return make_view(run, verdicts={run.name: Verdict()}, now=NOW + seconds)
 

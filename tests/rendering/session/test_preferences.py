@@ -105,5 +105,4 @@ def test_where_it_lies(monkeypatch, tmp_path):
     monkeypatch.delenv(ENVIRONMENT)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     found = state_path()
-    assert found is not None
     assert found.name == "state.json"

@@ -17,7 +17,7 @@ from verl_tui.runs.views.state import State
 ERROR = Event(EventKind.FATAL, "ray.exceptions.RayTaskError", line=4)
 
 
-def crashed(read: int, size: int = 1000, *, problem: str | None = None) -> Run:
+def crashed(read, size=1000, *, problem=None):
     status = {"bytes_read": read, "size": size, "problem": problem}
     return logged(make_run(steps=9), ERROR, **status, modified=NOW - 9000)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import pytest
 from run_views import ACTIONS, NOW, logged, make_view
 
@@ -18,7 +16,7 @@ GONE = SourceStatus("logs/a/m.jsonl", "verl file logger", problem="vanished", si
 HOME = SourceStatus("logs/a", "checkpoints")
 
 
-def run_of(*statuses: SourceStatus) -> Run:
+def run_of(*statuses):
     run = Run("a")
     for status in statuses:
         broken = tuple(
@@ -36,7 +34,7 @@ def test_without_a_run_what_was_looked_for():
     )
     view = make_view(loading=True)
     assert nothing_yet(view).startswith("looking for logs")
-    found = cast("Any", view.monitor)
+    found = view.monitor
     found.runs, found.loaded = {"a": run_of(LOG)}, lambda: 0.548
     assert nothing_yet(view).startswith("reading logs, 54%")
 

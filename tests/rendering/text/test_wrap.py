@@ -20,7 +20,7 @@ TEXTS = (
 FAMILY = "👨\u200d👩\u200d👧\u200d👦 family"
 
 
-def rows(text: str, width: int) -> list[str]:
+def rows(text, width):
     return list(wrap(text, width))
 
 

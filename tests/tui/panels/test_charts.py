@@ -65,7 +65,6 @@ async def test_what_is_constant_has_a_row_until_it_varies():
         assert row.height == 1
         await pilot.press("tab", "j", "j")
         plan = app.panel.focused_plan()
-        assert plan is not None
         assert plan.key == "actor/lr"
         status = SourceStatus(
             "/logs/grpo", "verl", modified=NOW, size=200, bytes_read=200
@@ -106,7 +105,6 @@ async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart():
         assert app.panel.reveal("system/gpu.1.gpu")
         await pilot.press("tab", *"j" * 20)
         plan = app.panel.focused_plan()
-        assert plan is not None
         assert plan.key == "actor/ppo_kl", "the end of the last column"
 
 

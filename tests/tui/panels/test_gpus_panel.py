@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from panel_host import Host
 from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Gpu, GpuProcess, GpuReading, SourceStatus, Writer
 from verl_tui.tui.panels.gpus import GpusPanel
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
-    from verl_tui.runs.run import Run
 
 GIB = 2**30
 GPUS = tuple(
@@ -43,7 +38,7 @@ async def test_an_old_reading_is_called_old():
         assert "read 3m ago" in app.subtitle_words
 
 
-def many(count: int, **more: Any) -> GpuReading:
+def many(count, **more):
     gpus = tuple(
         replace(GPUS[0], index=str(i), utilization=3.0 if i == 2 else 95.0, **more)
         for i in range(count)
@@ -51,7 +46,7 @@ def many(count: int, **more: Any) -> GpuReading:
     return GpuReading(NOW, gpus, host="login")
 
 
-def watched(reading: GpuReading, *runs: Run, times: int = 1, **more: Any) -> View:
+def watched(reading, *runs, times=1, **more):
     """Return a view of devices that have been read several times."""
     view = make_view(*runs, gpus=reading, **more)
     for _ in range(times):
@@ -59,7 +54,7 @@ def watched(reading: GpuReading, *runs: Run, times: int = 1, **more: Any) -> Vie
     return view
 
 
-async def zoomed(view: View, size: tuple[int, int] = (100, 40)) -> str:
+async def zoomed(view, size=(100, 40)):
     app = Host(GpusPanel())
     async with app.run_test(size=size) as pilot:
         app.panel.add_class("-zoomed")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from panel_host import Host
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict
 from verl_tui.tui.panels.health import HealthPanel
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
 
 COLLAPSE = Finding(
     "policy-collapse",
@@ -33,19 +29,17 @@ SKIPPED = tuple(
 )
 
 
-def view(
-    *findings: Finding, skipped: tuple[NotJudged, ...] = SKIPPED, steps: int = 120
-) -> View:
+def view(*findings, skipped=SKIPPED, steps=120):
     return make_view(
         make_run(steps=steps), verdicts={"grpo": Verdict(findings, skipped)}
     )
 
 
-def sick() -> View:
+def sick():
     return view(COLLAPSE, KL_HIGH, LONG)
 
 
-async def shown(what: View, size: tuple[int, int], *keys: str) -> str:
+async def shown(what, size, *keys):
     app = Host(HealthPanel())
     async with app.run_test(size=size) as pilot:
         app.panel.show(what)

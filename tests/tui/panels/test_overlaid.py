@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from inside_textual import notices
 from panel_host import Host
 from run_views import logged, make_run, make_view
@@ -17,29 +15,25 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.runs import RunsPanel
 
-if TYPE_CHECKING:
-    from verl_tui.rendering.charts.chart_data import ChartData
-    from verl_tui.rendering.session.snapshot import View
 
-
-def view_of(*runs: Run, selected: str = "", **more: Any) -> View:
+def view_of(*runs, selected="", **more):
     selection = Selection()
     for name in selected.split():
         selection.toggle(name)
     return make_view(*runs, selection=selection, band=(0.0, 0.05), **more)
 
 
-def reward(view: View, look: ChartLook | None = None) -> ChartData:
+def reward(view, look=None):
     assert view.run is not None
     found = next(one for one in plan_charts(view.run, ()) if one.indicator == "reward")
     return chart_data(found, view, look or ChartLook())
 
 
-def lines(data: ChartData) -> list[tuple[str, str, str]]:
+def lines(data):
     return [(line.sign, line.role, line.label) for line in data.lines]
 
 
-def three(**more: Any) -> tuple[Run, Run, Run]:
+def three(**more):
     return make_run("x-grpo", 60), make_run("x-ppo", 90), make_run("x-dapo", 30, **more)
 
 
@@ -63,7 +57,6 @@ def test_the_same_meaning_under_another_name_is_the_same_metric():
     assert [line.label for line in data.lines] == ["verl", "trl"]
     assert set(data.lines[1].points.values) == {1.0}
     found = counterpart(plain, "other/x", None, other)
-    assert found is not None
     assert set(found.values) == {2.0}
     assert counterpart(plain, "only/here", None, other) is None
 

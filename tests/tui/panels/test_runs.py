@@ -4,16 +4,11 @@ quiet.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from panel_host import Host, count_paints
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.tui.panels.runs import RunsPanel
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
 
 WARNED = Verdict((Finding("kl-high", Severity.WARNING, "too high"),))
 CRITICAL = Verdict((Finding("policy-collapse", Severity.CRITICAL, "fell"),))
@@ -22,14 +17,14 @@ CRITICAL = Verdict((Finding("policy-collapse", Severity.CRITICAL, "fell"),))
 FIGURES = {"actor/ppo_kl": [0.012] * 120, "perf/throughput": [4500.0] * 120}
 
 
-def three() -> View:
+def three():
     runs = (make_run("grpo"), make_run("ppo", 480), make_run("old", 500, quiet=9000.0))
     return make_view(
         *runs, verdicts={"grpo": CRITICAL, "ppo": WARNED, "old": Verdict()}
     )
 
 
-async def shown(view: View, size: tuple[int, int], *, narrow: bool = False) -> str:
+async def shown(view, size, *, narrow=False):
     app = Host(RunsPanel(), narrow=narrow)
     async with app.run_test(size=size) as pilot:
         app.panel.show(view)

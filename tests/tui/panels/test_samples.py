@@ -4,8 +4,6 @@ nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 from panel_host import Host
 from run_views import make_view
@@ -14,9 +12,6 @@ from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.records import Batch, Sample, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.samples import SamplesPanel
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
 
 BROWSER = SampleBrowser(lambda: None)
 """What the samples are looked at through: these lie in memory, nothing is read."""
@@ -35,21 +30,21 @@ STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
 class SamplesHost(Host):
     """Nothing but the panel."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view):
         super().__init__(SamplesPanel())
         self.view = view
 
-    def on_mount(self) -> None:
+    def on_mount(self):
         self.panel.show(self.view)
 
     @property
-    def shown(self) -> tuple[int, int] | None:
+    def shown(self):
         """Step and index of the sample shown."""
         shown = self.query_one(SamplesPanel).shown
         return (shown[0].step, shown[1]) if shown is not None else None
 
 
-def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sample:
+def sample(step, index, score=None, **more):
     more = {
         "prompt": f"prompt {step}-{index}",
         "response": f"response {step}-{index}",
@@ -58,17 +53,17 @@ def sample(step: int, index: int, score: float | None = None, **more: Any) -> Sa
     return Sample(step=step, score=float(index % 2) if score is None else score, **more)
 
 
-def add(run: Run, *samples: Sample) -> None:
+def add(run, *samples):
     run.apply(Batch(run.name, STATUS, samples), 1000.0)
 
 
-def steps_of_three(*steps: int) -> Run:
+def steps_of_three(*steps):
     run = Run("grpo")
     add(run, *(sample(step, index) for step in steps for index in range(3)))
     return run
 
 
-def view_of(run: Run | None, **more: Any) -> View:
+def view_of(run, **more):
     return make_view(*([run] if run else []), now=1000.0, browser=BROWSER, **more)
 
 

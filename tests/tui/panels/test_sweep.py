@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from jsonl import write_jsonl
 from watching import NOW, Typed, loaded, press, text
 
 from verl_tui.rendering.session.preferences import StateFile
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verl_tui.tui.app import VerlApp
-
 REWARD, KL = "critic/score/mean", "actor/ppo_kl"
 
 
-def write(directory: Path) -> Path:
+def write(directory):
     """Write six runs of two learning rates; the last one has logged no reward."""
     for n in range(6):
         folder = directory / f"sweep-{'ab'[n % 2]}-{n}"
@@ -28,11 +21,11 @@ def write(directory: Path) -> Path:
     return directory
 
 
-def runs(app: VerlApp) -> list[str]:
+def runs(app):
     return [run.name.removeprefix("sweep-") for run in app.view_at(NOW).listed]
 
 
-def row(app: VerlApp, word: str) -> list[str]:
+def row(app, word):
     found = [line for line in text(app).split("\n") if word in line]
     assert found, f"{word} is not in\n{text(app)}"
     return found[0][1:-1].split()
@@ -108,7 +101,6 @@ async def test_hidden_runs_are_not_shown_first_and_listed_if_there_is_no_other(
     async with app.run_test(size=(140, 30)) as pilot:
         await press(pilot, "f2")
         shown = app.view_at(NOW).run
-        assert shown is not None
         assert shown.name == "sweep-b-1"
     app = loaded(*sorted(logs.glob("*-a-*")), state_file=state)
     async with app.run_test(size=(140, 30)) as pilot:

@@ -4,8 +4,6 @@ screen at any size.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from jsonl import write_jsonl
 from rich.cells import cell_len
 from run_views import logged, make_view
@@ -19,24 +17,10 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import Alignment, Stop, stops
 from verl_tui.tui.screens.compare import CompareScreen
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from verl_tui.rendering.session.snapshot import View
-
-
 REWARD, KL, LR = "critic/score/mean", "actor/ppo_kl", "actor_rollout_ref.actor.optim.lr"
 
 
-def run_of(
-    name: str,
-    rewards: Sequence[float],
-    *,
-    every: float | None = 30.0,
-    said: dict[str, Any] | None = None,
-    **more: float,
-) -> Run:
+def run_of(name, rewards, *, every=30.0, said=None, **more):
     """Return a run whose steps take so many seconds each; None: nothing tells when they were."""
     count = len(rewards)
     same = {key.replace("__", "/"): [value] * count for key, value in more.items()}
@@ -48,15 +32,13 @@ def run_of(
     return logged(Run(name), rows, Settings(said or {}, "console"))
 
 
-def view_of(*runs: Run, **more: Any) -> View:
+def view_of(*runs, **more):
     view = make_view(*runs, **more)
     view.monitor.guide = load_guide()
     return view
 
 
-def table(
-    view: View, width: int = 110, alignment: Alignment = Alignment.END, current: int = 0
-) -> list[str]:
+def table(view, width=110, alignment=Alignment.END, current=0):
     runs = list(view.monitor.runs.values())
     heading, rows = comparison(view, runs, alignment, width, current)
     rows = [*heading, *rows]
@@ -64,11 +46,11 @@ def table(
     return [text_of(row).rstrip() for row in rows]
 
 
-def row(rows: list[str], label: str) -> list[str]:
+def row(rows, label):
     return next(line[len(label) :].split() for line in rows if line.startswith(label))
 
 
-def two(**more: Any) -> View:
+def two(**more):
     slow = run_of(
         "x-slow",
         [0.1, 0.7, 0.4],
@@ -135,7 +117,7 @@ def test_kl_is_worse_where_it_leaves_its_band():
 # -- on the screen ---------------------------------------------------------------------------------
 
 
-def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
+def write(directory, count=5, steps=12):
     for n in range(count):
         lines = [
             {"step": step, "data": {REWARD: 0.1 * n + step / 100, KL: 0.01 * (n + 1), "timing_s/step": 20.0 + n}}
@@ -180,7 +162,6 @@ async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_
         )
         assert isinstance(app.screen, CompareScreen)
         shown = app.view_at(NOW).run
-        assert shown is not None
         assert [run.name for run in app.screen.runs[:2]] == [
             shown.name,
             names(app)[names(app).index(shown.name) - 6],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import pytest
 from rich.cells import cell_len
 from run_views import logged
@@ -20,9 +18,6 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.config import ConfigScreen
 
-if TYPE_CHECKING:
-    from verl_tui.rendering.config_rows import SettingsPage
-
 GRPO = {
     "algorithm.adv_estimator": "grpo",
     "actor.optim.lr": 1e-06,
@@ -37,11 +32,11 @@ PPO = {
 }
 
 
-def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
+def configured(name, said, origin="console"):
     return logged(Run(name), Settings(said, origin))
 
 
-def texts(page: SettingsPage, width: int) -> list[str]:
+def texts(page, width):
     rows, *_ = page_rows(page, width)
     return [text_of(row).rstrip() for row in rows]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dashboard_layouts import LAYOUTS
 from watching import (
     NOW,
@@ -27,18 +25,14 @@ from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
 
-if TYPE_CHECKING:
-    from verl_tui.tui.app import VerlApp
 
-
-def focused_panel(app: VerlApp) -> str | None:
+def focused_panel(app):
     panel = dashboard(app).focused_panel
     return panel.id if panel is not None else None
 
 
-def shown_run(app: VerlApp) -> str:
+def shown_run(app):
     run = app.view_at(NOW).run
-    assert run is not None
     return run.name
 
 
@@ -195,7 +189,6 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart):
                 for chart in charts.charts
                 if chart.display
             )
-            assert samples.shown is not None
             assert samples.shown[0].step == finding.since_step
             assert f"step {finding.since_step}" in text(app)
         await press(pilot, "E", "E")
@@ -218,7 +211,6 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse):
         assert read is not None
         assert {chart.cursor for chart in charts.charts if chart.display} == {read}
         await press(pilot, "f4", "home", "enter")
-        assert app.cursor is not None
         assert app.cursor < read
         assert not any(chart.has_focus for chart in charts.charts), (
             "who has the focus keeps it"
@@ -226,7 +218,6 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse):
         # The samples go along, and with the focus on charts escape ends the reading.
         await press(pilot, "f3", "home")
         assert {chart.cursor for chart in charts.charts} == {0}
-        assert samples.shown is not None
         assert samples.shown[0].step == 0
         await press(pilot, "escape")
         assert {chart.cursor for chart in charts.charts} == {None}

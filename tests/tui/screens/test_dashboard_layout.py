@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from dashboard_layouts import LAYOUTS
@@ -93,7 +92,7 @@ async def test_figures_of_one_step_leave_room_to_its_samples(name, figure, tmp_p
             assert "constant" not in text(app), size
 
 
-def _resized(size: tuple[int, int]) -> Any:
+def _resized(size):
     from textual.events import Resize
     from textual.geometry import Size
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from watching import (
     Typed,
@@ -19,15 +18,10 @@ from watching import (
 
 from verl_tui.config import Config
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verl_tui.tui.app import VerlApp
-
 SAMPLES = "".join(sample(step, f"answer {step}") for step in (1, 1, 1))
 
 
-def app_of(tmp_path: Path, **keys: str) -> VerlApp:
+def app_of(tmp_path, **keys):
     log = write_run(tmp_path, "run", text=SAMPLES)
     (log.parent / "config.yaml").write_text("seed: 7\nactor:\n  lr: 1.0e-6\n")
     return loaded(log.parent, config=Config(keys=MappingProxyType(keys)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from watching import Typed, check_layout, dashboard, in_sight, lines, press, showing
 
 from verl_tui.tui.app import SCREENS
@@ -11,13 +9,10 @@ from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 
-if TYPE_CHECKING:
-    from verl_tui.tui.app import VerlApp
-
 WIDE = (140, 45)
 
 
-def zoomed(app: VerlApp) -> str:
+def zoomed(app):
     """Return the metric of the chart over the full screen."""
     assert isinstance(app.screen, ZoomScreen)
     return app.screen.query_one(Chart).data.key

@@ -15,8 +15,6 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual.pilot import Pilot
-
     from verl_tui.tui.app import VerlApp
 
 SCROLLING = {
@@ -35,7 +33,7 @@ PINS = {"table of metrics"}
 PAGES = (("ctrl+d", "ctrl+u"), ("ctrl+f", "ctrl+b"), ("space", "ctrl+b"))
 
 
-def place(app: VerlApp) -> Any:
+def place(app):
     """Return which row is at the top, or chosen."""
     rows = app.focused
     assert isinstance(rows, Rows)
@@ -44,7 +42,7 @@ def place(app: VerlApp) -> Any:
     return rows.scroll_offset.y if rows.chosen is None else rows.chosen
 
 
-async def leave(pilot: Pilot[Any]) -> None:
+async def leave(pilot):
     """Go back to the dashboard as it was."""
     await press(pilot, *["escape"] * 5)
     assert pilot.app.screen is dashboard(pilot.app)
@@ -76,13 +74,13 @@ async def test_half_a_page_is_half_of_a_page(demo):
         assert whole - 1 <= place(app) <= whole
 
 
-def finding(app: VerlApp) -> str | None:
+def finding(app):
     """Return the finding chosen on the dashboard."""
     chosen = dashboard(app).query_one(HealthPanel).found.chosen
     return chosen.id if chosen is not None else None
 
 
-def screen(app: VerlApp) -> str:
+def screen(app):
     return type(app.screen).__name__
 
 
@@ -116,7 +114,7 @@ async def test_esc_leaves_one_thing_after_the_other_and_never_quits(collapse):
         charts = dashboard(app).charts
         await press(pilot, "slash", *"kl", "enter", "f3", "z", "plus", "left", "slash")
 
-        def left() -> list[str]:
+        def left():
             """Return what is open or set."""
             said = {
                 "line": dashboard(app).foot == "filter-bar",

@@ -4,7 +4,7 @@ to its line.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from inside_textual import count_frames, notices
@@ -24,12 +24,10 @@ from watching import (
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.screens.log import LineScreen, LogRows, LogScreen
 
-if TYPE_CHECKING:
-    from textual.pilot import Pilot
 TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
 
 
-def console(count: int = 400, *, end: str = "") -> str:
+def console(count=400, *, end=""):
     """Return a console of some hundred lines with two errors and a warning in it."""
     out = ["(TaskRunner pid=12) Started a local Ray instance"]
     for step in range(1, count // 4 + 1):
@@ -54,12 +52,12 @@ def log(tmp_path):
     return path
 
 
-def displayed(pilot: Pilot[Any]) -> str:
+def displayed(pilot):
     """Return what is said in passing."""
     return " ".join(notices(pilot.app))
 
 
-async def opened(pilot: Pilot[Any], *keys: str) -> LogScreen:
+async def opened(pilot, *keys):
     await press(pilot, *keys, "l")
     screen = pilot.app.screen
     assert isinstance(screen, LogScreen)
@@ -68,13 +66,13 @@ async def opened(pilot: Pilot[Any], *keys: str) -> LogScreen:
     return screen
 
 
-def rows(pilot: Pilot[Any]) -> list[str]:
+def rows(pilot):
     """Return the rows of the log, as they are on the screen."""
     region = pilot.app.screen.query_one(LogRows).region
     return [row.rstrip() for row in lines(pilot.app)[region.y : region.bottom]]
 
 
-def marked(pilot: Pilot[Any]) -> str:
+def marked(pilot):
     chosen = pilot.app.screen.query_one(LogRows).chosen
     assert chosen is not None
     return rows(pilot)[chosen]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from jsonl import write_jsonl
 from watching import (
     NOW,
@@ -27,13 +25,6 @@ from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from textual.pilot import Pilot
-
-    from verl_tui.rendering.charts.chart_data import ChartData
-    from verl_tui.tui.app import VerlApp
 KEYS = tuple(
     f"{prefix}/m{n}"
     for prefix in ("actor", "critic", "val-core/gsm8k")
@@ -41,7 +32,7 @@ KEYS = tuple(
 )
 
 
-def write_metrics(directory: Path, keys: tuple[str, ...] = KEYS) -> Path:
+def write_metrics(directory, keys=KEYS):
     rows = [
         {"step": n, "data": {key: float(n * at % 97) for at, key in enumerate(keys, 1)}}
         for n in range(1, 21)
@@ -49,22 +40,22 @@ def write_metrics(directory: Path, keys: tuple[str, ...] = KEYS) -> Path:
     return write_jsonl(directory / "run" / "log.jsonl", rows)
 
 
-def screen(app: VerlApp) -> MetricsScreen:
+def screen(app):
     assert isinstance(app.screen, MetricsScreen)
     return app.screen
 
 
-def tiles(app: VerlApp) -> list[str]:
+def tiles(app):
     """Return the keys of the charts on the page, in order."""
     return [one.data.key for one in app.screen.query_one(MetricGrid).page_charts]
 
 
-async def opened(pilot: Pilot[Any], *keys: str) -> None:
+async def opened(pilot, *keys):
     await press(pilot, "m", *keys)
     await drawn(pilot)
 
 
-async def drawn(pilot: Pilot[Any]) -> None:
+async def drawn(pilot):
     """Wait for what there was no time to draw at once."""
     app = pilot.app
     assert isinstance(app.screen, MetricsScreen)
@@ -229,7 +220,7 @@ async def test_a_new_step_shows(tmp_path):
 # -- one cursor and one window, as on the dashboard ------------------------------------------------
 
 
-def cursors(app: VerlApp) -> set[int | None]:
+def cursors(app):
     return {one.cursor for one in app.screen.query_one(MetricGrid).page_charts}
 
 
@@ -264,7 +255,7 @@ async def test_one_cursor_reads_all_charts(tmp_path, monkeypatch):
         shown: list[str] = []
         show = Chart.show
 
-        def noted(self: Chart, data: ChartData) -> None:
+        def noted(self, data):
             shown.extend(filter(None, [data.key]))  # not the names of groups
             show(self, data)
 

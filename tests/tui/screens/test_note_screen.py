@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from watching import (
     NOW,
     Typed,
@@ -21,11 +19,8 @@ from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.tui.screens.note import NoteScreen
 from verl_tui.tui.widgets.chart import Chart
 
-if TYPE_CHECKING:
-    from verl_tui.tui.app import VerlApp
 
-
-def noted(app: VerlApp) -> set[tuple[int, ...]]:
+def noted(app):
     """Return the steps that charts in sight mark as noted, each combination once."""
     return {
         tuple(mark.step for mark in chart.data.marks if mark.role == "note")

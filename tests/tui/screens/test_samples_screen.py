@@ -81,7 +81,6 @@ async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(run):
         )
         await press(pilot, "N", "n", "o", "q")
         assert app.screen is dashboard(app)
-        assert panel.shown is not None
         assert (panel.shown[0].step, panel.shown[1]) == (1, 2)
 
 
@@ -104,7 +103,6 @@ async def test_scrolls_long_texts_to_their_end(run):
     async with app.run_test(size=(100, 30)) as pilot:
         await start(pilot, app)
         document = screen(app).query_one(DocumentRows)
-        assert document.document is not None
         assert not document.document.complete
         await press(pilot, "pagedown", "j")
         assert document.scroll_offset.y > 10

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from run_views import NOW, make_view
 from textual.app import App
 
-from verl_tui.records import Batch, SourceStatus, Unreadable
+from verl_tui.records import Batch, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.sources import SourcesScreen
@@ -16,17 +16,17 @@ from verl_tui.tui.terminal.output import screen_rows
 LOG = SourceStatus("/data/runs/grpo/train.log", "verl console", records=12_345)
 
 
-def add(run: Run, status: SourceStatus, *lines: Unreadable) -> None:
+def add(run, status, *lines):
     run.apply(Batch(run.name, status, lines), NOW)
 
 
-def grpo() -> Run:
+def grpo():
     run = Run("grpo")
     add(run, LOG)
     return run
 
 
-def screen_text(app: App[None]) -> str:
+def screen_text(app):
     rows = screen_rows(app)
     assert {cell_len(row) for row in rows} == {app.size.width}
     return "\n".join(rows)

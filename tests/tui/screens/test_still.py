@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import on_frame
 from watching import dashboard, lines, press, settle, showing
 
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-
-if TYPE_CHECKING:
-    from textual.screen import Screen
-
-    from verl_tui.tui.app import VerlApp
 
 KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "O", "question_mark", "enter")
 
@@ -30,7 +24,7 @@ KEYS = ("m", "l", "C", "c", "t", "i", "A", "o", "O", "question_mark", "enter")
 async def test_a_screen_opens_as_it_would_be_drawn_again(demo, monkeypatch, size, keys):
     painted: Counter[str] = Counter()
 
-    def note(_app: VerlApp, screen: Screen[object], _frame: object) -> None:
+    def note(_app, screen, _frame):
         assert isinstance(screen, BufferedScreen)
         painted["empty" if screen.drawn_at is None else "drawn"] += 1
 

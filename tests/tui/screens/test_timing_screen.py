@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
 
 import pytest
 from run_views import logged, make_view
@@ -22,16 +21,8 @@ from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
-    from verl_tui.records import Record
-    from verl_tui.rendering.session.snapshot import View
-
-
-def timed(
-    columns: Mapping[str, Sequence[float]], total: int | None = None, **said: Any
-) -> Run:
+def timed(columns, total=None, **said):
     count = len(next(iter(columns.values()), ()))
     rows = MetricRows(
         tuple(columns), range(1, count + 1), [*columns.values()], range(count)
@@ -40,7 +31,7 @@ def timed(
     return logged(Run("grpo"), *([rows] if count else []), *told)
 
 
-def validating(count: int = 43, total: int = 100) -> Run:
+def validating(count=43, total=100):
     columns = {
         "critic/score/mean": [0.5] * count,
         "timing_s/gen": [20.0] * count,
@@ -57,11 +48,11 @@ def validating(count: int = 43, total: int = 100) -> Run:
     return logged(run, tests)
 
 
-def stepless(format: str, *records: Record) -> Run:
+def stepless(format, *records):
     return logged(Run("grpo"), *records, format=format, records=len(records))
 
 
-def texts(view: View, width: int) -> list[str]:
+def texts(view, width):
     return [text_of(row).rstrip() for row in timing_rows(view, width)]
 
 
@@ -135,7 +126,6 @@ async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse):
             for one in app.view_at(NOW).verdict.history
             if one.id == "policy-collapse"
         )
-        assert app.cursor is not None
         assert abs(app.cursor - begun) <= 20
 
 

@@ -32,7 +32,6 @@ from verl_tui.tui.panels.health import HealthPanel
 if TYPE_CHECKING:
     from scenarios.worlds import World
 
-    from verl_tui.runs.run import Run
 
 COLLAPSE = Finding(
     "policy-collapse",
@@ -61,21 +60,19 @@ COLUMNS = {
 NO_ENTROPY = {key: values for key, values in COLUMNS.items() if key != "actor/entropy"}
 
 
-def saved(run: Run) -> Run:
+def saved(run):
     """Return the run with a checkpoint of step 50."""
     event = Event(EventKind.CHECKPOINT, "/out/global_step_50", 50, step=50)
     return logged(run, event, modified=None)
 
 
-def seen(
-    *found: Finding, run: Run | None = None, unjudged: tuple[str, ...] = ()
-) -> View:
+def seen(*found, run=None, unjudged=()):
     run = run or saved(make_run(columns=COLUMNS))
     reasons = tuple(NotJudged(id, "the log has none") for id in unjudged)
     return make_view(run, verdicts={run.name: Verdict(found, reasons)}, rules=EVERY)
 
 
-def crashed() -> Run:
+def crashed():
     error = Event(EventKind.FATAL, "RuntimeError: no", line=3)
     return logged(make_run(steps=0), error, size=9, bytes_read=9, modified=None)
 
@@ -189,7 +186,7 @@ def test_what_a_preview_shows_is_said_to_be_one():
         assert row.endswith("  reading 45%"), width
 
 
-def agreed(view: View) -> str:
+def agreed(view):
     """Return the role that the row, the count and the list of runs have for the only run."""
     assert view.run is not None
     beside = make_run("other", steps=0)
@@ -265,7 +262,6 @@ async def test_a_key_goes_through_the_findings_of_all_runs(tmp_path):
         for _ in range(4):
             await press(pilot, "!")
             chosen = dashboard(app).chosen_finding
-            assert chosen is not None
             assert app.cursor == chosen.since_step
             shown.append((app.view_at(NOW).run.name, chosen.id))
         assert [name for name, _ in shown] == ["c_broken", "b_warned"] * 2

@@ -14,7 +14,7 @@ class Counted(BufferedScreen):
 
     drawn = 0
 
-    def redraw(self) -> None:
+    def redraw(self):
         self.drawn += 1
         if self.drawn == 50:
             self.app.exit()

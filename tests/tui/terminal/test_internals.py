@@ -5,15 +5,11 @@ from __future__ import annotations
 import ast
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import textual
 
 import verl_tui.tui
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(verl_tui.tui.__file__).parent
 TESTS = Path(__file__).parents[2]
@@ -23,15 +19,15 @@ EXTENDED = ("app", "dom", "message_pump", "screen", "scroll_view", "widget")
 """Modules with the classes that ours are kinds of."""
 
 
-def is_private(name: str) -> bool:
+def is_private(name):
     return name.startswith("_") and not name.startswith("__") and name not in PUBLIC
 
 
-def is_private_module(name: str) -> bool:
+def is_private_module(name):
     return name.startswith("textual.") and "._" in name
 
 
-def attributes(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def attributes(tree):
     """Yield whose attributes are used, and their names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
@@ -39,7 +35,7 @@ def attributes(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 @cache
-def of_textual() -> frozenset[str]:
+def of_textual():
     """Return the private names of Textual's own apps, screens and widgets."""
     folder = Path(textual.__file__).parent
     names = set[str]()
@@ -55,7 +51,7 @@ def of_textual() -> frozenset[str]:
     return frozenset(names)
 
 
-def uses(tree: ast.AST) -> Iterator[str]:
+def uses(tree):
     """Yield the private parts of Textual that a module uses."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and is_private_module(node.module or ""):

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from itertools import count, pairwise
-from typing import TYPE_CHECKING
 
 import pytest
-from textual.app import App, ComposeResult
+from textual.app import App
 
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.tui.widgets import chart as tiled
 from verl_tui.tui.widgets.chart import Chart, ChartTiles
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from textual.geometry import Size
-
 CHARTS = [ChartData(key) for key in ("reward", "kl", "loss", "entropy")]
 
 
 class Tiled(App[None]):
-    def compose(self) -> ComposeResult:
+    def compose(self):
         yield ChartTiles(self.tiles, lambda _: CHARTS if self.filled else [])
 
     filled = False
 
-    def tiles(self, size: Size) -> Sequence[tuple[int, int, int, int]]:
+    def tiles(self, size):
         height = size.height // len(CHARTS)
         return [(0, height * at, size.width, height) for at in range(len(CHARTS))]
 
     @property
-    def keys(self) -> list[str]:
+    def keys(self):
         return [chart.data.key for chart in self.query(Chart)]
 
 
@@ -46,7 +40,7 @@ async def test_charts_that_take_long_are_drawn_one_a_frame(monkeypatch, seconds)
         await pilot.pause()
         show = Chart.show
 
-        def shown(chart: Chart, data: ChartData) -> None:
+        def shown(chart, data):
             show(chart, data)
             seen.append(app.keys)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 from chart_columns import Column
@@ -18,10 +17,6 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.chart import Chart
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
 FLAT = {
     "exact": [0.5] * 100,
     "small": [1e-6] * 100,
@@ -35,12 +30,12 @@ CONSTANT = ("exact", "small", "zero", "odd", "hardly")
 """Those that differ by less than event files round have one label."""
 
 
-def chart(values: Sequence[float], **changes: bool) -> ChartData:
+def chart(values, **changes):
     points = Column(range(len(values)), values)
-    return ChartData("k", lines=(ChartLine(points),), **changes)  # type: ignore[arg-type]
+    return ChartData("k", lines=(ChartLine(points),), **changes)
 
 
-def labels(rows: Sequence[list[tuple[str, str]]]) -> list[str]:
+def labels(rows):
     """Return what stands at the y axis, from the top."""
     heads = [text_of(row).partition("│")[0] for row in rows[1:]]
     return [found for head in heads if (found := head.replace("┼", "┤").partition("┤")[0].strip()) and "┤" in
@@ -99,7 +94,7 @@ def test_every_label_stands_in_the_row_of_its_value(low, extent, height):
         assert abs(scale.hi - (row + 0.5) * reach - float_of(text)) <= reach * 1.1
 
 
-def float_of(text: str) -> float:
+def float_of(text):
     """Return the number that a label is."""
     powers = {"k": 1e3, "M": 1e6, "G": 1e9}
     return float(text.rstrip("kMG")) * powers.get(text[-1], 1.0)
