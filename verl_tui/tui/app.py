@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual import events, on
 from textual.app import SystemCommand
@@ -16,7 +16,7 @@ from verl_tui.rendering.session.run_order import RunListing, Selection, first_to
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys import action, actions, modules
+from verl_tui.tui.keys import HelpSection, action, actions, declaring
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
@@ -32,18 +32,40 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from verl_tui.config import Config
-    from verl_tui.tui.screens import ScreenSpec
 
 
-_FOUND: list[ScreenSpec] = [
-    module.SCREEN
-    for module in modules("verl_tui.tui.screens")
-    if hasattr(module, "SCREEN")
+class ScreenSpec(NamedTuple):
+    """One screen that a key opens; its `HELP_SECTION` says what that is for, and its place."""
+
+    kind: type[Any]
+    """The screen, made for a dashboard."""
+    key: str
+    id: str
+    """Its name in the configuration of keys."""
+    words: str
+    """Its name in the help and in the command palette."""
+    short: str = ""
+    """The word for it in the last row of the dashboard; empty: the key is not named there."""
+
+    @property
+    def section(self) -> HelpSection:
+        """What the screen's key is for, and its place."""
+        found: HelpSection = getattr(
+            self.kind, "HELP_SECTION", HelpSection("", rank=10)
+        )
+        return found
+
+    @property
+    def name(self) -> str:
+        """The name of its module."""
+        return str(self.kind.__module__.rpartition(".")[2])
+
+
+_FOUND = [
+    ScreenSpec(one, *one.SCREEN) for one in declaring("verl_tui.tui.screens", "SCREEN")
 ]
-SCREENS = {
-    one.name: one
-    for one in sorted(_FOUND, key=lambda one: (one.section.rank, one.name))
-}
+_FOUND.sort(key=lambda one: (one.section.rank, one.name))
+SCREENS = {one.name: one for one in _FOUND}
 """The screens that a key opens over the dashboard, by name, in the order of the help."""
 
 

@@ -20,7 +20,6 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from types import ModuleType
 
     from textual.app import App
 
@@ -131,16 +130,20 @@ def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
                 yield binding
 
 
-def modules(package: str) -> list[ModuleType]:
-    """Return the modules of a package: what these declare is found without a list of it."""
+def declaring(package: str, name: str) -> list[type[Any]]:
+    """Return the classes of a package's modules that declare something by a name: they are found
+    without a list of them.
+    """
     path = import_module(package).__path__
-    return [import_module(one.name) for one in iter_modules(path, f"{package}.")]
+    modules = [import_module(one.name) for one in iter_modules(path, f"{package}.")]
+    known = dict.fromkeys(one for module in modules for one in vars(module).values())
+    return [one for one in known if isinstance(one, type) and name in vars(one)]
 
 
 def all_kinds() -> list[type[DOMNode]]:
     """Return every class that may have keys; imports all screens and panels."""
     for place in _PLACES:
-        modules(place)
+        declaring(place, "BINDINGS")
     import_module("verl_tui.tui.replay_app")
     found: list[type[DOMNode]] = [DOMNode]
     for kind in found:

@@ -26,7 +26,6 @@ from verl_tui.tui.keys import (
     user_keys,
     usual_keys,
 )
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
@@ -149,6 +148,7 @@ _ROOMY = 56
 class HelpScreen(RowsScreen):
     """A list of all keys."""
 
+    SCREEN = ("?,f1", "help", "Help")
     TITLE_WORDS = "keys: the names are for [keys] in the configuration"
     FILTER = ("search the keys: ", "", "lines")
     BINDINGS = actions("""
@@ -227,6 +227,3 @@ def all_keys(app: type[App[Any]], wanted: Mapping[str, str]) -> str:
         if section.notes:
             parts.append("\n".join(("```", *section.notes, "```")))
     return "\n\n".join(parts) + "\n"
-
-
-SCREEN = ScreenSpec(HelpScreen, "?,f1", "help", "Help")

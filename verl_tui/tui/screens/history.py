@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import EpisodesScreen, RowsPage
 
 
 class HistoryScreen(EpisodesScreen):
     """All episodes, the newest first; one that is opened is followed on the dashboard."""
 
+    SCREEN = ("A", "finding.history", "Finding history", "History")
     TITLE_WORDS = "finding history"
     HELP_SECTION = HelpSection("finding history", WHY, 80)
     BINDINGS = actions("""
@@ -27,6 +27,3 @@ class HistoryScreen(EpisodesScreen):
 
         self.episodes = self.view.verdict.history[::-1]
         return RowsPage(*history_page(self.view, self.episodes, width))
-
-
-SCREEN = ScreenSpec(HistoryScreen, "A", "finding.history", "Finding history", "History")

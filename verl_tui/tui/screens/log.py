@@ -14,7 +14,6 @@ from verl_tui.rendering.log.target import log_target
 from verl_tui.rendering.text.wrap import wrap
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
@@ -109,6 +108,7 @@ class LogRows(Rows):
 class LogScreen(BufferedScreen):
     """The text of one of the run's files."""
 
+    SCREEN = ("l", "log", "Log: the console as text", "Log")
     AUTO_FOCUS = "LogRows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
     HELP_SECTION = HelpSection("log", WHY, 40)
@@ -336,6 +336,3 @@ class LogScreen(BufferedScreen):
             # From the newest line there is only the way back.
             window.seek(window.query, -1 if pager.follow else 1)
         self.redraw()
-
-
-SCREEN = ScreenSpec(LogScreen, "l", "log", "Log: the console as text", "Log")

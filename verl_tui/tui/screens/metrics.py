@@ -30,7 +30,6 @@ from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
@@ -57,6 +56,7 @@ _OF_CHARTS = {"read", "read_end", "look", "shape"}
 class MetricsScreen(ChartActions):
     """All metrics, with a line about the list and one about the chosen metric."""
 
+    SCREEN = ("m", "metrics", "All metrics", "Metrics")
     AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-half"), (80, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (18, "-tall")]  # noqa: RUF012
@@ -384,6 +384,3 @@ class MetricsScreen(ChartActions):
     def _close_filter(self) -> None:
         self._bar.close()
         self.call_after_refresh(self.redraw)
-
-
-SCREEN = ScreenSpec(MetricsScreen, "m", "metrics", "All metrics", "Metrics")

@@ -18,7 +18,6 @@ from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import MOVES, DocumentRows, SampleMoves, SamplesPanel
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 class SamplesScreen(SampleMoves, BufferedScreen):
     """A list of a step's samples beside one of them."""
 
+    SCREEN = ("o", "samples.open", "Samples of this step", "Samples")
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - as Textual has it
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-tall")]  # noqa: RUF012
@@ -388,8 +388,3 @@ class SamplesScreen(SampleMoves, BufferedScreen):
                 self._say(f"cannot write to {folder()}: {error.strerror or error}")
                 return
             self._view.browser.run_later(self._export)
-
-
-SCREEN = ScreenSpec(
-    SamplesScreen, "o", "samples.open", "Samples of this step", "Samples"
-)
