@@ -230,12 +230,13 @@ class VerlApp(MonitorApp):
 
     @on(MoveCursor)
     def _move_cursor(self, event: MoveCursor) -> None:
-        if event.step != self.cursor:
-            self.cursor = event.step
+        step = event.step
+        if step is not None:
+            self._dashboard.panel(SamplesPanel).go_to(step)
+        if step != self.cursor:
+            self.cursor = step
             charts, run = self._dashboard.charts, self.view_at(self._shown_at).run
-            charts.look = with_step_in_sight(charts.look, run, event.step)
-            if event.step is not None:
-                self._dashboard.panel(SamplesPanel).go_to(event.step)
+            charts.look = with_step_in_sight(charts.look, run, step)
             self._draw(self._shown_at)
 
     # -- keys --------------------------------------------------------------------------------------

@@ -313,17 +313,6 @@ class ChartsPanel(Panel):
             if self.screen.is_current:
                 self._tiles.draw()
 
-    def clip(self) -> str:
-        """Return what the focused chart says where the cursor is, else last."""
-        chart = self.focused_plan()
-        return reading(chart, None, self.view, self.look) if chart else ""
-
-    def write_table(self) -> None:
-        """Write the points of the focused chart to a file."""
-        chart = self.focused_plan()
-        if chart:
-            take_chart(self.app, chart, None, self.view, self.look)
-
     def focused_plan(self) -> PlannedChart | None:
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the
         first.
@@ -367,9 +356,27 @@ class ChartActions(BufferedScreen):
         self.charts.take_look(look)
         self.redraw()
 
+    right: PlannedChart | None = None
+    """The metric of a y axis at the right."""
+
     @abstractmethod
     def reader(self) -> Chart | None:
         """Return the chart by whose points the cursor moves, None where none is drawn."""
+
+    @abstractmethod
+    def plan(self) -> PlannedChart | None:
+        """Return what is drawn in that chart."""
+
+    def clip(self) -> str:
+        """Return what the chart says where the cursor is, else last."""
+        plan, look = self.plan(), self.charts.look
+        return reading(plan, self.right, self.view, look) if plan else ""
+
+    def action_write_table(self) -> None:
+        """Write the points in sight to a file."""
+        plan = self.plan()
+        if plan:
+            take_chart(self.app, plan, self.right, self.view, self.charts.look)
 
     def action_read(self, columns: int) -> None:
         """Move the cursor of all charts, though none may have the focus."""

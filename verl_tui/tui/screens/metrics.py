@@ -12,7 +12,7 @@ from textual.widgets import Input
 from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
-from verl_tui.rendering.charts.values import listed, reading
+from verl_tui.rendering.charts.values import listed
 from verl_tui.rendering.metrics.groups import rows_apart
 from verl_tui.rendering.metrics.listing import (
     HELP,
@@ -312,7 +312,7 @@ class MetricsScreen(ChartActions):
 
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
-        plan = self._plan()
+        plan = self.plan()
         if not plan:
             return
         metrics = self._metrics
@@ -321,20 +321,15 @@ class MetricsScreen(ChartActions):
         )
 
         def left(_: object) -> None:
-            self._grid.chosen = zoomed.metric
+            self._grid.chosen = zoomed.plan().key
             self.show(zoomed.view)
 
         self.app.push_screen(zoomed, left)
 
-    def _plan(self) -> PlannedChart | None:
+    def plan(self) -> PlannedChart | None:
         """Return the chart of the chosen metric alone."""
         run, key = self.view.run, self.chosen
         return single_metric(run, key) if run and key else None
-
-    def clip(self) -> str:
-        """Return the value of the chosen metric at the cursor, else the newest."""
-        plan = self._plan()
-        return reading(plan, None, self.view, self.charts.look) if plan else ""
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
