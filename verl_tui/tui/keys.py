@@ -136,8 +136,9 @@ def declaring(package: str, name: str) -> list[type[Any]]:
     """
     path = import_module(package).__path__
     modules = [import_module(one.name) for one in iter_modules(path, f"{package}.")]
-    known = dict.fromkeys(one for module in modules for one in vars(module).values())
-    return [one for one in known if isinstance(one, type) and name in vars(one)]
+    known = (one for module in modules for one in vars(module).values())
+    kinds = (one for one in known if isinstance(one, type) and name in vars(one))
+    return [*dict.fromkeys(kinds)]
 
 
 def all_kinds() -> list[type[DOMNode]]:
