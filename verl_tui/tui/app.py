@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from verl_tui.means import next_of
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.looks import AWAY, Looks
 from verl_tui.rendering.session.notes import NoteBook
-from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
+from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
@@ -132,10 +133,18 @@ class VerlApp(MonitorApp):
         self._picked = shown
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
-        self._selection = Selection()
         self._looks = Looks(self.state_file)
-        self._notebook = NoteBook(self.state_file.path)
-        self._listing = RunListing(self.state_file)
+        self._session = View(
+            self.monitor,
+            None,
+            0.0,
+            keys=self.hints,
+            acknowledgements=self._attention,
+            notebook=NoteBook(self.state_file.path),
+            browser=self.browser,
+            listing=RunListing(self.state_file),
+        )
+        """What stays the same from view to view."""
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""
@@ -150,9 +159,8 @@ class VerlApp(MonitorApp):
     def _show_samples(self) -> None:
         """Draw the samples that have been read; nothing else has changed."""
         for screen in self.screen_stack[-1:]:  # there is none as the app ends
-            show = getattr(screen, "show_samples", None)
-            if show:
-                show(self.view_at(self._clock()))
+            if hasattr(screen, "show_samples"):
+                screen.show_samples(self.view_at(self._clock()))
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -166,10 +174,9 @@ class VerlApp(MonitorApp):
         self._shown_at = now
         view = self.view_at(now)
         for screen in self.screen_stack:
-            show = getattr(screen, "show", None)
-            if show and screen in (self.screen, self._dashboard):
+            if hasattr(screen, "show") and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
-                at.attempt(show, view)
+                at.attempt(screen.show, view)
         words = self._looks.words(view, key=False)
         if words:
             self._greeted = True
@@ -199,24 +206,19 @@ class VerlApp(MonitorApp):
         runs = self.monitor.runs
         if not self._chosen and not self._loading and runs:
             # Once: what the user looks at is never taken away by what happens elsewhere.
-            self._picked = first_to_show(self.monitor, now, self._listing)
+            self._picked = first_to_show(self.monitor, now, self._session.listing)
             self._chosen = True
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
-        return View(
-            self.monitor,
-            runs.get(self._picked) if self._picked is not None else None,
-            now,
+        return replace(
+            self._session,
+            monitor=self.monitor,
+            run=runs.get(self._picked or ""),
+            now=now,
             cursor=self.cursor,
             loading=self._loading,
             paused=self._paused,
-            keys=self.hints,
             pins=self.state_file.state.pins,
-            acknowledgements=self._attention,
-            notebook=self._notebook,
-            browser=self.browser,
-            selection=self._selection,
-            listing=self._listing,
             troubles=self.troubles,
         )
 
