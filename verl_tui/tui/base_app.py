@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from textual import events
-    from textual.app import SystemCommand
     from textual.command import Provider
     from textual.driver import Driver
     from textual.timer import Timer
@@ -80,8 +80,6 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
     return remembered if remembered in available else configured
 
 
-_TEXTUALS = {"Theme": "other colours"}
-"""Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
@@ -196,9 +194,8 @@ class TerminalApp(ContainedApp[int]):
     @property
     def _few_colours(self) -> bool:
         """True if the terminal shows sixteen colours, or is to show none."""
-        return self.no_color or (
-            not self.is_headless and self.console.color_system == "standard"
-        )
+        few = not self.is_headless and self.console.color_system == "standard"
+        return self.no_color or few
 
     def _remember_theme(self) -> None:
         if self.theme != self._known_theme:
@@ -215,13 +212,11 @@ class TerminalApp(ContainedApp[int]):
     def tell(self, failure: Failure, part: ContainedPart | None) -> None:
         """Say in a part that it has failed; once over the screen what has failed outside of all."""
         copies = f"{self.hints['report']} copies a report"
+        words = f"has failed: {failure.words}."
         if isinstance(part, Screen):
-            part.fail(
-                f"This screen has failed: {failure.words}. esc leaves it, {copies}."
-            )
+            part.fail(f"This screen {words} esc leaves it, {copies}.")
         elif part:
-            words = f"This panel has failed: {failure.words}."
-            part.fail(f"{words} {copies}; all else goes on.")
+            part.fail(f"This panel {words} {copies}; all else goes on.")
         elif failure.words not in self._said:
             self._said.add(failure.words)
             toast(self, f"failed: {failure.words}; {copies}", rows=2)
@@ -254,10 +249,6 @@ class TerminalApp(ContainedApp[int]):
         self.show_troubles()
 
     # -- the terminal ------------------------------------------------------------------------------
-
-    def action_redraw(self) -> None:
-        """Write the whole screen again, for terminals that have lost some of it."""
-        self.write_all_cells()
 
     def on_app_blur(self, event: events.AppBlur) -> None:
         """Leave everything as it is: Textual would take the focus away, which paints half of the
@@ -311,10 +302,8 @@ class TerminalApp(ContainedApp[int]):
         self.push_screen(Palette("a theme, or part of its name", [ThemeProvider]))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys, and the commands of Textual's that fit."""
+        """Offer the actions of all keys and, of Textual's commands, other themes."""
         from verl_tui.tui.screens.palette import commands
 
         yield from commands(self, screen)
-        for offered in super().get_system_commands(screen):
-            if offered.title in _TEXTUALS:
-                yield offered._replace(help=_TEXTUALS[offered.title])
+        yield SystemCommand("Theme", "other colours", self.search_themes)

@@ -40,21 +40,6 @@ TASKS = tuple(_TASKS.values())
 _APART = pattern("  +")
 _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 """Packages whose classes have keys, found by walking through: these import what is here."""
-_NAMES = {
-    "escape": "esc",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-    "plus": "+",
-    "minus": "-",
-    "slash": "/",
-    "underscore": "_",
-    "at": "@",
-}
-"""Keys for which Textual has another name, or no character."""
 
 
 class HelpSection(NamedTuple):
@@ -77,6 +62,26 @@ class HelpSection(NamedTuple):
 def columns(table: str) -> list[list[str]]:
     """Return the rows of a table in text, whose columns are two blanks or more apart."""
     return [_APART.split(line.strip()) for line in table.splitlines() if line.strip()]
+
+
+_NAMES = {
+    row[0]: row[1]
+    for row in columns("""
+        escape      esc
+        pagedown    pgdn
+        pageup      pgup
+        left        ←
+        right       →
+        up          ↑
+        down        ↓
+        plus        +
+        minus       -
+        slash       /
+        underscore  _
+        at          @
+    """)
+}
+"""Keys for which Textual has another name, or no character."""
 
 
 def actions(*parts: str | Iterable[Any]) -> list[Any]:

@@ -125,22 +125,23 @@ class ChartsPanel(Panel):
         G         jump(1)   chart.last       Last page of charts
     """)
 
+    look = ChartLook()
+    """How charts are drawn: axis, scale, smoothing."""
+    filter = ChartFilter()
+    """Shows only the metrics that match; `narrow` sets it."""
+    _content: object = None
+    """The content that was shown last."""
+    _page = ChartPage()
+    """The page that is shown."""
+    _revealed: str | None = None
+    """Metric whose page is shown, however many charts fit; None once the user has turned to
+    another.
+    """
+    _focus: int | None = None
+    """Slot to be given the focus when the page is drawn: 0 or -1."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.look = ChartLook()
-        """How charts are drawn: axis, scale, smoothing."""
-        self.filter = ChartFilter()
-        """Shows only the metrics that match; `narrow` sets it."""
-        self._content: object = None
-        """The content that was drawn last."""
-        self._page = ChartPage()
-        """The page that is shown."""
-        self._revealed: str | None = None
-        """Metric whose page is shown, however many charts fit; None once the user has turned to
-        another.
-        """
-        self._focus: int | None = None
-        """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._tiles = ChartTiles(self._places, self._data)
         self._start_log = StartLog()
         self._smoothing = ChartCache()
@@ -164,7 +165,7 @@ class ChartsPanel(Panel):
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        self.view = view
+        self._content, self.view = content, view
         self._page = self._page._replace(listed=self.listed(view))
         self._tiles.draw()
 
@@ -210,7 +211,6 @@ class ChartsPanel(Panel):
         """Return what the charts of the page show, and say below them how they are drawn."""
         view = self.view
         self._give_focus()
-        self._content = page_content(view, self.look, self.filter, self._revealed)
         data = page_data(self._page, view, self.look, self._smoothing)
         if self._tiles.display:
             page, text = self._page, self.filter.text
@@ -294,7 +294,7 @@ class ChartsPanel(Panel):
         self._revealed = key
         # what is a row becomes a chart
         self._page = self._page._replace(listed=self.listed(self.view))
-        if self._focused_slot is not None:
+        if any(chart.has_focus for chart in self.charts):
             self._focus = 0  # it follows, once the page is drawn
         if not soon:
             self._tiles.draw()
@@ -329,16 +329,11 @@ class ChartsPanel(Panel):
         return found
 
     @property
-    def _focused_slot(self) -> int | None:
-        """Slot of the chart that has the focus, None if none has."""
-        return next((i for i, chart in enumerate(self.charts) if chart.has_focus), None)
-
-    @property
     def _slot(self) -> int:
         """Slot of the chart that keys mean."""
-        focused = self._focused_slot
-        if focused is not None:
-            return focused
+        focused = [chart.has_focus for chart in self.charts]
+        if any(focused):
+            return focused.index(True)
         return self._page.slot(self._revealed) or 0
 
 

@@ -24,7 +24,7 @@ from verl_tui.rendering.metrics.listing import (
     metric_table,
     metric_words,
 )
-from verl_tui.rendering.text.printable import printable, wrapped
+from verl_tui.rendering.text.printable import paragraph, printable
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
@@ -209,13 +209,11 @@ class MetricsScreen(ChartActions):
             return
         if not keys:
             self._head.show([])
-            said = wrapped(self._metrics.if_empty(self.view), width)
-            self._table.set([[(part, "dim")] for part in said])
+            self._table.set(paragraph(self._metrics.if_empty(self.view), "dim", width))
             self._table.choose(None)
             self._grid.chosen = None
             return
-        longest = max(map(cell_len, keys))
-        columns = metric_table(width, longest, self._metrics.order)
+        columns = metric_table(width, max(map(cell_len, keys)), self._metrics.order)
         self._head.show([columns.heading()] * (self.size.height >= _WITH_HEAD))
         run, pins = self.view.run, self._file.state.pins
         indicators = {of: name for name, of in run.indicators.items()} if run else {}

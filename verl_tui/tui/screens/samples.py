@@ -128,6 +128,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         self._bar = FilterBar(query.HINT)
         # the sentence has the room of the list where there is nothing to list
         self.set_class(self.browse.page is None, "-nothing")
+        self.set_class(self._panel.beside, "-beside")
 
     @property
     def browse(self) -> Browse:
@@ -147,10 +148,6 @@ class SamplesScreen(SampleMoves, BufferedScreen):
                 yield self.text
         yield self._bar
         yield Keys()
-
-    def on_mount(self) -> None:
-        """Begin with one sample or two."""
-        self.set_class(self._panel.beside, "-beside")
 
     def show(self, view: View) -> None:
         """Draw the newest state; of another run the same step, or the nearest."""

@@ -332,8 +332,8 @@ class TerminalOutput(App[ReturnType]):
         """Have the next frame written whole: the terminal may have lost part of the last one."""
         self._cells.forget()
 
-    def write_all_cells(self) -> None:
-        """Write the whole screen again now."""
+    def action_redraw(self) -> None:
+        """Write the whole screen again, for terminals that have lost some of it."""
         self.forget_cells()
         self.refresh(repaint=True, layout=True)
 
