@@ -101,6 +101,12 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     }
     """
 
+    wanted = ""
+    """The filter."""
+    _chosen: object = None
+    """Name of the chosen entry."""
+    _page = RowsPage(())
+
     def __init__(self, dashboard: Dashboard) -> None:
         """Make the screen over the dashboard."""
         super().__init__()
@@ -112,11 +118,6 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         self.list = Entries(id="list")
         self._detail = FewRows(id="detail")
         self.bar = FilterBar(self.FILTER[1])
-        self.wanted = ""
-        """The filter."""
-        self._chosen: object = None
-        """Name of the chosen entry."""
-        self._page = RowsPage([])
         self.known: LastResult[Any] = LastResult()
         """What the rows are made of, where that takes long."""
 
@@ -165,7 +166,7 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
             self._chosen = page.names[at]
             self.list.choose(at)
         flat = self._frame.size.height < _FLAT
-        self._heading.show(page.heading[: -1 if flat else None])
+        self._heading.show(page.heading[:-1] if flat else page.heading)
         self._draw_detail()
         caption = page.caption
         if page.matches:
@@ -197,11 +198,10 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         frame has room for. The last key, which leaves the screen, is left out last.
         """
         words = [caption] * bool(caption)
+        least = len(words)
         for names, does in columns(self.FOOTER):
-            words.append(
-                " ".join([*map(self.view.keys.__getitem__, names.split()), does])
-            )
-        least = bool(caption)
+            keys = " ".join(self.view.keys[name] for name in names.split())
+            words.append(f"{keys} {does}")
         while len(words) > least and cell_len(_DOT.join(words)) > self.title_room:
             del words[max(least, len(words) - 2)]
         return fit(_DOT.join(words), self.title_room)
