@@ -113,9 +113,8 @@ class HealthPanel(TextPanel):
     @on(Rows.Chosen)
     def _row_chosen(self, message: Rows.Chosen) -> None:
         message.stop()
-        entry = self._rows.entry_at(message.index)
-        if entry is not None and entry < len(self.found.findings):
-            self.found.choose(self.found.findings[entry])
+        if message.entry < len(self.found.findings):
+            self.found.choose(self.found.findings[message.entry])
             self.redraw()
 
     @on(Entries.Opened)

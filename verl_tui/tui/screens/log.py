@@ -224,8 +224,8 @@ class LogScreen(BufferedScreen):
 
     @on(Rows.Chosen)
     def _clicked(self, event: Rows.Chosen) -> None:
-        if event.index < len(self.window.lines):
-            self.window.mark = self.window.lines[event.index].row.start
+        if event.entry < len(self.window.lines):
+            self.window.mark = self.window.lines[event.entry].row.start
             self.redraw()
 
     def action_follow(self) -> None:

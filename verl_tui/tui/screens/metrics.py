@@ -247,7 +247,7 @@ class MetricsScreen(ChartActions):
 
     @on(Rows.Chosen)
     def _row_chosen(self, event: Rows.Chosen) -> None:
-        self._grid.chosen = self._metrics.keys[event.index]
+        self._grid.chosen = self._metrics.keys[event.entry]
         self._draw_lines()
 
     def _show_list(self) -> None:

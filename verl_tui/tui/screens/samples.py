@@ -255,7 +255,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
 
     @on(Rows.Chosen)
     def _chosen(self, event: Rows.Chosen) -> None:
-        self.moved(self.browse.to_row(event.index))
+        self.moved(self.browse.to_row(event.entry))
 
     def action_enter(self) -> None:
         """Open the chosen row; in the sample, fold or unfold the part at the top."""

@@ -147,9 +147,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     @dataclass
     class Chosen(Message):
-        """The user chose the entry that begins at a row."""
+        """The user chose an entry."""
 
-        index: int
+        entry: int
 
     chosen: var[int | None] = var(None, init=False)
     """The row that the chosen entry begins at; None while none is."""
@@ -246,7 +246,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         if at is not None:
             self.chosen = self._starts[at]
             self.reveal(self.chosen)
-            self.post_message(self.Chosen(self.chosen))
+            self.post_message(self.Chosen(at))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
