@@ -284,9 +284,30 @@ class VerlApp(MonitorApp):
         """Copy the text at the cursor, on every screen."""
         copy_here(self)
 
+    def action_command_palette(self) -> None:
+        """Open the command palette."""
+        from verl_tui.tui.screens.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            offers = sorted(self.get_system_commands(self.screen))
+            self.push_screen(Palette(self._dashboard, "an action", offers))
+
+    def search_themes(self) -> None:
+        """Offer the themes."""
+        from verl_tui.tui.screens.palette import Palette
+
+        offers = [
+            SystemCommand(name, "", partial(setattr, self, "theme", name))
+            for name in sorted(self.available_themes)
+        ]
+        self.push_screen(Palette(self._dashboard, "a theme", offers))
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys, and each kind of picture by itself."""
-        yield from super().get_system_commands(screen)
+        """Offer the actions of all keys, other themes, and each kind of picture by itself."""
+        from verl_tui.tui.screens.palette import commands
+
+        yield from commands(self, screen)
+        yield SystemCommand("Theme", "other colours", self.search_themes)
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)
             where = "write it into the current directory"

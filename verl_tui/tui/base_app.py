@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -21,10 +20,9 @@ from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal.net import ContainedApp, ContainedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from textual import events
-    from textual.command import Provider
     from textual.driver import Driver
     from textual.timer import Timer
 
@@ -84,17 +82,9 @@ SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
 
 
-def _action_search() -> type[Provider]:
-    """Return what the palette searches with; it is imported when it opens."""
-    from verl_tui.tui.screens.palette import ActionSearch
-
-    return ActionSearch
-
-
 class TerminalApp(ContainedApp[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
-    COMMANDS = {_action_search}  # noqa: RUF012 - as Textual declares it
     DEFAULT_CSS = """
     /* The ground of the theme, not the terminal's: on a light one its colours cannot be read. */
     TerminalApp:ansi, TerminalApp:ansi Screen, TerminalApp:ansi Input {
@@ -281,29 +271,3 @@ class TerminalApp(ContainedApp[int]):
         if self._repaint:
             self._repaint.stop()
         self._repaint = self.set_timer(SETTLED, self.action_redraw) if wanted else None
-
-    # -- commands ----------------------------------------------------------------------------------
-
-    def action_command_palette(self) -> None:
-        """Open the command palette, where there is room for it."""
-        from verl_tui.tui.screens.palette import ROWS, Palette
-
-        if self.size.height < ROWS:
-            self.notify(f"the palette needs a terminal of {ROWS} rows", markup=False)
-        elif not isinstance(self.screen, Palette):
-            self.push_screen(Palette("an action, or part of its name"))
-
-    def search_themes(self) -> None:
-        """Offer the themes in the palette."""
-        from textual.theme import ThemeProvider
-
-        from verl_tui.tui.screens.palette import Palette
-
-        self.push_screen(Palette("a theme, or part of its name", [ThemeProvider]))
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys and, of Textual's commands, other themes."""
-        from verl_tui.tui.screens.palette import commands
-
-        yield from commands(self, screen)
-        yield SystemCommand("Theme", "other colours", self.search_themes)

@@ -70,6 +70,8 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     """Names of actions in the configuration, and the words for their keys in the frame."""
     WIDEST = 1_000_000
     """Cells that the frame takes at most, where its lines would be too long to read otherwise."""
+    ENTER = "keeps it"
+    """What the enter key does with what is typed."""
     FILTER = ("", "", "")
     """Where the rows can be filtered: the words before what is typed, a hint, and what is counted.
     """
@@ -171,7 +173,8 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         caption = page.caption
         if page.matches:
             escape = self.view.keys[columns(self.FOOTER)[-1][0]]
-            self.bar.say({self.FILTER[2]: page.matches}, escape=escape)
+            counts = {self.FILTER[2]: page.matches}
+            self.bar.say(counts, enter=self.ENTER, escape=escape)
             if self.wanted:
                 left, total, note = page.matches
                 caption = f"filter: {self.wanted} ({left} of {total})"

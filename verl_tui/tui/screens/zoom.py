@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from textual.app import SystemCommand
 
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, second_metric
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
@@ -11,6 +14,7 @@ from verl_tui.rendering.charts.values import rows_of
 from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.text.printable import printable
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
@@ -239,13 +243,17 @@ class ZoomScreen(ChartActions):
 
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
-        from verl_tui.tui.screens.palette import Palette, metric_search
+        from verl_tui.tui.screens.palette import Palette
 
         best = second_metric(self._plan, plans := self._planned())
-        plans = [plan for plan in plans if plan.key != self._plan.key]
-        plans.sort(key=lambda one: one != best)
-        search = metric_search(plans, lambda one: self._draw_other(self._plan, one))
-        self.app.push_screen(Palette("a few letters of a metric", [search]))
+        offers: list[SystemCommand] = []
+        for one in sorted(plans, key=lambda one: one != best):
+            label = f"{one.label}  " * (one.label != one.key)
+            if one.key != self._plan.key:
+                take = partial(self._draw_other, self._plan, one)
+                offers.append(SystemCommand(printable(f"{label}{one.key}"), "", take))
+        dashboard: Any = self.app.screen_stack[0]  # the lowest of all screens
+        self.app.push_screen(Palette(dashboard, "a metric", offers))
 
     def plan(self) -> PlannedChart:
         """Return what is drawn."""
