@@ -23,6 +23,7 @@ from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.palette import Palette, commands
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.chart import MoveCursor, with_step_in_sight
 
@@ -286,16 +287,12 @@ class VerlApp(MonitorApp):
 
     def action_command_palette(self) -> None:
         """Open the command palette."""
-        from verl_tui.tui.screens.palette import Palette
-
         if not isinstance(self.screen, Palette):
             offers = sorted(self.get_system_commands(self.screen))
             self.push_screen(Palette(self._dashboard, "an action", offers))
 
     def search_themes(self) -> None:
         """Offer the themes."""
-        from verl_tui.tui.screens.palette import Palette
-
         offers = [
             SystemCommand(name, "", partial(setattr, self, "theme", name))
             for name in sorted(self.available_themes)
@@ -304,8 +301,6 @@ class VerlApp(MonitorApp):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Offer the actions of all keys, other themes, and each kind of picture by itself."""
-        from verl_tui.tui.screens.palette import commands
-
         yield from commands(self, screen)
         yield SystemCommand("Theme", "other colours", self.search_themes)
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from textual.dom import DOMNode
     from textual.screen import Screen
 
-    from verl_tui.tui.screens.dashboard import Dashboard
+    from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 ALSO: dict[str, list[str]] = toml_table(__file__, "palette.toml")
 """Synonym -> words in the names of actions."""
@@ -52,7 +52,7 @@ class Palette(RowsScreen):
     FOOTER = "palette.close  closes"
 
     def __init__(
-        self, dashboard: Dashboard, title: str, offers: Iterable[SystemCommand]
+        self, dashboard: DashboardLayout, title: str, offers: Iterable[SystemCommand]
     ) -> None:
         """Make the list of commands over the dashboard."""
         super().__init__(dashboard)

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Matches
-    from verl_tui.tui.screens.dashboard import Dashboard
+    from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 _DOT = " · "
 _FLAT = 8
@@ -109,7 +108,7 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     """Name of the chosen entry."""
     _page = RowsPage(())
 
-    def __init__(self, dashboard: Dashboard) -> None:
+    def __init__(self, dashboard: DashboardLayout) -> None:
         """Make the screen over the dashboard."""
         super().__init__()
         self.dashboard = dashboard
@@ -245,15 +244,3 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     def _kept(self) -> None:
         self.bar.close()
         self.redraw()
-
-
-class EpisodesScreen(RowsScreen):
-    """Rows that begin at steps; one that is opened is followed on the dashboard."""
-
-    episodes: Sequence[Episode] = ()
-    """Those of the rows that can be opened."""
-
-    @on(Entries.Opened)
-    def _opened(self, message: Entries.Opened) -> None:
-        self.dismiss()
-        self.dashboard.follow_episode(self.episodes[message.entry])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from verl_tui.tui.keys import SPEED, HelpSection, actions
-from verl_tui.tui.screens.rows_screen import SCROLLS, EpisodesScreen, RowsPage
+from verl_tui.tui.screens.history import EpisodesScreen
+from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage
 
 
 class TimingScreen(EpisodesScreen):

@@ -18,6 +18,7 @@ from verl_tui.rendering.text.printable import printable
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
+from verl_tui.tui.screens.palette import Palette
 from verl_tui.tui.widgets.chart import KEYS, TABLE, Chart, MoveCursor, step_at
 from verl_tui.tui.widgets.filter_bar import Keys
 from verl_tui.tui.widgets.rows import FewRows, Line
@@ -243,8 +244,6 @@ class ZoomScreen(ChartActions):
 
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
-        from verl_tui.tui.screens.palette import Palette
-
         best = second_metric(self._plan, plans := self._planned())
         offers: list[SystemCommand] = []
         for one in sorted(plans, key=lambda one: one != best):
