@@ -123,7 +123,8 @@ class TerminalApp(ContainedApp[int]):
             ascii_only: Whether to keep to ASCII.
             state_file: The user's preferences; by default kept for this session only.
         """
-        super().__init__(ascii_only=ascii_only)
+        super().__init__()
+        self.ascii_only = ascii_only
         self.config = config
         self.state_file = state_file or StateFile()
         self.user_keys: dict[str, str] = {}

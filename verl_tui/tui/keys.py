@@ -168,20 +168,16 @@ def usual_keys() -> Mapping[str, str]:
     return found
 
 
-def shown_keys(keys: str) -> str:
-    """Return keys as people call them."""
-    return " ".join(map(key_name, keys.split(",")))
-
-
 def user_keys(app: App[Any]) -> Mapping[str, str]:
     """Return the keys that the user has given to actions, by their names."""
     found: Mapping[str, str] = getattr(app, "user_keys", {})
     return found
 
 
-def keys_of(app: App[Any], binding: Binding) -> str:
+def keys_of(binding: Binding, user: Mapping[str, str]) -> str:
     """Return the keys of a binding, those that the user has given it, as people call them."""
-    return shown_keys(user_keys(app).get(binding.id or "", binding.key))
+    keys = user.get(binding.id or "", binding.key)
+    return " ".join(map(key_name, keys.split(",")))
 
 
 class HintKeys(dict[str, str]):

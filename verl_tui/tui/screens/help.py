@@ -22,7 +22,7 @@ from verl_tui.tui.keys import (
     all_kinds,
     bindings,
     keymap,
-    shown_keys,
+    keys_of,
     user_keys,
     usual_keys,
 )
@@ -130,7 +130,7 @@ def _key_section(
         name = binding.id or ""
         alien = narrow and (binding.group or MOVE) != declared.task
         if name not in _OTHER_RUNS and not alien:
-            keys = shown_keys(user.get(name, binding.key))
+            keys = keys_of(binding, user)
             row = _RUNS_ROW if name == "run.1" else (keys, binding.description, name)
             found.setdefault(name or keys, row)
     title = declared.task.description

@@ -15,7 +15,7 @@ from verl_tui.rendering.text.printable import paragraph
 from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.wrap import fit
 from verl_tui.toml_tables import toml_table
-from verl_tui.tui.keys import actions, bindings, keys_of
+from verl_tui.tui.keys import actions, bindings, keys_of, user_keys
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.chart import Chart
@@ -147,7 +147,7 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[SystemCommand]:
             if title not in known:
                 known.add(title)
                 does = partial(app.call_later, _carry_out, app, one.action, node, panel)
-                yield SystemCommand(title, keys_of(app, one), does)
+                yield SystemCommand(title, keys_of(one, user_keys(app)), does)
 
 
 async def _carry_out(app: App[Any], action: str, node: DOMNode, panel: str) -> None:

@@ -142,8 +142,8 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
     _hearing: asyncio.Task[None] | None = None
     """Handles keys."""
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
-        super().__init__(ascii_only=ascii_only)
+    def __init__(self) -> None:
+        super().__init__()
         self.failures = Failures()
         self.strict = bool(os.environ.get("VERL_TUI_STRICT"))
         """True if the app ends at the first error all the same."""
