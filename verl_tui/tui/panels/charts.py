@@ -20,10 +20,10 @@ from verl_tui.rendering.charts.page import (
     rows_of_single_points,
 )
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-from verl_tui.rendering.charts.values import reading
+from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
-from verl_tui.tui.export import take_chart
+from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.panels.panel import NOTHING, Panel, PanelSpec
@@ -346,13 +346,13 @@ class ChartActions(BufferedScreen):
     charts: ChartsPanel
     """Those of the dashboard: all others are drawn in the same way."""
 
+    right: PlannedChart | None = None
+    """The metric of a y axis at the right."""
+
     def take_look(self, look: ChartLook) -> None:
         """Draw the charts in this way, here and on the dashboard."""
         self.charts.take_look(look)
         self.redraw()
-
-    right: PlannedChart | None = None
-    """The metric of a y axis at the right."""
 
     @abstractmethod
     def reader(self) -> Chart | None:
@@ -369,9 +369,10 @@ class ChartActions(BufferedScreen):
 
     def action_write_table(self) -> None:
         """Write the points in sight to a file."""
-        plan = self.plan()
-        if plan:
-            take_chart(self.app, plan, self.right, self.view, self.charts.look)
+        plan, run = self.plan(), self.view.run
+        if plan and run:
+            columns = in_sight(plan, self.right, self.view, self.charts.look)
+            take_table(self.app, columns, run.name, plan.key)
 
     def action_read(self, columns: int) -> None:
         """Move the cursor of all charts, though none may have the focus."""

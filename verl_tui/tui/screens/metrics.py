@@ -9,7 +9,6 @@ from rich.cells import cell_len
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed
@@ -335,7 +334,7 @@ class MetricsScreen(ChartActions):
         look = ChartLook() if self._is_table else self.charts.look
         if run:
             columns = listed(self._metrics.keys, self.view, look)
-            take_table(self.app, named(run.name, "metrics"), columns)
+            take_table(self.app, columns, run.name, "metrics")
 
     def action_shape(self, what: str, by: int) -> None:
         """Show more or fewer columns or rows of charts."""
