@@ -18,7 +18,7 @@ from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import hues as run_hues
 from verl_tui.tui import base_app as themes
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.rows import ROLES
+from verl_tui.tui.widgets.rows import LOOKS_IN, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -288,7 +288,7 @@ async def test_no_role_is_a_block_in_sixteen_colours(demo):
         app.theme = themes.PLAIN
         await settle(pilot)
         chart = app.screen.query(Chart).first()
-        for role in {**ROLES, **Chart.LOOKS}:
+        for role in {**ROLES, **LOOKS_IN[Chart.LOOKS]}:
             style = chart.role_style(role)
             assert style.color != style.bgcolor, role
             assert style.bgcolor == chart.rich_style.bgcolor, role
