@@ -314,19 +314,21 @@ def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
 
 def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
     """Return what to try, with the settings in force: the first two remedies that apply."""
-    doing = phase.words if phase else ""
-    foreign = bool(run.keys) and run.dialect == "other"
-    remedies = [
-        remedy
-        for remedy in suspect.cause.remedy
-        if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text)
-    ]
-    if foreign:
-        remedies = _stated(run, remedies) or remedies[-1:]
-    said = [_said(run, remedy, -1 if foreign else 0) for remedy in remedies]
-    new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
-    words = "; or ".join(new[:2])
+    remedies, spelling = list(_remedies(suspect, phase)), 0
+    if run.keys and run.dialect == "other":
+        remedies, spelling = _stated(run, remedies) or remedies[-1:], -1
+    said = [_said(run, remedy, spelling) for remedy in remedies]
+    new = [one for one in said if not one[1]] or said[-1:]
+    words = "; or ".join(one for one, _ in new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
+
+
+def _remedies(suspect: _Suspect, phase: Phase | None) -> Iterator[Remedy]:
+    """Yield the remedies of a cause that apply."""
+    doing = phase.words if phase else ""
+    for remedy in suspect.cause.remedy:
+        if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text):
+            yield remedy
 
 
 def _stated(run: Run, remedies: Sequence[Remedy]) -> list[Remedy]:
