@@ -26,14 +26,10 @@ COMES = 90.0
 
 def chromium() -> str:
     """Return the browser, or skip the test."""
-    found = (
-        shutil.which("chromium")
-        or shutil.which("chromium-browser")
-        or shutil.which("google-chrome")
-    )
-    return found or pytest.skip(
-        "no Chromium here: Debian's package `chromium` brings it"
-    )
+    names = ("chromium", "chromium-browser", "google-chrome")
+    for found in filter(None, map(shutil.which, names)):
+        return found
+    pytest.skip("no Chromium here: Debian's package `chromium` brings it")
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -87,12 +83,9 @@ class Page:
             "new Promise(done => document.readyState === 'complete' ? done() : "
             "addEventListener('load', () => done()))"
         )
-        answer = await self.call(
-            "Runtime.evaluate",
-            expression=f"{loaded}.then(() => {expression})",
-            awaitPromise=True,
-            returnByValue=True,
-        )
+        how = {"awaitPromise": True, "returnByValue": True}
+        whole = f"{loaded}.then(() => {expression})"
+        answer = await self.call("Runtime.evaluate", expression=whole, **how)
         return answer["result"]["result"]["value"]
 
     def listen(self, method: str, hear: Callable[[dict[str, Any]], object]) -> None:
@@ -101,25 +94,14 @@ class Page:
 
     async def click(self, x: int, y: int) -> None:
         """Click somewhere, in pixels."""
+        where = {"x": x, "y": y, "button": "left", "clickCount": 1}
         for kind in ("mousePressed", "mouseReleased"):
-            await self.call(
-                "Input.dispatchMouseEvent",
-                type=kind,
-                x=x,
-                y=y,
-                button="left",
-                clickCount=1,
-            )
+            await self.call("Input.dispatchMouseEvent", type=kind, **where)
 
     async def press(self, key: str) -> None:
         """Press a key that writes a letter; the page hears keys once it has been clicked."""
-        for kind in ("keyDown", "keyUp"):
-            await self.call(
-                "Input.dispatchKeyEvent",
-                type=kind,
-                key=key,
-                text=key if kind == "keyDown" else "",
-            )
+        for kind, text in (("keyDown", key), ("keyUp", "")):
+            await self.call("Input.dispatchKeyEvent", type=kind, key=key, text=text)
 
     async def _hear(self, enough: Callable[[], bool]) -> None:
         async def listen() -> None:
@@ -129,25 +111,21 @@ class Page:
         await asyncio.wait_for(listen(), COMES)
 
     def _take(self, message: dict[str, Any]) -> None:
-        params = message.get("params", {})
-        if (hear := self._listeners.get(message.get("method", ""))) is not None:
+        method, params = message.get("method"), message.get("params", {})
+        if (hear := self._listeners.get(method or "")) is not None:
             hear(params)
+        response = params.get("response", {})
         if "id" in message:
             self._answers[message["id"]] = message
-        elif message["method"] == "Network.webSocketFrameSent":
-            kind, *values = json.loads(params["response"]["payloadData"])
+        elif method == "Network.webSocketFrameSent":
+            kind, *values = json.loads(response["payloadData"])
             if kind == "resize":
                 self._screen.resize(values[0]["height"], values[0]["width"])
-        elif (
-            message["method"] == "Network.webSocketFrameReceived"
-            and params["response"]["opcode"] == 2
-        ):
-            self._stream.feed(base64.b64decode(params["response"]["payloadData"]))
-        elif message["method"] == "Network.responseReceived":
-            self.asked_for.add(params["response"]["url"])
-        elif message["method"] == "Network.loadingFailed" and params.get(
-            "blockedReason"
-        ):
+        elif method == "Network.webSocketFrameReceived" and response["opcode"] == 2:
+            self._stream.feed(base64.b64decode(response["payloadData"]))
+        elif method == "Network.responseReceived":
+            self.asked_for.add(response["url"])
+        elif method == "Network.loadingFailed" and params.get("blockedReason"):
             self.refused.add(params["blockedReason"])
 
 
@@ -157,30 +135,17 @@ async def page(url: str) -> AsyncIterator[Page]:
     import aiohttp
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
-        command = [
-            chromium(),
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--remote-debugging-port=0",
-        ]
-        browser = subprocess.Popen(
-            [
-                *command,
-                f"--user-data-dir={home}",
-                "--window-size=1200,700",
-                "about:blank",
-            ],
-            stderr=subprocess.DEVNULL,
-        )
+        words = "--headless=new --no-sandbox --disable-gpu --remote-debugging-port=0"
+        command = [chromium(), *words.split(), f"--user-data-dir={home}"]
+        command += ["--window-size=1200,700", "about:blank"]
+        browser = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
             port = await _port(Path(home) / "DevToolsActivePort")
             async with aiohttp.ClientSession() as session:
                 tabs = await (await session.get(f"http://127.0.0.1:{port}/json")).json()
-                (tab,) = (
-                    one["webSocketDebuggerUrl"] for one in tabs if one["type"] == "page"
-                )
-                opened = Page(await session.ws_connect(tab, max_msg_size=0))
+                (tab,) = (one for one in tabs if one["type"] == "page")
+                address = tab["webSocketDebuggerUrl"]
+                opened = Page(await session.ws_connect(address, max_msg_size=0))
                 await opened.call("Network.enable")
                 await opened.call("Page.navigate", url=url)
                 yield opened

@@ -9,11 +9,15 @@ import io
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.summary import scalar, text
 from wandb_writing import history, stats, written
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 BEGAN = 1_700_000_000.0
 """Seconds since the epoch at which logs begin that state times."""
@@ -26,50 +30,43 @@ def values_of(at: int, step: int) -> dict[str, float]:
 
 
 def file_log(steps: list[int]) -> bytes:
-    lines = (
-        json.dumps({"step": step, "data": values_of(at, step)})
-        for at, step in enumerate(steps)
+    return rows(
+        {"step": step, "data": values_of(at, step)} for at, step in enumerate(steps)
     )
-    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def rows(of: Iterable[dict[str, Any]]) -> bytes:
+    return "".join(f"{json.dumps(one)}\n" for one in of).encode()
 
 
 def tutorial_log(steps: list[int]) -> bytes:
     lines = []
     for at, step in enumerate(steps):
         lines.append({"scope": "system", "gpu_util": at})
-        lines.append(
-            {
-                "scope": "ppo",
-                "step": step,
-                "timestamp": BEGAN + step,
-                **values_of(at, step),
-            }
-        )
-    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        stamp = {"step": step, "timestamp": BEGAN + step}
+        lines.append({"scope": "ppo", **stamp, **values_of(at, step)})
+    return rows(lines)
 
 
 def swift_log(steps: list[int]) -> bytes:
-    lines = (
-        json.dumps({**values_of(at, step), "global_step/max_steps": f"{step}/5000"})
+    return rows(
+        {**values_of(at, step), "global_step/max_steps": f"{step}/5000"}
         for at, step in enumerate(steps)
     )
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def llama_factory_log(steps: list[int]) -> bytes:
-    lines = (
-        json.dumps({"current_steps": step, "total_steps": 5000, **values_of(at, step)})
+    return rows(
+        {"current_steps": step, "total_steps": 5000, **values_of(at, step)}
         for at, step in enumerate(steps)
     )
-    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def console_log(steps: list[int]) -> bytes:
     lines = ["(TaskRunner pid=1) Total training steps: 5000"]
     for at, step in enumerate(steps):
-        numbers = " - ".join(
-            f"{key}:{value}" for key, value in values_of(at, step).items()
-        )
+        figures = values_of(at, step).items()
+        numbers = " - ".join(f"{key}:{value}" for key, value in figures)
         lines += ["(TaskRunner pid=1) INFO nothing to see here"] * 3
         lines.append(f"(TaskRunner pid=1) step:{step} - actor/pg_loss:{at} - {numbers}")
     return "".join(f"{line}\n" for line in lines).encode()
@@ -77,18 +74,12 @@ def console_log(steps: list[int]) -> bytes:
 
 def csv_log(steps: list[int]) -> bytes:
     out = io.StringIO()
-    writer = csv.DictWriter(
-        out, ["step", "time", "actor/ppo_kl", "actor/entropy", "val/acc"]
-    )
+    keys = ["step", "time", "actor/ppo_kl", "actor/entropy", "val/acc"]
+    writer = csv.DictWriter(out, keys)
     writer.writeheader()
     for at, step in enumerate(steps):
-        writer.writerow(
-            {
-                "step": step,
-                "time": f"2026-11-23T10:00:{step % 60:02}Z",
-                **values_of(at, step),
-            }
-        )
+        stamp = {"step": step, "time": f"2026-11-23T10:00:{step % 60:02}Z"}
+        writer.writerow({**stamp, **values_of(at, step)})
     return out.getvalue().encode()
 
 
@@ -103,9 +94,8 @@ def event_log(steps: list[int], note: str = "") -> bytes:
             for key, value in values_of(at, step).items()
         ]
         for at, (step, summary) in enumerate(summaries):
-            writer.write_event(
-                Event(wall_time=BEGAN + at / 8, step=step, summary=summary)
-            )
+            event = Event(wall_time=BEGAN + at / 8, step=step, summary=summary)
+            writer.write_event(event)
         writer.close()
         (path,) = Path(directory).iterdir()
         return path.read_bytes()
@@ -116,14 +106,8 @@ def wandb_log(steps: list[int], trainers: int = 0) -> bytes:
     records = []
     for at, step in enumerate(steps):
         numbers = {key: repr(value) for key, value in values_of(at, step).items()}
-        own = (
-            {"train/global_step": str(10 * step)}
-            if trainers and step % trainers == 0
-            else {}
-        )
-        time = {"_timestamp": repr(BEGAN + step)}
-        records += [
-            history(step, {**numbers, **own, **time}),
-            stats(BEGAN + step, {"cpu": "1"}),
-        ]
+        if trainers and step % trainers == 0:
+            numbers["train/global_step"] = str(10 * step)
+        numbers["_timestamp"] = repr(BEGAN + step)
+        records += [history(step, numbers), stats(BEGAN + step, {"cpu": "1"})]
     return written(records)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND = shutil.which("verl-tui", path=os.path.dirname(sys.executable)) or ""  # noqa: PTH120
+MODULE = [sys.executable, "-m", "verl_tui"]
 DEADLINE = 90.0
 """Seconds until what was asked for is there, also on a machine that has much else to do; a test is
 stopped after 120.
@@ -42,29 +43,19 @@ class Pty:
     ) -> None:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
-            fcntl.ioctl(
-                0, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0)
-            )
-            for name in ("NO_COLOR", "VERL_TUI_CONFIG", "TMUX", "COLUMNS", "LINES"):
+            _resize(0, *size)
+            for name in ("TMUX", "COLUMNS", "LINES"):
                 os.environ.pop(name, None)
-            os.environ.update(
-                {"TERM": "xterm-256color", "COLORTERM": "truecolor", **environment}
-            )
+            os.environ.update({"COLORTERM": "truecolor", **environment})
             if folder is not None:
                 os.chdir(folder)
             prepare()
             if errors is not None:
                 os.dup2(os.open(errors, os.O_CREAT | os.O_WRONLY), 2)
-            command = (
-                [COMMAND]
-                if COMMAND and not module
-                else [sys.executable, "-m", "verl_tui"]
-            )
+            command = [COMMAND] if COMMAND and not module else MODULE
             # With its environment as Python knows it: readline sets COLUMNS and LINES behind its
             # back.
-            os.execve(
-                command[0], [*command, *(str(word) for word in words)], os.environ
-            )
+            os.execve(command[0], [*command, *map(str, words)], os.environ)
         self.screen = pyte.Screen(*size)
         self.stream = pyte.ByteStream(self.screen)
         self.output = b""
@@ -72,9 +63,7 @@ class Pty:
         self.resize(*size)
 
     def resize(self, columns: int, rows: int) -> None:
-        fcntl.ioctl(
-            self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0)
-        )
+        _resize(self.fd, columns, rows)
         self.screen.resize(rows, columns)
 
     def press(self, keys: bytes) -> None:
@@ -139,6 +128,11 @@ class Pty:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         os.close(self.fd)
+
+
+def _resize(terminal: int, columns: int, rows: int) -> None:
+    size = struct.pack("HHHH", rows, columns, 0, 0)
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
 
 
 def restored(output: bytes) -> bool:

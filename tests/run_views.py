@@ -73,9 +73,8 @@ def make_view(
     **more: Any,
 ) -> View:
     """Return a view of these runs that shows the first."""
-    guide = SimpleNamespace(
-        rules=[SimpleNamespace(id=rule) for rule in rules], silenced=frozenset()
-    )
+    known = [SimpleNamespace(id=rule) for rule in rules]
+    guide = SimpleNamespace(rules=known, silenced=frozenset())
     monitor = SimpleNamespace(
         runs={run.name: run for run in runs},
         verdicts=dict(verdicts or {}),
@@ -91,11 +90,5 @@ def make_view(
         loaded=lambda: 0.45,
     )
     monitor.sentences = (*monitor.problems, *monitor.waiting)
-    return View(
-        **{
-            "monitor": cast("Monitor", monitor),
-            "run": runs[0] if runs else None,
-            "now": NOW,
-            **more,
-        }
-    )
+    shown = {"run": runs[0] if runs else None, "now": NOW, **more}
+    return View(monitor=cast("Monitor", monitor), **shown)

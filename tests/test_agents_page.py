@@ -44,13 +44,8 @@ def test_every_name_is_one_of_the_product():
     known = {rule.id for rule in load_guide().rules} | {one.value for one in State}
     known |= {*build_parser().commands, *INDICATORS}
     known |= {"healthy", "warning", "critical", "info", "no warning"}
-    words = {re.escape(name): name for name in NAMED - known - CONDITIONS}
-    unknown = [
-        name
-        for word, name in words.items()
-        if not re.search(rf"(?<!\w){word}(?!\w)", REFERENCE)
-    ]
-    assert not unknown
+    for name in NAMED - known - CONDITIONS:
+        assert re.search(rf"(?<!\w){re.escape(name)}(?!\w)", REFERENCE), name
 
 
 @pytest.mark.parametrize("condition", sorted(CONDITIONS))
@@ -62,10 +57,9 @@ def test_every_condition_can_be_waited_for(condition, tmp_path):
 
 def test_a_run_is_stopped_for_nothing_that_is_not_critical():
     stop, _, rest = PAGE.partition("## Stop")[2].partition("\n2. ")
-    critical = {
-        rule.id for rule in load_guide().rules if rule.severity.word == "critical"
-    }
-    named = {rule.id for rule in load_guide().rules if f"`{rule.id}`" in stop}
+    rules = load_guide().rules
+    critical = {rule.id for rule in rules if rule.severity.word == "critical"}
+    named = {rule.id for rule in rules if f"`{rule.id}`" in stop}
     assert {*BREAKERS, "policy-collapse", "not-finite"} == named <= critical
     assert "Never stop a run for" in rest
 
@@ -73,15 +67,13 @@ def test_a_run_is_stopped_for_nothing_that_is_not_critical():
 def test_exit_codes_are_those_that_the_commands_state():
     commands = build_parser().commands
     check, state = commands["check"], commands["get"].commands["state"]
-    for code in re.findall(
-        r"\b(\d+) \w+", PAGE.partition("Exit codes of `check`")[2].partition("From")[0]
+    for command, begins, ends in (
+        (check, "Exit codes of `check`", "From"),
+        (state, "Exit codes of `--wait`", "Events"),
     ):
-        assert re.search(rf"\b{code} ", check.format_help()), code
-    for code in re.findall(
-        r"\b(\d+) \w+",
-        PAGE.partition("Exit codes of `--wait`")[2].partition("Events")[0],
-    ):
-        assert re.search(rf"\b{code} ", state.format_help()), code
+        said = PAGE.partition(begins)[2].partition(ends)[0]
+        for code in re.findall(r"\b(\d+) \w+", said):
+            assert re.search(rf"\b{code} ", command.format_help()), code
 
 
 # -- the skill -------------------------------------------------------------------------------------
@@ -89,9 +81,8 @@ def test_exit_codes_are_those_that_the_commands_state():
 
 def test_the_skill_is_the_page_with_the_head_of_a_skill(tmp_path):
     for _ in range(2):  # what is there is replaced
-        assert (
-            main(["help", "agents", "--skill", str(tmp_path / "new" / "skills")]) == 0
-        )
+        skills = str(tmp_path / "new" / "skills")
+        assert main(["help", "agents", "--skill", skills]) == 0
         path = tmp_path / "new" / "skills" / "verl-tui" / "SKILL.md"
         _, head, page = path.read_text(encoding="utf-8").split("---\n", 2)
         fields = yaml.safe_load(head)

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 PLACE = Place(3, validation=False)
 
 
-def having(text: str) -> SampleQuery:
-    """Return the filter for a text as it stands."""
-    return SampleQuery(searches=(Search(text, literal=True),))
-
-
 class Screen:
     """Asks for what it shows each time it is told that there is more."""
 
@@ -42,54 +37,45 @@ class Screen:
         self.notices += 1
         self.news.set()
 
-    def page(self, place: Place = PLACE) -> SamplePage:
-        return self.browser.page(self.samples, place)
+    def page(self) -> SamplePage:
+        return self.browser.page(self.samples, PLACE)
 
-    def until(self, asked: Callable[[SamplePage], Any], place: Place = PLACE) -> Any:
+    def until(self, asked: Callable[[SamplePage], Any]) -> Any:
         """Draw until what is asked for is there."""
         while True:
             self.news.clear()
-            if found := asked(self.page(place)):
+            if found := asked(self.page()):
                 return found
             assert self.news.wait(10), "nothing more comes"
 
-    def sample(self, index: int, place: Place = PLACE) -> Sample:
-        found: Sample = self.until(lambda page: page.sample(index), place)
+    def sample(self, index: int) -> Sample:
+        found: Sample = self.until(lambda page: page.sample(index))
         return found
 
-    def known(self, place: Place = PLACE) -> SamplePage:
+    def known(self) -> SamplePage:
         """Return the page once all is known of it."""
         page: SamplePage = self.until(
-            lambda page: page.complete and len(page.facts) == page.count and page, place
+            lambda page: page.complete and len(page.facts) == page.count and page
         )
         return page
 
-    def hits(self, query: Any, place: Place = PLACE) -> Hits:
+    def hits(self, text: str) -> Hits:
+        """Return where a text as it stands is found."""
+        query = SampleQuery(searches=(Search(text, literal=True),))
         found: Hits = self.until(
-            lambda page: (hits := page.hits(having(query))).complete and hits, place
+            lambda page: (hits := page.hits(query)).complete and hits
         )
         return found
 
-    def dump(
-        self, path: Path, *rows: dict[str, Any], validation: bool = False
-    ) -> Place:
+    def dump(self, path: Path, *rows: dict[str, Any]) -> None:
         """Write a dump and take note of it as its source does."""
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return self.note(path, validation=validation)
+        self.note(path)
 
-    def note(self, path: Path, *, validation: bool = False) -> Place:
-        stat = path.stat()
-        step = int(path.stem)
-        self.samples.add_dump(
-            Dump(
-                step,
-                str(path),
-                validation,
-                stat.st_size,
-                modified=stat.st_mtime_ns / 1e9,
-            )
-        )
-        return Place(step, validation)
+    def note(self, path: Path) -> None:
+        stat, at = path.stat(), path.stat().st_mtime_ns / 1e9
+        dump = Dump(PLACE.step, str(path), False, stat.st_size, modified=at)  # noqa: FBT003
+        self.samples.add_dump(dump)
 
 
 @pytest.fixture
@@ -100,12 +86,8 @@ def screen() -> Iterator[Screen]:
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
-    return {
-        "input": f"question {number // 4}",
-        "output": f"Answer {number}",
-        "score": float(number % 2),
-        **more,
-    }
+    texts = {"input": f"question {number // 4}", "output": f"Answer {number}"}
+    return {**texts, "score": float(number % 2), **more}
 
 
 def test_no_file_is_touched_by_who_asks(screen, tmp_path, monkeypatch):
@@ -123,14 +105,9 @@ def test_no_file_is_touched_by_who_asks(screen, tmp_path, monkeypatch):
 
 
 def test_samples_in_memory_are_there_at_once(screen):
+    extras = {"acc": True, "n": 10**400, "pred": "x"}
     for number in range(5):
-        one = Sample(
-            3,
-            "why",
-            f"because {number}",
-            float(number),
-            extras={"acc": True, "n": 10**400, "pred": "x"},
-        )
+        one = Sample(3, "why", f"because {number}", float(number), extras=extras)
         screen.samples.add(one, 3)
     page = screen.page()
     assert (page.count, page.complete, len(page.facts)) == (5, True, 5)
@@ -202,6 +179,4 @@ def test_a_dump_that_is_gone(screen, tmp_path):
     assert screen.until(lambda page: page.problem) == "no such file or directory"
     assert screen.page().sample(0) is None
     screen.dump(path, row(0))
-    assert screen.sample(0).response == "Answer 0", (
-        "it is tried again when it has changed"
-    )
+    assert screen.sample(0).response == "Answer 0", "it is tried again"

@@ -149,55 +149,39 @@ def test_a_new_module_is_a_command_with_help_and_completion(
 def test_every_command_is_in_the_readme(command):
     root = Path(verl_tui.__file__).parents[1]
     pages = (root / "README.md", root / "verl_tui/commands/README.md")
-    assert any(
-        f"verl-tui {command}" in page.read_text(encoding="utf-8") for page in pages
-    )
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    assert f"verl-tui {command}" in text
 
 
 # -- export, guide, config -------------------------------------------------------------------------
 
 
-def test_export_to_standard_output_and_to_a_file(log, tmp_path, capsys):
-    path = str(log(0.02, 0.021))
-    assert main(["export", "csv", path]) == 0
-    text = capsys.readouterr().out
-    assert (
-        text == "step,rollout/reward_mean,rollout/kl_div\n1,2.51,0.02\n2,2.52,0.021\n"
-    )
-    assert main(["export", "csv", path, "-o", str(tmp_path / "out.csv")]) == 0
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", f"wrote {tmp_path / 'out.csv'}\n")
-    assert (tmp_path / "out.csv").read_text(encoding="utf-8") == text
+def test_export_to_standard_output_and_to_a_file(log, tmp_path, asked):
+    path, out = log(0.02, 0.021), tmp_path / "out.csv"
+    text = "step,rollout/reward_mean,rollout/kl_div\n1,2.51,0.02\n2,2.52,0.021\n"
+    assert asked("export", "csv", path) == (0, text, "")
+    assert asked("export", "csv", path, "-o", out) == (0, "", f"wrote {out}\n")
+    assert out.read_text(encoding="utf-8") == text
 
 
-def test_export_of_several_runs(log, tmp_path, capsys):
+def test_export_of_several_runs(log, tmp_path, asked):
     log(0.02, name="a")
     log(0.03, name="b")
-    assert main(["export", "csv", str(tmp_path / "logs")]) == 64
     said = "2 runs (a, b) cannot go into one file: name a directory with -o"
-    assert complaint(capsys) == said
-    assert (
-        main(["export", "csv", str(tmp_path / "logs"), "-o", str(tmp_path / "out")])
-        == 0
-    )
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "a.csv",
-        "b.csv",
-    ]
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    assert asked("export", "csv", logs) == (64, "", f"verl-tui: {said}\n")
+    assert asked("export", "csv", logs, "-o", out).code == 0
+    assert sorted(path.name for path in out.iterdir()) == ["a.csv", "b.csv"]
 
 
-def test_the_guide_is_alerts_and_a_dashboard_too(tmp_path, capsys):
+def test_the_guide_is_alerts_and_a_dashboard_too(tmp_path, asked):
     mine = tmp_path / "mine.toml"
     mine.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8")
-    assert (
-        main(["guide", "--format", "prometheus", "--step", "10", "--config", str(mine)])
-        == 0
-    )
-    text = capsys.readouterr().out
+    words = ("guide", "--format", "prometheus", "--step", "10", "--config", mine)
+    text = asked(*words).out
     assert "alert: VerlKlHigh" in text
     assert "[125s]) > 0.345" in text
-    assert main(["guide", "--format", "grafana"]) == 0
-    assert json.loads(capsys.readouterr().out)["panels"]
+    assert json.loads(asked("guide", "--format", "grafana").out)["panels"]
 
 
 def test_config_prints_where_and_what(tmp_path, asked):
@@ -239,9 +223,8 @@ def main(ready):
 __main__.main = main
 __main__.run()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (7, "said\n")
 
 
@@ -251,7 +234,6 @@ def test_without_an_address_nothing_that_sends_is_imported():
         "from verl_tui.config import Config;"
         "print(notifier_for(Config(), 'watch'), sorted({'http.client', 'ssl'} & {*sys.modules}))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "None []\n"

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Nobody's own configuration is read."""
     monkeypatch.delenv("VERL_TUI_CONFIG", raising=False)
-    monkeypatch.setattr(
-        "platformdirs.user_config_path", lambda name: tmp_path / "home" / name
-    )
-    return tmp_path / "home"
+    home = tmp_path / "home"
+    monkeypatch.setattr("platformdirs.user_config_path", lambda name: home / name)
+    return home
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -53,24 +52,18 @@ def test_defaults_without_a_file():
 
 
 def test_every_field_can_be_set(tmp_path):
-    config = load_config(
-        written(
-            tmp_path,
-            'charts = ["reward", "timing_s/gen"]\nresponse_limit = 2048\nrefresh = 1\ngpu_interval = 5.5\n'
-            'theme = "nord"\nascii = false\nmouse = false\n[keys]\nquit = "ctrl+q"\n'
-            '[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n',
-        )
+    text = (
+        'charts = ["reward", "timing_s/gen"]\nresponse_limit = 2048\nrefresh = 1\ngpu_interval = 5.5\n'
+        'theme = "nord"\nascii = false\nmouse = false\n[keys]\nquit = "ctrl+q"\n'
+        '[guide]\nsilence = ["gpu-idle"]\n[guide.rules.kl-high]\nthreshold = 0.3\n'
     )
+    config = load_config(written(tmp_path, text))
     assert config.charts == ("reward", "timing_s/gen")
     assert config.response_limit == 2048
     assert config.refresh == 1.0
     assert type(config.refresh) is float
-    assert (config.gpu_interval, config.theme, config.ascii, config.mouse) == (
-        5.5,
-        "nord",
-        False,
-        False,
-    )
+    assert (config.gpu_interval, config.theme) == (5.5, "nord")
+    assert (config.ascii, config.mouse) == (False, False)
     assert config.keys == {"quit": "ctrl+q"}
     guide = load_guide(config.guide)
     assert guide.response_limit == 2048
@@ -83,9 +76,8 @@ def test_every_field_can_be_set(tmp_path):
 def test_the_limit_of_responses_reaches_the_guide():
     assert load_guide(Config(response_limit=1024).guide).response_limit == 1024
     assert load_guide(Config().guide).response_limit is None
-    assert dataclasses.replace(Config(response_limit=1024), ascii=True).guide == {
-        "response_limit": 1024
-    }
+    changed = dataclasses.replace(Config(response_limit=1024), ascii=True)
+    assert changed.guide == {"response_limit": 1024}
 
 
 @pytest.mark.parametrize(
@@ -120,19 +112,15 @@ def test_what_makes_no_sense_is_said_in_one_sentence(tmp_path, text, message):
 
 
 def test_broken_toml_says_where(tmp_path):
-    assert re.match(
-        r"is not valid TOML: .*line 2",
-        refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n'),
-    )
+    said = refusal(tmp_path, 'theme = "nord"\nmouse = maybe\n')
+    assert re.match(r"is not valid TOML: .*line 2", said)
 
 
 def test_a_named_file_must_exist(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"nowhere\.toml: no such file or directory"):
         load_config(tmp_path / "nowhere.toml")
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "elsewhere.toml"))
-    with pytest.raises(
-        ConfigError, match=r"elsewhere\.toml: no such file or directory"
-    ):
+    with pytest.raises(ConfigError, match=r"elsewhere\.toml: no such file or"):
         load_config()
 
 
@@ -173,9 +161,8 @@ def test_a_home_that_is_no_directory_holds_no_configuration(tmp_path, monkeypatc
 def test_the_manual_describes_every_field_and_changes_nothing():
     text = documented_defaults()
     for item in dataclasses.fields(Config):
-        assert re.search(
-            rf"^#(?:{item.name} = |\[{item.name}\]$)", text, re.MULTILINE
-        ), item.name
+        name = item.name
+        assert re.search(rf"^#(?:{name} = |\[{name}\]$)", text, re.MULTILINE), name
     assert tomli.loads(text) == {}
     assert text.count("\n\n") >= len(dataclasses.fields(Config)) - 1
 

@@ -40,14 +40,8 @@ def test_a_command_writes_down_what_it_read(tmp_path):
 def test_the_app_writes_down_its_frames(tmp_path):
     (tmp_path / "train.log").write_text(STEPS)
     out = tmp_path / "debug.txt"
-    words = [
-        "--debug-log",
-        str(out),
-        str(tmp_path / "train.log"),
-        "--snapshot",
-        str(tmp_path / "a.txt"),
-    ]
-    assert main(words) == 0
+    words = ["--debug-log", str(out), str(tmp_path / "train.log")]
+    assert main([*words, "--snapshot", str(tmp_path / "a.txt")]) == 0
     assert "frame ms=" in out.read_text()
 
 
@@ -96,10 +90,8 @@ def test_a_full_disk_is_reported_and_changes_no_verdict(tmp_path):
         capture_output=True,
         text=True,
         check=False,
-        env={
-            **os.environ,
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },  # which the limit would cut, too
+        # of which the limit would cut the files, too
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (200, 200)),
     )
     assert out.stat().st_size == 200

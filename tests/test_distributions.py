@@ -28,11 +28,8 @@ def test_values_in_quantiles_and_bins(values):
     found = of_values(values)
     ranked = [found.figures[name] for name in ("min", *QUANTILES, "max")]
     assert ranked == sorted(ranked)
-    assert (
-        (ranked[0], ranked[-1])
-        == (found.bins.low, found.bins.high)
-        == (min(values), max(values))
-    )
+    assert ranked[0] == found.bins.low == min(values)
+    assert ranked[-1] == found.bins.high == max(values)
     assert min(values) <= found.figures["mean"] <= max(values)
     assert len(found.bins.counts) == BINS
     assert sum(found.bins.counts) == len(values)
@@ -49,10 +46,8 @@ def test_bins_keep_what_is_in_them(edges, counts):
         assert not any(counts)
         return
     assert sum(found.bins.counts) == pytest.approx(sum(counts))
-    ranked = [*found.figures.values()]
-    assert all(
-        one <= other or one == pytest.approx(other) for one, other in pairwise(ranked)
-    )
+    for one, other in pairwise(found.figures.values()):
+        assert one <= other or one == pytest.approx(other)
     assert edges[0] <= found.bins.low <= found.bins.high <= edges[-1]
 
 
@@ -79,9 +74,8 @@ def test_what_is_no_histogram(edges, counts, reason):
 def test_the_metrics_of_a_distribution_are_one():
     quantiles = [f"h/{name}" for name in QUANTILES]
     keys = ["loss", "h/min", *quantiles, "h/max", "g/p50", "g/p95"]
-    assert spreads(keys) == {
-        "h": DistributionKeys("h", "h/p50", tuple(quantiles), frozenset(keys[1:8]))
-    }
+    h = DistributionKeys("h", "h/p50", tuple(quantiles), frozenset(keys[1:8]))
+    assert spreads(keys) == {"h": h}
     assert one_each(keys) == ["loss", "h/p50", "g/p50", "g/p95"]
     assert one_each([*keys, "h/mean"]) == ["loss", "g/p50", "g/p95", "h/mean"]
     assert one_each([*keys, "h"]) == ["loss", "g/p50", "g/p95", "h"]

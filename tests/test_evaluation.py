@@ -30,21 +30,14 @@ def sample(
 
 
 def test_scores_and_groups():
-    scores = {"a": [0.0, 0.0], "b": [1.0, 1.0], "c": [0.0, 1.0], "d": [1.0]}
-    found = figures(
-        *(
-            sample(score=score, prompt=prompt)
-            for prompt in scores
-            for score in scores[prompt]
-        )
-    )
+    scored = zip("aabbccd", (0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0), strict=True)
+    found = figures(*(sample(score=score, prompt=prompt) for prompt, score in scored))
     assert found["count"] == 7
     assert found["score"] == pytest.approx(4 / 7)
     assert found["score_std"] == pytest.approx(math.sqrt(4 / 7 * 3 / 7))
     assert found["dead_groups"] == pytest.approx(2 / 3), "one sample alone is no group"
-    assert (
-        found["groups_all_wrong"] == found["groups_all_right"] == pytest.approx(1 / 3)
-    )
+    assert found["groups_all_wrong"] == pytest.approx(1 / 3)
+    assert found["groups_all_right"] == pytest.approx(1 / 3)
 
 
 def test_what_is_not_known_is_left_out():
@@ -55,23 +48,12 @@ def test_what_is_not_known_is_left_out():
 
 
 def test_components():
-    extras = {
-        "acc": True,
-        "format_reward": 0.5,
-        "pred": "72",
-        "score": 3.0,
-        "step": 7,
-        "prompt_id": 9,
-        "bad": math.inf,
-    }
-    found = figures(
-        sample(score=1.0, extras=extras), sample(score=0.0, extras={"acc": False})
-    )
-    assert (found["acc"], found["format_reward"], found["extra_score"]) == (
-        0.5,
-        0.5,
-        3.0,
-    )
+    extras = {"acc": True, "format_reward": 0.5, "pred": "72", "score": 3.0}
+    extras |= {"step": 7, "prompt_id": 9, "bad": math.inf}
+    wrong = sample(score=0.0, extras={"acc": False})
+    found = figures(sample(score=1.0, extras=extras), wrong)
+    shown = (found["acc"], found["format_reward"], found["extra_score"])
+    assert shown == (0.5, 0.5, 3.0)
     assert not {"pred", "step", "prompt_id", "bad"} & found.keys()
     many = figures(sample(extras={f"reward_{i}": 1.0 for i in range(100)}))
     assert sum(name.startswith("reward_") for name in many) == 32
@@ -79,9 +61,8 @@ def test_components():
 
 def test_variety():
     alike = figures(*[sample(ENGLISH)] * 8)
-    varied = figures(
-        *(sample(" ".join(f"w{i}{j}" for j in range(40))) for i in range(8))
-    )
+    texts = [" ".join(f"w{i}{j}" for j in range(40)) for i in range(8)]
+    varied = figures(*map(sample, texts))
     assert (alike["unique_share"], varied["unique_share"]) == (1 / 8, 1.0)
     assert alike["distinct_2"] == pytest.approx(1 / 8, abs=0.01)
     assert varied["distinct_2"] == 1.0

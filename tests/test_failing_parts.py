@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -39,12 +38,9 @@ def logs(tmp_path: Path) -> Path:
     for name in ("good", "bad"):
         folder = tmp_path / name
         folder.mkdir()
-        rows = (
-            {"step": step, "data": {"critic/score/mean": 0.5}} for step in range(1, 9)
-        )
-        (folder / "log.jsonl").write_text(
-            "".join(json.dumps(row) + "\n" for row in rows)
-        )
+        form = '{{"step": {}, "data": {{"critic/score/mean": 0.5}}}}\n'
+        lines = map(form.format, range(1, 9))
+        (folder / "log.jsonl").write_text("".join(lines))
     return tmp_path
 
 
@@ -101,10 +97,8 @@ def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(logs, monkeypatc
         by_run.setdefault(event["run"], []).append(event)
     assert [event["event"] for event in by_run["good"]][:2] == ["watching", "state"]
     (reported,) = by_run["bad"]
-    assert (reported["event"], reported["message"]) == (
-        "unguarded",
-        "cannot be guarded: KeyError: 'state'",
-    )
+    assert reported["event"] == "unguarded"
+    assert reported["message"] == "cannot be guarded: KeyError: 'state'"
 
 
 def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
@@ -118,9 +112,8 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
 
     monkeypatch.setattr(Writers, "want", fails_once)
     monitor, news = Monitor(Config()), threading.Event()
-    reading = ReadingThreads(
-        [str(logs)], Config(gpu_interval=60.0), clock=time.time, notify=news.set
-    )
+    config = Config(gpu_interval=60.0)
+    reading = ReadingThreads([str(logs)], config, clock=time.time, notify=news.set)
     reading.start()
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end and not monitor.problems:
@@ -128,13 +121,10 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
         for one in reading.take():
             monitor.apply(one, time.time())
     reading.stop()
-    assert monitor.problems == (
-        "reading was interrupted, and goes on: RuntimeError: no threads",
-    )
-    assert {run.name: run.step for run in monitor.runs.values()} == {
-        "good": 8,
-        "bad": 8,
-    }
+    (said,) = monitor.problems
+    assert said == "reading was interrupted, and goes on: RuntimeError: no threads"
+    steps = {run.name: run.step for run in monitor.runs.values()}
+    assert steps == {"good": 8, "bad": 8}
 
 
 @pytest.mark.parametrize(

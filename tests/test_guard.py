@@ -37,9 +37,16 @@ def step(number: int, kl: float, reward: float = 2.5) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
-def write(path: Path, kls: Sequence[float], modified: float = NOW) -> Path:
+def write(
+    path: Path,
+    kls: Sequence[float] = (),
+    rewards: Sequence[float] = (),
+    modified: float = NOW,
+) -> Path:
+    """Write a log of so many values of KL, or of rewards."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(step(i, kl) for i, kl in enumerate(kls, 1)))
+    rows = [*((kl, 2.5) for kl in kls), *((0.03, one) for one in rewards)]
+    path.write_text("".join(step(i, *row) for i, row in enumerate(rows, 1)))
     os.utime(path, (modified, modified))
     return path
 
@@ -82,6 +89,10 @@ def kinds(events: Sequence[Mapping[str, Any]]) -> list[str]:
     return [event["event"] for event in events]
 
 
+def tripped(events: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [event["id"] for event in events if event["event"] == "tripped"]
+
+
 def test_it_trips_once_and_runs_the_command_once(tmp_path):
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     start = Started(0)
@@ -106,13 +117,8 @@ def test_it_trips_once_and_runs_the_command_once(tmp_path):
 
 
 def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path):
-    start = Started()
-    guard, events = watched(
-        write(tmp_path / "verl_logs.jsonl", BROKEN),
-        Orders(command=("stop",)),
-        start,
-        NOW + 100_000,
-    )
+    path, start = write(tmp_path / "verl_logs.jsonl", BROKEN), Started()
+    guard, events = watched(path, Orders(command=("stop",)), start, NOW + 100_000)
     assert kinds(events) == ["watching", "state", "tripped", "ended"]
     assert events[2]["ended"] is True
     assert (guard.done, guard.tripped, start.calls) == (True, True, [])
@@ -127,9 +133,8 @@ def test_a_hang_stops_nothing_where_only_a_files_time_speaks_or_the_run_has_fini
     unfinished = write(tmp_path / "copied" / "verl_logs.jsonl", HEALTHY)
     finished = tmp_path / "finished" / "train.log"
     finished.parent.mkdir()
-    lines = "".join(
-        f"step:{at} - actor/entropy:0.5 - timing_s/step:3.0\n" for at in range(1, 21)
-    )
+    form = "step:{} - actor/entropy:0.5 - timing_s/step:3.0\n"
+    lines = "".join(map(form.format, range(1, 21)))
     finished.write_text(f"{lines}Final validation metrics: {{}}\n")
     os.utime(finished, (NOW, NOW))
     for path in (unfinished, finished):
@@ -143,21 +148,15 @@ def test_what_follows_trips_through_its_cause(tmp_path):
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
     both = Orders(frozenset(("circuit-breaker-kl", "kl-high")))
     _, events = watched(path, both, Started())
-    assert [event["id"] for event in events if event["event"] == "tripped"] == [
-        "circuit-breaker-kl"
-    ]
+    assert tripped(events) == ["circuit-breaker-kl"]
     _, events = watched(path, Orders(frozenset(("kl-high",))), Started())
-    assert [event["id"] for event in events if event["event"] == "tripped"] == [
-        "kl-high"
-    ]
+    assert tripped(events) == ["kl-high"]
 
 
 def test_a_command_that_cannot_be_started_is_reported(tmp_path):
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
-    guard = Guard(
-        load([str(path)], Config(), NOW + 1), Orders(command=(str(tmp_path / "gone"),))
-    )
-    events = list(guard.tick(NOW + 1))
+    orders = Orders(command=(str(tmp_path / "gone"),))
+    events = list(Guard(load([str(path)], Config(), NOW + 1), orders).tick(NOW + 1))
     assert kinds(events)[-1] == "problem"
     assert "no such file" in events[-1]["message"]
 
@@ -182,9 +181,8 @@ def test_it_really_stops_a_process_that_writes_a_log(tmp_path):
     writer = subprocess.Popen([sys.executable, "-c", textwrap.dedent(WRITER), log])
     try:
         calls = tmp_path / "calls"
-        script = (
-            f'kill {writer.pid}; echo "$VERL_TUI_RUN|$VERL_TUI_FINDING" >> "{calls}"'
-        )
+        said = f'echo "$VERL_TUI_RUN|$VERL_TUI_FINDING" >> "{calls}"'
+        script = f"kill {writer.pid}; {said}"
         done = subprocess.run(
             [*GUARD, log.parent, "--", "sh", "-c", script],
             capture_output=True, text=True, check=False, timeout=DEADLINE, cwd=tmp_path,
@@ -203,20 +201,14 @@ def test_it_really_stops_a_process_that_writes_a_log(tmp_path):
 
 def test_a_dry_run_runs_nothing_and_a_signal_ends_it(tmp_path):
     log = write(tmp_path / "verl_logs.jsonl", BROKEN, modified=time.time())
-    guard = subprocess.Popen(
-        [*GUARD, log, "--dry-run", "--", "touch", tmp_path / "ran"],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [*GUARD, log, "--dry-run", "--", "touch", tmp_path / "ran"]
+    guard = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert guard.stdout is not None
     event = {}
     while event.get("event") != "command":
         event = json.loads(guard.stdout.readline())
-    assert (event["argv"], event["dry_run"], event["pid"]) == (
-        ["touch", str(tmp_path / "ran")],
-        True,
-        None,
-    )
+    assert (event["argv"], event["pid"]) == (["touch", str(tmp_path / "ran")], None)
+    assert event["dry_run"] is True
     guard.send_signal(signal.SIGTERM)
     guard.communicate(timeout=DEADLINE)
     assert guard.returncode == 128 + signal.SIGTERM
@@ -246,30 +238,19 @@ def test_words(tmp_path, words, code, said, deaf, capsys):
 # -- new bests -------------------------------------------------------------------------------------
 
 
-def rewards(path: Path, values: Sequence[float]) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        "".join(step(i, 0.03, reward) for i, reward in enumerate(values, 1))
-    )
-    os.utime(path, (NOW, NOW))
-    return path
-
-
 class Watched:
     """A guard over one log that grows between its looks."""
 
-    def __init__(
-        self, path: Path, start: Started, by: BestBy, first: Sequence[float]
-    ) -> None:
-        self.path = path
-        self.monitor, self.feed = Monitor(Config()), Feed([str(rewards(path, first))])
+    def __init__(self, path: Path, start: Started, *first: float) -> None:
+        self.path, self.rewards, self.now = write(path, rewards=first), [*first], NOW
+        self.monitor, self.feed = Monitor(Config()), Feed([str(path)])
         self.feed.scan()
-        self.guard = Guard(self.monitor, Orders(command=("keep",), best=by), start)
-        self.now = NOW
+        orders = Orders(command=("keep",), best=BestBy())
+        self.guard = Guard(self.monitor, orders, start)
 
-    def look(self, values: Sequence[float] = ()) -> list[dict[str, Any]]:
-        if values:
-            rewards(self.path, values)
+    def look(self, *more: float) -> list[dict[str, Any]]:
+        self.rewards += more
+        write(self.path, rewards=self.rewards)
         self.now += 1
         for batch in self.feed.read():
             self.monitor.apply(batch, self.now)
@@ -278,42 +259,35 @@ class Watched:
 
 def test_each_new_best_runs_the_command_with_step_value_and_checkpoint(tmp_path):
     start = Started()
-    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, BestBy(), [2.0, 2.5])
+    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, 2.0, 2.5)
     first = watched.look()
     assert kinds(first) == ["watching", "state", "best"]
     assert (first[2]["step"], first[2]["value"], first[2]["before"]) == (2, 2.5, True)
-    assert kinds(watched.look([2.0, 2.5, 2.4])) == [], "no best, nothing to tell"
-    found = watched.look([2.0, 2.5, 2.4, 2.75])
+    assert kinds(watched.look(2.4)) == [], "no best, nothing to tell"
+    found = watched.look(2.75)
     assert kinds(found) == ["best", "command"]
     assert {key: found[0][key] for key in ("metric", "key", "step", "value", "path", "before")} == {
         "metric": "reward", "key": "rollout/reward_mean", "step": 4, "value": 2.75, "path": None, "before": False,
     }  # fmt: skip
     ((command, environment),) = start.calls
     assert command == ("keep",)
-    assert environment["VERL_TUI_STEP"] == "4"
-    assert environment["VERL_TUI_VALUE"] == "2.75"
-    assert environment["VERL_TUI_METRIC"] == "reward"
-    assert environment["VERL_TUI_PATH"] == ""
-    assert kinds(watched.look([2.0, 2.5, 2.4, 2.75, 2.9])) == [
-        "best",
-        "command-ended",
-        "command",
-    ]
+    names = ("STEP", "VALUE", "METRIC", "PATH")
+    told = [environment[f"VERL_TUI_{name}"] for name in names]
+    assert told == ["4", "2.75", "reward", ""]
+    assert kinds(watched.look(2.9)) == ["best", "command-ended", "command"]
     assert watched.guard.tripped is False
 
 
 def test_one_command_at_a_time_and_the_newest_best_next(tmp_path):
     start = Started(None, None, 0)
-    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, BestBy(), [1.0])
+    watched = Watched(tmp_path / "run" / "verl_logs.jsonl", start, 1.0)
     watched.look()
-    assert kinds(watched.look([1.0, 2.0])) == ["best", "command"]
-    assert kinds(watched.look([1.0, 2.0, 3.0])) == ["best"]
-    assert kinds(watched.look([1.0, 2.0, 3.0, 4.0])) == ["best"]
+    assert kinds(watched.look(2.0)) == ["best", "command"]
+    assert kinds(watched.look(3.0)) == ["best"]
+    assert kinds(watched.look(4.0)) == ["best"]
     assert kinds(watched.look()) == ["command-ended", "command"]
-    assert [environment["VERL_TUI_STEP"] for _, environment in start.calls] == [
-        "2",
-        "4",
-    ]
+    steps = [environment["VERL_TUI_STEP"] for _, environment in start.calls]
+    assert steps == ["2", "4"]
 
 
 def test_with_bests_findings_and_archives_run_nothing(tmp_path):
@@ -322,17 +296,15 @@ def test_with_bests_findings_and_archives_run_nothing(tmp_path):
     guard, events = watched(path, orders, start)
     assert kinds(events) == ["watching", "state", "tripped", "best"]
     assert guard.tripped
-    _, events = watched(rewards(path, [1.0, 2.0]), orders, start, NOW + 100_000)
+    _, events = watched(write(path, rewards=[1.0, 2.0]), orders, start, NOW + 100_000)
     assert kinds(events) == ["watching", "state", "ended", "best"]
     assert start.calls == []
 
 
-def test_nothing_in_a_path_reaches_the_terminal_raw(tmp_path):
+def test_nothing_in_a_path_reaches_the_terminal_raw(tmp_path, deaf, asked):
     folder = tmp_path / os.fsdecode(b"r\xff\xc2\x9b2J\xe2\x80\xae")
     folder.mkdir()
-    path = write(folder / "verl_logs.jsonl", HEALTHY, time.time() - 10**6)
-    out = subprocess.run(
-        [*GUARD, str(path)], capture_output=True, check=False, timeout=DEADLINE
-    ).stdout
+    path = write(folder / "verl_logs.jsonl", HEALTHY, modified=1e9)
+    out = asked("guard", path).out
     assert out.isascii()
     assert json.loads(out.splitlines()[0])["paths"][0] == str(path)

@@ -88,27 +88,19 @@ def test_topics_say_all_that_there_is(topic, words, monkeypatch, capsys):
 
 
 def test_a_rule_is_explained_as_it_is_in_force(surroundings, capsys):
-    surroundings.write_text(
-        "[guide.rules.kl-high]\nthreshold = 0.345\n", encoding="utf-8"
-    )
+    surroundings.write_text("[guide.rules.kl-high]\nthreshold = 0.345\n")
     text = said(capsys, "kl-high")
-    assert text.startswith(
-        "kl-high (warning)\n    policy_kl: above, threshold 0.345, over "
-    )
+    begins = "kl-high (warning)\n    policy_kl: above, threshold 0.345, over "
+    assert text.startswith(begins)
     assert "ref-kl-high" not in text
 
 
 @pytest.mark.parametrize(
-    ("words", "near"),
-    [
-        (["keyz"], "keys"),
-        (["chek"], "check"),
-        (["kl-hihg"], "kl-high"),
-        (["qqqq"], "formats"),
-    ],
+    ("word", "near"),
+    [("keyz", "keys"), ("chek", "check"), ("kl-hihg", "kl-high"), ("qqqq", "formats")],
 )
-def test_an_unknown_topic_names_the_nearest(words, near, capsys):
-    assert main(["help", *words]) == 64
+def test_an_unknown_topic_names_the_nearest(word, near, capsys):
+    assert main(["help", word]) == 64
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert near in error
@@ -126,11 +118,8 @@ def test_a_broken_configuration_is_said_and_costs_nothing(surroundings, capsys):
 
 
 def test_markdown_becomes_plain_text():
-    text = as_text(
-        "# Title\n\nWords with `code`.\n\n    a  b\n\n"
-        + page_table(["x"], [["a|b*c"]]),
-        30,
-    )
+    table = page_table(["x"], [["a|b*c"]])
+    text = as_text(f"# Title\n\nWords with `code`.\n\n    a  b\n\n{table}", 30)
     assert text == "Title\n\nWords with code.\n\n    a  b\n\n x\n ─────\n a|b*c\n"
 
 

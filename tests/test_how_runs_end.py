@@ -39,113 +39,80 @@ def prefixed(prefix: str, text: str) -> str:
 
 class End(NamedTuple):
     text: str
-    state: str
     why: str = ""
     """The message about the end, empty where there is none."""
-    code: int = 0
+
+    @property
+    def state(self) -> str:
+        """What is said of a run whose log says no more; an interrupt is no crash."""
+        return "ended?" if self.why in ("", INTERRUPTED) else "crashed"
 
 
 ELASTIC = "W0411 09:12:55.104 811 torch/distributed/elastic/agent/server/api.py:723] Received {} death signal, shutting down workers"
+SLURM = "srun: error: gpu-7: task 0: Exited with exit code {}"
+JUDGED = prefixed("(AgentLoopWorker pid=44) ", f"{TRACE}TimeoutError: a tool took 20 s")
 ENDS = {
-    "elastic's SIGINT": End(f"^C{ELASTIC.format(2)}", "ended?", INTERRUPTED),
-    "its name": End(ELASTIC.format("Signals.SIGINT"), "ended?", INTERRUPTED),
+    "elastic's SIGINT": End(f"^C{ELASTIC.format(2)}", INTERRUPTED),
+    "its name": End(ELASTIC.format("Signals.SIGINT"), INTERRUPTED),
     "its exception": End(
         f"{TRACE}torch.distributed.elastic.multiprocessing.api.SignalException: Process 811 got signal: 2",
-        "ended?",
         INTERRUPTED,
     ),
-    "a rank's": End(
-        prefixed("[rank2]: ", f"{TRACE}KeyboardInterrupt"), "ended?", INTERRUPTED
-    ),
+    "a rank's": End(prefixed("[rank2]: ", f"{TRACE}KeyboardInterrupt"), INTERRUPTED),
     "a child's code": End(
         "E0411 09:12:55.104 811 elastic/multiprocessing/api.py:874] failed (exitcode: -2) local_rank: 0 (pid: 812)",
-        "ended?",
         INTERRUPTED,
     ),
-    "a job step's code": End(
-        "srun: error: gpu-7: task 0: Exited with exit code 130", "ended?", INTERRUPTED
-    ),
+    "a job step's code": End(SLURM.format(130), INTERRUPTED),
     "a launcher's child": End(
         f"{TRACE}subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGINT: 2>.",
-        "ended?",
         INTERRUPTED,
     ),
-    "elastic's SIGTERM": End(ELASTIC.format(15), "crashed", STOPPED, 2),
-    "SIGTERM's name": End(ELASTIC.format("Signals.SIGTERM"), "crashed", STOPPED, 2),
-    "a shell's code of SIGTERM": End(
-        "srun: error: gpu-7: task 0: Exited with exit code 143", "crashed", STOPPED, 2
-    ),
+    "elastic's SIGTERM": End(ELASTIC.format(15), STOPPED),
+    "SIGTERM's name": End(ELASTIC.format("Signals.SIGTERM"), STOPPED),
+    "a shell's code of SIGTERM": End(SLURM.format(143), STOPPED),
     "SIGINT behind a rank's error": End(
         prefixed("[rank1]: ", f"{TRACE}ValueError: no prompt") + ELASTIC.format(2),
-        "crashed",
-        "the run crashed at step 9: ValueError: no prompt",
-        2,
+        f"{CRASHED}ValueError: no prompt",
     ),
-    "a debugger that was left": End(
-        f"(Pdb) q\n{TRACE}bdb.BdbQuit", "crashed", f"{CRASHED}bdb.BdbQuit", 2
-    ),
+    "a debugger that was left": End(f"(Pdb) q\n{TRACE}bdb.BdbQuit", f"{CRASHED}bdb.BdbQuit"),
     "a rank's debugger": End(
         "(Pdb) q\n" + prefixed("[rank0]: ", f"{TRACE}bdb.BdbQuit"),
-        "crashed",
         f"{CRASHED}bdb.BdbQuit",
-        2,
     ),
-    "a word in capitals": End(
-        f"{TRACE}queue.Empty", "crashed", f"{CRASHED}queue.Empty", 2
-    ),
+    "a word in capitals": End(f"{TRACE}queue.Empty", f"{CRASHED}queue.Empty"),
     "one of their own": End(
         f"{TRACE}    ~~~~^^^\nrollout.pool.<locals>.Starved: 3 of 8 workers",
-        "crashed",
         f"{CRASHED}rollout.pool.<locals>.Starved: 3 of 8 workers",
-        2,
     ),
     "behind another": End(
         f"{TRACE}queue.Empty\n\nDuring handling of the above exception, another exception occurred:\n\n{TRACE}GaveUp",
-        "crashed",
         f"{CRASHED}GaveUp",
-        2,
     ),
-    "a log that ends in a traceback": End(
-        TRACE, "crashed", f"{CRASHED}its log ends within a traceback", 2
-    ),
-    "nothing": End("", "ended?"),
+    "a log that ends in a traceback": End(TRACE, f"{CRASHED}its log ends within a traceback"),
+    "nothing": End(""),
     "a worker's last error": End(
         prefixed("(RewardLoopWorker pid=44) ", f"{TRACE}queue.Empty"),
-        "crashed",
         f"{CRASHED}queue.Empty (RewardLoopWorker pid 44)",
-        2,
     ),
-    "a caught error of a worker": End(
-        prefixed("(AgentLoopWorker pid=44) ", f"{TRACE}TimeoutError: a tool took 20 s")
-        + verls(10, 11),
-        "ended?",
-    ),
+    "a caught error of a worker": End(JUDGED + verls(10, 11)),
     "an old error, then the driver's own end": End(
-        prefixed("(AgentLoopWorker pid=44) ", f"{TRACE}TimeoutError: a tool took 20 s")
-        + verls(10, 11)
-        + f"{TRACE}ray.exceptions.RayActorError: The actor died unexpectedly.",
-        "crashed",
+        JUDGED + verls(10, 11) + f"{TRACE}ray.exceptions.RayActorError: The actor died unexpectedly.",
         "the run crashed at step 11: a Ray worker died: ray.exceptions.RayActorError",
-        2,
     ),
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("age", AGES)
 @pytest.mark.parametrize("name", ENDS)
-def test_how_a_console_says_it_ended(name, age, tmp_path):
+def test_how_a_console_says_it_ended(name, tmp_path):
     end = ENDS[name]
     log = tmp_path / "train.log"
-    start = prefixed(
-        "(WorkerDict pid=50) ", f"{TRACE}ModuleNotFoundError: No module named 'apex'"
-    )
+    import_ = f"{TRACE}ModuleNotFoundError: No module named 'apex'"
+    start = prefixed("(WorkerDict pid=50) ", import_)
     log.write_text(f"{start}{verls(*range(1, 10))}{end.text}\n")
-    os.utime(log, (NOW - age, NOW - age))
-    said = end_of(tmp_path)
-    assert said[0] == end.state
-    assert said[1].startswith(end.why)
-    assert bool(said[1]) is bool(end.why)
-    assert said[2] == end.code
+    for age in AGES:
+        os.utime(log, (NOW - age, NOW - age))
+        assert_end(tmp_path, end.state, end.why, 2 if end.state == "crashed" else 0)
 
 
 def test_an_optional_import_that_fails_at_the_start_is_no_end(tmp_path):
@@ -174,6 +141,16 @@ def end_of(path: Path) -> tuple[str, str, int]:
         assert words in said.partition("\n")[0]
     ends = [one["message"] for one in run["findings"] if one["id"] == "crash"]
     return run["state"], "".join(ends), exit_code(found)
+
+
+def assert_end(path: Path, state: str, why: str, code: int) -> None:
+    """Hold how the only run has ended; of the message its beginning is known, or that there is
+    none.
+    """
+    found, said, exits = end_of(path)
+    assert (found, exits) == (state, code)
+    assert said.startswith(why)
+    assert bool(said) is bool(why)
 
 
 def kept(text: str, *, raw: bool = True) -> list[bytes]:
@@ -217,10 +194,7 @@ def test_how_wandbs_own_log_says_it_ended(
     earlier = kept(f"{TRACE}ImportError: no apex\n", raw=raw)
     data = written([*earlier, *steps, *kept(console, raw=raw), *held, exited(code)])
     (tmp_path / "run-x.wandb").write_bytes(data)
-    said = end_of(tmp_path)
-    assert (said[0], said[2]) == (state, exits)
-    assert said[1].startswith(why)
-    assert bool(said[1]) is bool(why)
+    assert_end(tmp_path, state, why, exits)
 
 
 def test_a_log_beside_wandbs_says_why_it_exited(tmp_path):
@@ -268,20 +242,15 @@ def test_the_last_step_by_shares_of_epochs(
         field(1, field(1, key) + field(16, str(value)))
         for key, value in settings.items()
     )
-    rows = [
-        history(
-            step,
-            {
-                "train/global_step": str(step),
-                "train/epoch": repr(share_at(step, steps)),
-            },
+    rows = []
+    for step in range(1, at + 1):
+        epoch = repr(share_at(step, steps))
+        rows.append(
+            history(step, {"train/global_step": str(step), "train/epoch": epoch})
         )
-        for step in range(1, at + 1)
-    ]
     log = tmp_path / "run-x.wandb"
-    log.write_bytes(
-        written([field(17, field(4, config)), *rows, *([exited(0)] * exits)])
-    )
+    ends = [exited(0)] if exits else []
+    log.write_bytes(written([field(17, field(4, config)), *rows, *ends]))
     os.utime(log, (NOW - 7200, NOW - 7200))
     (run,) = report(load([str(tmp_path)], Config(), NOW), NOW)["runs"]
     assert (run["state"], run["step"], run["total_steps"]) == (state, at, total)

@@ -35,8 +35,9 @@ GUIDE = load_guide()
 STEPS, STEP = 100, 60.0
 GPUS = {"trainer.n_gpus_per_node": 8, "trainer.nnodes": 2}
 REAL = [
-    *sorted(path for path in LOGS.glob("*") if path.is_dir()),
-    *sorted(MADE.glob("*"))[::4],
+    folder
+    for place, each in ((LOGS, 2), (MADE, 4))
+    for folder in sorted(one for one in place.glob("*") if one.is_dir())[1::each]
 ]
 
 

@@ -25,21 +25,13 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.log_blocks import LogBlock, LogLine
 
 SMALL, SHORT = 16, 24
+PIECES = [
+    *(b"\n", b"\r", b"\r\n", b"10%|# | 1/10", b"\x1b[36m", b"\x1b]0;t\x07", b"\0"),
+    *("训练".encode(), b"x" * 40),
+]
 BYTES = st.lists(
     st.one_of(
-        st.sampled_from(
-            [
-                b"\n",
-                b"\r",
-                b"\r\n",
-                b"10%|# | 1/10",
-                b"\x1b[36m",
-                b"\x1b]0;t\x07",
-                b"\0",
-                "训练".encode(),
-                b"x" * 40,
-            ]
-        ),
+        st.sampled_from(PIECES),
         st.binary(max_size=20),
         st.text("ab \n", max_size=30).map(str.encode),
     ),
@@ -117,22 +109,12 @@ def check(log: Log, data: bytes) -> None:
     assert list(backwards(log)) == lines[::-1]
     firsts = [line for line in lines if line.first]
     known = expected(data)
-    assert [(line.start, line.end) for line in firsts] == [
-        (start, end) for start, end, _ in known
-    ]
+    assert [(line.start, line.end) for line in firsts] == [one[:2] for one in known]
     for line, (_, _, raw) in zip(firsts, known, strict=True):
         if b"\r" not in raw and len(raw) < SHORT:
-            assert (
-                line.text
-                == safe(strip_ansi(raw).decode("utf-8", "replace"))
-                .replace("\n", " ")
-                .rstrip()
-            )
-        assert all(
-            sign.isprintable() or sign in "\u3000"
-            for sign in line.text
-            if sign < "\u0400"
-        )
+            text = safe(strip_ansi(raw).decode("utf-8", "replace"))
+            assert line.text == text.replace("\n", " ").rstrip()
+        assert "".join(it for it in line.text if it < "\u0400").isprintable()
     read(log)
     for number, line in enumerate(firsts, 1):
         block(log, line.start // SMALL)
@@ -184,9 +166,8 @@ def test_finds_the_next_line_either_way(small, tmp_path, text, origin, way):
     origin = min(origin, len(text))
     search = log.find(Word("ab"), origin, way)
     read(log)
-    starts = [
-        start for start, _, line in expected(text.encode()) if b"ab" in line[:SHORT]
-    ]
+    known = expected(text.encode())
+    starts = [start for start, _, line in known if b"ab" in line[:SHORT]]
     wanted = [start for start in starts[::way] if (start >= origin) == (way > 0)]
     assert search.done
     assert search.found == (wanted[0] if wanted else None)
@@ -219,28 +200,15 @@ def test_progress_bars_keep_their_last_state(tmp_path):
     path.write_bytes(
         b"\rstep:  0%|  | 0/9\rstep: 10%|# | 1/9\r\nstart\rloading\r5%|\r6%|\rdone\n\r\r\n"
     )
-    lines = opened_lines(path)
-    assert [line.text for line in lines] == [
-        "step: 10%|# | 1/9",
-        "start",
-        "loading",
-        "6%|",
-        "done",
-        "",
-    ]
-    assert [line.first for line in lines] == [True, True, False, False, False, True]
-    bars = b"".join(
-        b"\rTraining: %d%%|%s|" % (i % 100, b"#" * 50) for i in range(40_000)
+    lines = list(forwards(opened(path)))
+    assert "|".join(line.text for line in lines) == (
+        "step: 10%|# | 1/9|start|loading|6%||done|"
     )
-    path.write_bytes(b"before\n" + bars)
-    assert [line.text[:16] for line in opened_lines(path)] == [
-        "before",
-        "Training: 99%|##",
-    ]
-
-
-def opened_lines(path: Path) -> list[LogLine]:
-    return list(forwards(opened(path)))
+    assert [line.first for line in lines] == [True, True, False, False, False, True]
+    bars = (b"\rTraining: %d%%|%s|" % (i % 100, b"#" * 50) for i in range(40_000))
+    path.write_bytes(b"before\n" + b"".join(bars))
+    before, bar = forwards(opened(path))
+    assert (before.text, bar.text[:16]) == ("before", "Training: 99%|##")
 
 
 def test_a_very_long_line_is_cut(tmp_path):
@@ -252,10 +220,8 @@ def test_a_very_long_line_is_cut(tmp_path):
     assert lines[1].text.endswith(f"… [{1_000_001 - log_blocks.WINDOW:,} more bytes]")
     assert list(backwards(log)) == lines[::-1]
     assert block(log, 3).lines == ()
-    assert (block(log, 3).before, block(log, 0).after) == (
-        0,
-        1_000_003 // log_blocks.BLOCK,
-    )
+    last = 1_000_003 // log_blocks.BLOCK
+    assert (block(log, 3).before, block(log, 0).after) == (0, last)
 
 
 def test_truncation_replacement_and_rewriting(tmp_path):
@@ -281,18 +247,12 @@ def test_truncation_replacement_and_rewriting(tmp_path):
 
 def test_a_line_that_a_collector_keeps_is_shown_as_it_was_printed(tmp_path):
     path = tmp_path / "c0ffee-json.log"
-    printed = [
-        "\x1b[36m(Task pid=1)\x1b[0m begins\n",
-        "10%|# | 1/10\r20%|# | 2/10\x1b]0;t\x07\n",
-    ]
-    path.write_bytes(
-        b"".join(
-            orjson.dumps(
-                {"log": line, "stream": "stdout", "time": "2026-11-20T10:00:00Z"}
-            )
-            + b"\n"
-            for line in printed
-        )
-    )
+    with path.open("wb") as file:
+        for line in (
+            "\x1b[36m(Task pid=1)\x1b[0m begins\n",
+            "10%|# | 1/10\r20%|# | 2/10\x1b]0;t\x07\n",
+        ):
+            row = {"log": line, "stream": "stdout", "time": "2026-11-20T10:00:00Z"}
+            file.write(orjson.dumps(row) + b"\n")
     lines = block(opened(path), 0).lines
     assert [line.text for line in lines] == ["(Task pid=1) begins", "20%|# | 2/10"]

@@ -32,14 +32,10 @@ def test_the_pythons_that_are_tested_are_those_that_are_declared():
 
 
 def run(*words: object, **environment: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *(str(word) for word in words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-        env={**os.environ, **environment},
-    )
+    command = [sys.executable, *map(str, words)]
+    settings = {"capture_output": True, "text": True, "cwd": "/"}
+    env = {**os.environ, **environment}
+    done = subprocess.run(command, check=False, env=env, **settings)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -81,27 +77,16 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_built_is_whole_and_runs(source, wheel, installed):
     """In one test, as all of it is built anew by each process."""
     for name in (".ci/run", "README.md", "LICENSE", "tests/test_packaging.py"):
-        assert (source / name).is_file(), (
-            f"the source distribution cannot be worked on: {name}"
-        )
+        assert (source / name).is_file(), f"it cannot be worked on: {name}"
     with zipfile.ZipFile(wheel) as packed:
         names = {name for name in packed.namelist() if ".dist-info/" not in name}
     assert all(name.startswith("verl_tui/") for name in names)
     assert {f"verl_tui/{name}" for name in DATA} <= names
-    modules = {
-        path.relative_to(ROOT).as_posix() for path in ROOT.glob("verl_tui/**/*.py")
-    }
-    assert modules <= names
+    modules = ROOT.glob("verl_tui/**/*.py")
+    assert {path.relative_to(ROOT).as_posix() for path in modules} <= names
     for command in ("--help", "guide", "--version", "help formats"):
-        said = run(
-            "-m",
-            "verl_tui",
-            *command.split(),
-            PYTHONPATH=str(installed),
-            VERL_TUI_CONFIG="",
-        )
-        assert said.strip(), command
-    where = run(
-        "-c", "import verl_tui; print(verl_tui.__file__)", PYTHONPATH=str(installed)
-    )
+        words = ("-m", "verl_tui", *command.split())
+        assert run(*words, PYTHONPATH=str(installed)).strip(), command
+    program = "import verl_tui; print(verl_tui.__file__)"
+    where = run("-c", program, PYTHONPATH=str(installed))
     assert Path(where.strip()).is_relative_to(installed)

@@ -25,48 +25,27 @@ Losses = dict[str, dict[int, float]]
 def kept_by_the_trainer(path: Path) -> Losses:
     """Return the losses of a `trainer_state.json` by step."""
     history = json.loads(path.read_text())["log_history"]
+    late = 1 if "lf93_ppo" in path.parts else 0  # its other files count from 1
     return {
-        key: {entry["step"]: entry[key] for entry in history if key in entry}
+        key: {entry["step"] + late: entry[key] for entry in history if key in entry}
         for key in _LOSSES
-    }
-
-
-def kept_by_llamafactory_ppo(path: Path) -> Losses:
-    """Return the losses of its trainer's state by step, counted from 1 as in all its other
-    files.
-    """
-    return {
-        key: {step + 1: loss for step, loss in found.items()}
-        for key, found in kept_by_the_trainer(path).items()
     }
 
 
 def kept_by_swift(path: Path) -> Losses:
     """Return the losses of a `logging.jsonl` by step; of a resumed training its last word."""
-    entries = [json.loads(line) for line in path.read_text().splitlines()]
-    stated = [
-        entry
-        for entry in entries
-        if "global_step/max_steps" in entry and "loss" in entry
-    ]
-    return {
-        "loss": {
-            int(entry["global_step/max_steps"].split("/")[0]): entry["loss"]
-            for entry in stated
-        }
-    }
+    found = {}
+    for entry in map(json.loads, path.read_text().splitlines()):
+        if {"global_step/max_steps", "loss"} <= entry.keys():
+            found[int(entry["global_step/max_steps"].split("/")[0])] = entry["loss"]
+    return {"loss": found}
 
 
 def kept_by_llamafactory(path: Path) -> Losses:
     """Return the losses of a `trainer_log.jsonl` by step."""
-    entries = [json.loads(line) for line in path.read_text().splitlines()]
-    return {
-        "loss": {
-            entry["current_steps"]: entry["loss"]
-            for entry in entries
-            if "loss" in entry
-        }
-    }
+    entries = map(json.loads, path.read_text().splitlines())
+    stated = [entry for entry in entries if "loss" in entry]
+    return {"loss": {entry["current_steps"]: entry["loss"] for entry in stated}}
 
 
 def same(shown: dict[int, float], truth: dict[int, float]) -> bool:
@@ -82,9 +61,8 @@ def hold(console: Path, truth: Losses, records: int) -> None:
     run = read_run(console)
     assert sum(map(len, truth.values())) == records
     for key in _LOSSES:
-        assert same(values(run, key) if key in run.keys else {}, truth.get(key, {})), (
-            key
-        )
+        shown = values(run, key) if key in run.keys else {}
+        assert same(shown, truth.get(key, {})), key
     assert all(step <= (run.total_steps or step) for step in values(run, "loss"))
 
 
@@ -109,14 +87,12 @@ def test_every_record_of_a_console_is_at_its_step(name, state, records):
     path = MADE / name / "out" / state
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    kept = {
+    keepers = {
         "logging.jsonl": kept_by_swift,
         "trainer_log.jsonl": kept_by_llamafactory,
-    }.get(
-        path.name,
-        kept_by_llamafactory_ppo if name == "lf93_ppo" else kept_by_the_trainer,
-    )
-    hold(MADE / name / "train.log", kept(path), records)
+        "trainer_state.json": kept_by_the_trainer,
+    }
+    hold(MADE / name / "train.log", keepers[path.name](path), records)
 
 
 @pytest.mark.parametrize(
@@ -146,9 +122,8 @@ def test_a_training_that_was_resumed_is_a_restart_once(name, step, alone):
     path = MADE / name
     if not path.is_dir():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    assert [
-        mark.step for mark in read_run(path / "train.log" if alone else path).restarts
-    ] == [step]
+    run = read_run(path / "train.log" if alone else path)
+    assert [mark.step for mark in run.restarts] == [step]
 
 
 @pytest.mark.parametrize(

@@ -44,9 +44,8 @@ def playbacks(monkeypatch: pytest.MonkeyPatch) -> list[Playback]:
         "verl_tui.tui.replay", lambda playback, config: started.append(playback) or 0
     )
     for name in ("watch", "replay", "demo"):
-        monkeypatch.setattr(
-            f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None
-        )
+        need = f"verl_tui.commands.{name}.need_terminal"
+        monkeypatch.setattr(need, lambda paths=(): None)
     return started
 
 

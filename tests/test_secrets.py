@@ -285,28 +285,19 @@ def test_hosts_in_addresses_are_hidden_where_they_say_who_writes(text, expected)
     assert Mask({}, keep_names=True).text(text) == text
 
 
-def test_lines_of_a_log_are_masked_as_one_text(tmp_path, capsys):
+def test_lines_of_a_log_are_masked_as_one_text(tmp_path, asked):
     path = tmp_path / "train.log"
-    lines = [
-        f"step:1 - critic/score/mean:0.5 {PLAIN}",
-        "password:",
-        f"  {PLAIN}",
-        "-----BEGIN PRIVATE KEY-----",
-        HEX,
-        "-----END PRIVATE KEY-----",
-        "step:2 - critic/score/mean:0.5",
-    ]
-    path.write_text("\n".join(lines) + "\n")
-    assert main(["get", "log", str(path), "--last", "9", "--mask"]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "step:1 - critic/score/mean:0.5 ***",
-        "password:",
-        "  ***",
-        *["***"] * 3,
-        "step:2 - critic/score/mean:0.5",
-    ]
-    assert main(["get", "log", str(path), "--last", "9"]) == 0
-    assert capsys.readouterr().out.splitlines() == lines
+    text = (
+        f"step:1 - critic/score/mean:0.5 {PLAIN}\npassword:\n  {PLAIN}\n-----BEGIN PRIVATE KEY-----\n"
+        f"{HEX}\n-----END PRIVATE KEY-----\nstep:2 - critic/score/mean:0.5\n"
+    )
+    path.write_text(text)
+    said = asked("get", "log", path, "--last", "9", "--mask")
+    assert said.out == (
+        "step:1 - critic/score/mean:0.5 ***\npassword:\n  ***\n***\n***\n***\n"
+        "step:2 - critic/score/mean:0.5\n"
+    )
+    assert asked("get", "log", path, "--last", "9").out == text
 
 
 @pytest.mark.parametrize(
@@ -356,28 +347,20 @@ def test_names_are_learnt_from_homes_unless_they_are_words_of_the_training():
 
 def test_names_stay_on_request_and_homes_do_not():
     mask = Mask({}, user="alice", host="node-17", keep_names=True)
-    assert (
-        mask.text("alice@node-17: /home/alice/x at 10.0.0.7:80")
-        == "alice@node-17: ~/x at 10.0.0.7:80"
-    )
+    said = mask.text("alice@node-17: /home/alice/x at 10.0.0.7:80")
+    assert said == "alice@node-17: ~/x at 10.0.0.7:80"
 
 
 def test_data_are_masked_by_their_names_as_well():
     data = {
-        "a": {
-            "hub_token": "x",
-            "password": 12345678,
-            "max_tokens": 5,
-            "l": ["/home/eve/q"],
-        },
-        "secret": ["y"],
-        "n": None,
+        "hub_token": "x",
+        "password": 12345678,
+        "max_tokens": 5,
+        "l": ["/home/eve/q"],
     }
-    assert MASK.data(data) == {
-        "a": {"hub_token": HIDDEN, "password": HIDDEN, "max_tokens": 5, "l": ["~/q"]},
-        "secret": [HIDDEN],
-        "n": None,
-    }
+    masked = {"hub_token": HIDDEN, "password": HIDDEN, "max_tokens": 5, "l": ["~/q"]}
+    found = MASK.data({"a": data, "secret": ["y"], "n": None})
+    assert found == {"a": masked, "secret": [HIDDEN], "n": None}
 
 
 @given(st.text(max_size=200))
@@ -388,7 +371,5 @@ def test_any_text_is_masked(text):
 
 def test_addresses_that_messages_go_to_are_in_no_text_for_others():
     mask = Mask({"VERL_TUI_NOTIFY_URL": "https://chat.example/hook-1"})
-    assert (
-        mask.text("post to https://chat.example/hook-1 failed")
-        == f"post to {HIDDEN} failed"
-    )
+    said = mask.text("post to https://chat.example/hook-1 failed")
+    assert said == f"post to {HIDDEN} failed"

@@ -40,11 +40,13 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "run" / "log.jsonl"
     path.parent.mkdir()
-    rows = (
-        {"step": step, "data": {"critic/score/mean": step / 9}} for step in range(1, 9)
-    )
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write(path, "critic/score/mean", 0.5, 8)
     return path
+
+
+def write(path: Path, metric: str, value: float, steps: int) -> None:
+    form = f'{{{{"step": {{}}, "data": {{{{"{metric}": {value}}}}}}}}}\n'
+    path.write_text("".join(map(form.format, range(1, steps + 1))))
 
 
 # -- streams ---------------------------------------------------------------------------------------
@@ -77,11 +79,8 @@ def test_messages_that_cannot_be_written_stop_nothing(log, monkeypatch, capsys):
 def test_streams_that_are_closed_are_not_missed(log, tmp_path, closed):
     table = tmp_path / "table.csv"
     command = [*PROGRAM, "export", "csv", str(log), "-o", str(table)]
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *command],
-        capture_output=True,
-        check=False,
-    )
+    words = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
+    done = subprocess.run(words, capture_output=True, check=False)
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
     assert table.read_text().count("\n") == 9, "and nothing else stands in it"
@@ -89,18 +88,12 @@ def test_streams_that_are_closed_are_not_missed(log, tmp_path, closed):
 
 @needs_full
 def test_a_guard_whose_events_are_not_taken_goes_on(log, tmp_path):
-    rows = ({"step": step, "data": {"actor/ppo_kl": 0.9}} for step in range(1, 30))
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write(log, "actor/ppo_kl", 0.9, 29)
     ran = tmp_path / "ran"
     with FULL.open("w") as full:
-        done = subprocess.run(
-            [*PROGRAM, "guard", str(log), "--", "touch", str(ran)],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            timeout=30,
-        )
+        command = [*PROGRAM, "guard", str(log), "--", "touch", str(ran)]
+        settings = {"stdout": full, "stderr": subprocess.PIPE, "text": True}
+        done = subprocess.run(command, check=False, timeout=30, **settings)
     assert (done.returncode, ran.exists()) == (2, True)
     assert done.stderr.count("no space left on device; the guard goes on") == 1
 
@@ -186,10 +179,9 @@ def test_an_interrupt_while_a_module_is_imported_has_the_code_of_all_others(tmp_
     it would end by the signal itself.
     """
     (tmp_path / "interrupted.py").write_text(INTERRUPTED)
-    words = [sys.executable, "-m", "interrupted"]
-    done = subprocess.run(
-        words, cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "interrupted"]
+    settings = {"cwd": tmp_path, "capture_output": True, "text": True}
+    done = subprocess.run(command, check=False, **settings)
     assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "")
 
 

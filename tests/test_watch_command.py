@@ -41,9 +41,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
 
     monkeypatch.setattr("verl_tui.tui.watch", watch)
     for name in ("watch", "replay", "demo"):
-        monkeypatch.setattr(
-            f"verl_tui.commands.{name}.need_terminal", lambda paths=(): None
-        )
+        need = f"verl_tui.commands.{name}.need_terminal"
+        monkeypatch.setattr(need, lambda paths=(): None)
     return calls
 
 
@@ -77,15 +76,10 @@ def test_without_a_terminal_nothing_is_drawn(log):
         "import sys; from verl_tui.cli import main; code = main(sys.argv[1:]);"
         "sys.exit('textual was imported' if 'textual' in sys.modules else code)"
     )
-    for argv in ([path], ["demo"]):
-        command = [sys.executable, "-c", code, *argv]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
+    settings = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
+    for word in (path, "demo"):
+        command = [sys.executable, "-c", code, word]
+        done = subprocess.run(command, check=False, **settings)
         assert done.returncode == 3
         assert done.stderr.startswith("verl-tui: this is not a terminal")
         assert "verl-tui check PATH" in done.stderr
@@ -104,9 +98,7 @@ def test_interrupting_exits_130(log, watched, monkeypatch):
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a demo begin with few steps: two hundred take longer than all else about it."""
     prepare = Simulation.prepare
-    monkeypatch.setattr(
-        Simulation, "prepare", lambda simulation: prepare(simulation, 5)
-    )
+    monkeypatch.setattr(Simulation, "prepare", lambda self: prepare(self, 5))
 
 
 def test_the_demo_is_watched_while_it_is_written_and_then_goes(watched, brief):

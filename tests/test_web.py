@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 def log(tmp_path: Path) -> Path:
     """Return a log of three steps."""
     path = tmp_path / "run.jsonl"
-    path.write_text(
-        "".join(f'{{"step": {at}, "reward/mean": {at / 4}}}\n' for at in range(1, 4))
-    )
+    lines = [f'{{"step": {at}, "reward/mean": {at / 4}}}\n' for at in range(1, 4)]
+    path.write_text("".join(lines))
     return path
 
 
@@ -37,16 +36,12 @@ def served(log: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "verl_tui", "web", "--port", str(port), str(log)]
-    with subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as server:
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as server:
         try:
-            assert server.stderr is not None
-            found = re.search(
-                r"http://127\.0\.0\.1:\d+/\?token=\S+", server.stderr.readline()
-            )
-            assert found is not None
-            yield found[0], server
+            said = server.stderr.readline()
+            (url,) = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S+", said)
+            yield url, server
         finally:
             server.terminate()
 
@@ -59,9 +54,8 @@ async def test_the_app_is_in_the_page_and_hears_keys(log):
             await opened.click(600, 300)
             await opened.press("l")
             await opened.shows("reward 0.75")
-            assert {one.split("/")[2] for one in opened.asked_for} == {
-                url.split("/")[2]
-            }, "nobody else is asked"
+            asked = {one.split("/")[2] for one in opened.asked_for}
+            assert asked == {url.split("/")[2]}, "nobody else is asked"
             assert opened.refused == {"csp"}
             assert len(psutil.Process(server.pid).children()) == 1
         # the app of a page that is closed ends
@@ -73,24 +67,17 @@ async def test_only_whoever_has_the_token_gets_in(log):
 
     with served(log) as (url, _):
         address = url.partition("/?")[0]
-        for path in (
-            "/",
-            "/?token=guessed",
-            "/ws",
-            "/static/js/textual.js",
-            "/download/key",
-        ):
-            async with (
-                aiohttp.ClientSession() as stranger,
-                stranger.get(address + path) as answer,
-            ):
-                assert answer.status == 403
-                assert "with its token" in await answer.text()
+        paths = "/ /?token=guessed /ws /static/js/textual.js /download/key"
         async with aiohttp.ClientSession() as stranger:
+            for path in paths.split():
+                async with stranger.get(address + path) as answer:
+                    assert answer.status == 403
+                    assert "with its token" in await answer.text()
             with pytest.raises(aiohttp.WSServerHandshakeError):
                 await stranger.ws_connect(f"{address}/ws")
+        jar = aiohttp.CookieJar(unsafe=True)
         async with (
-            aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as known,
+            aiohttp.ClientSession(cookie_jar=jar) as known,
             known.get(url) as answer,
         ):
             assert answer.status == 200

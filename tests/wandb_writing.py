@@ -25,12 +25,8 @@ def field(number: int, value: int | bytes | str) -> bytes:
 
 
 def item(number: int, key: str | tuple[str, ...], value: str) -> bytes:
-    path = (
-        field(1, key)
-        if isinstance(key, str)
-        else b"".join(field(2, part) for part in key)
-    )
-    return field(number, path + field(16, value))
+    parts = [field(1, key)] if isinstance(key, str) else [field(2, one) for one in key]
+    return field(number, b"".join(parts) + field(16, value))
 
 
 def history(step: int, numbers: dict[str | tuple[str, ...], str]) -> bytes:
@@ -43,11 +39,8 @@ def history(step: int, numbers: dict[str | tuple[str, ...], str]) -> bytes:
 
 def stats(time: float, numbers: dict[str, str]) -> bytes:
     moment = field(1, int(time)) + field(2, round(time % 1 * 1e9))
-    return field(
-        7,
-        field(2, moment)
-        + b"".join(item(3, key, value) for key, value in numbers.items()),
-    )
+    items = b"".join(item(3, key, value) for key, value in numbers.items())
+    return field(7, field(2, moment) + items)
 
 
 def written(records: list[bytes]) -> bytes:
@@ -69,13 +62,9 @@ def logged(header: bytes, records: list[bytes]) -> bytes:
                 log += bytes(left)
                 continue
             part, rest = rest[: left - 7], rest[left - 7 :]
-            kind = (
-                (record_log.MIDDLE if rest else record_log.LAST)
-                if not first
-                else record_log.FIRST
-                if rest
-                else record_log.FULL
-            )
+            begins = (record_log.FULL, record_log.FIRST)
+            goes_on = (record_log.LAST, record_log.MIDDLE)
+            kind = (begins if first else goes_on)[bool(rest)]
             body = bytes((kind,)) + part
             log += struct.pack("<IH", zlib.crc32(body), len(part)) + body
             first = False

@@ -122,9 +122,7 @@ def test_points_from_the_end_are_those_of_the_whole_log(
 
 def test_few_bytes_are_read_for_the_last_points(tmp_path):
     path = tmp_path / "verl.jsonl"
-    path.write_text(
-        file_logger(list(range(1, 20_001)), note="x" * 40), encoding="utf-8"
-    )
+    path.write_text(file_logger([*range(1, 20_001)], note="x" * 40), encoding="utf-8")
     found = from_end(path, partial(points_of, metric="policy_kl", count=5), first=4096)
     assert [point["step"] for point in found["points"]] == [*range(19_996, 20_001)]
     assert (found["read"], found["total"], found["left_out"]) == ("end", None, None)
@@ -135,10 +133,8 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(tmp_path, monke
     monkeypatch.setattr(run_reading, "DEEP", 4096)
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
-    with pytest.raises(
-        run_reading.RunError,
-        match=r"has no metric x in the last .* \(--whole reads all",
-    ):
+    said = r"has no metric x in the last .* \(--whole reads all"
+    with pytest.raises(run_reading.RunError, match=said):
         from_end(path, partial(points_of, metric="x", count=1), first=1024)
     with pytest.raises(run_reading.NothingError, match=r"has no samples in the last"):
         from_end(path, partial(samples_of, count=1), first=1024)
@@ -146,11 +142,9 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(tmp_path, monke
 
 def test_a_console_that_states_no_steps_is_read_whole(tmp_path):
     path = tmp_path / "train.log"
-    lines = [
-        f"{{'loss': {at / 3}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': {at / 100}}}"
-        for at in range(300)
-    ]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    form = "{{'loss': {}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': {}}}\n"
+    lines = [form.format(at / 3, at / 100) for at in range(300)]
+    path.write_text("".join(lines), encoding="utf-8")
     answer = partial(points_of, metric="loss", count=2)
     found = from_end(path, answer)
     assert found["read"] == "whole"

@@ -38,10 +38,8 @@ ALWAYS = [
 def _log(folder: Path, extra: str = "") -> Path:
     """Write the console of a run that crashed."""
     path = folder / "train.log"
-    steps = "".join(
-        f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.{at}\n"
-        for at in range(1, 9)
-    )
+    form = "step:{0} - actor/pg_loss:0.{0} - critic/score/mean:0.{0}\n"
+    steps = "".join(map(form.format, range(1, 9)))
     path.write_text(
         f"HF_TOKEN={KEY} python3 -m verl.trainer.main_ppo data.n=8 trainer.nnodes=1\nvllm==0.8.5\n"
         f"{extra}\n{steps}[prompt] private words\n[response] b\n[ground_truth] c\n[score] 1.0\n"
@@ -73,9 +71,7 @@ def test_a_bundle_holds_what_a_bug_report_needs(tmp_path, capsys):
     assert "ValueError: bad" in files["summary.md"]
     assert "vllm 0.8.5" in files["summary.md"]
     assert files["metrics.csv"].startswith("step,actor/pg_loss,critic/score/mean,")
-    assert '"~/train.py"' in files["logs/01-train.log.tracebacks.txt"].replace(
-        "File ~", 'File "~'
-    )
+    assert 'File "~/train.py"' in files["logs/01-train.log.tracebacks.txt"]
     assert json.loads(files["settings.json"])["values"]["data.n"] == 8
     assert json.loads(files["sources.json"])[0]["format"] == "verl console"
     assert json.loads(files["processes.json"])["problem"]
@@ -95,9 +91,8 @@ def test_the_same_evidence_gives_the_same_bytes(tmp_path):
 
 def test_a_secret_is_hidden_in_every_file_once_one_names_it(tmp_path):
     key, out = "Zq7wXk29Lm4t", tmp_path / "out.zip"
-    log = _log(
-        tmp_path, f"JUDGE_TOKEN={key} is sent to http://judge-3.corp.example:8000/v1"
-    )
+    said = f"JUDGE_TOKEN={key} is sent to http://judge-3.corp.example:8000/v1"
+    log = _log(tmp_path, said)
     with log.open("a") as file:
         file.write(f"RuntimeError: 401 for {key} at judge-3.corp.example\n")
     main(["bundle", str(log), "-o", str(out)])
@@ -188,27 +183,21 @@ SECRET = st.from_regex(r"[a-z][A-Z][0-9]{2}[a-zA-Z2-9]{22,30}", fullmatch=True)
     max_examples=examples(1 / 3),
 )
 @given(
-    secrets=st.lists(
-        SECRET, min_size=len(CONTEXTS), max_size=len(CONTEXTS), unique=True
-    ),
+    secrets=st.tuples(*[SECRET] * len(CONTEXTS)),
     owner=st.sampled_from(["mallory", "wangwei", "jdoe"]),
 )
 def test_no_secret_and_no_home_survives_in_any_file(tmp_path, secrets, owner):
     folder = tmp_path / "home" / owner
     folder.mkdir(parents=True, exist_ok=True)
-    lines = [
-        context.format(one) for context, one in zip(CONTEXTS, secrets, strict=True)
-    ]
-    monitor = load([str(_log(folder, "\n".join(lines)))], Config(), NOW)
+    pairs = zip(CONTEXTS, secrets, strict=True)
+    lines = "\n".join(context.format(one) for context, one in pairs)
+    monitor = load([str(_log(folder, lines))], Config(), NOW)
     (run,) = monitor.runs.values()
     found = Bundle(monitor, run, NOW, samples=True)
-    for file in masked_files(
-        found.files(), Mask({"MY_TOKEN": secrets[-1]}), found.words
-    ):
+    mask, hidden = Mask({"MY_TOKEN": secrets[-1]}), (*secrets, owner, str(tmp_path))
+    for file in masked_files(found.files(), mask, found.words):
         text = file.content.decode()
-        assert not [one for one in (*secrets, owner, str(tmp_path)) if one in text], (
-            file.name
-        )
+        assert not [one for one in hidden if one in text], file.name
 
 
 @pytest.fixture
@@ -225,14 +214,8 @@ def training(tmp_path: Path) -> Iterator[Path]:
                 time.sleep(100)
         a_training_loop()
     """
-    words = [
-        sys.executable,
-        "-c",
-        textwrap.dedent(code),
-        str(path),
-        "--api_key",
-        "hunter22",
-    ]
+    program = textwrap.dedent(code)
+    words = [sys.executable, "-c", program, str(path), "--api_key", "hunter22"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -26,14 +26,10 @@ def test_the_last_lines_are_kept_and_it_is_said_which(tmp_path):
 def test_each_kind_of_traceback_is_kept_once_with_its_number(tmp_path):
     path = tmp_path / "train.log"
     again = TRACEBACK.replace("7", "9")
-    path.write_text(
-        f"x\n{TRACEBACK}step:1 - a:1\n{again}y\n{TRACEBACK.replace('Value', 'Key')}"
-    )
+    other = TRACEBACK.replace("Value", "Key")
+    path.write_text(f"x\n{TRACEBACK}step:1 - a:1\n{again}y\n{other}")
     found = read_end(path, 1).tracebacks
-    assert found == [
-        TRACEBACK + "[2 of this kind]",
-        TRACEBACK.replace("Value", "Key").strip(),
-    ]
+    assert found == [f"{TRACEBACK}[2 of this kind]", other.strip()]
 
 
 @given(st.binary(max_size=400), st.integers(1, 5))
@@ -45,16 +41,8 @@ def test_any_bytes_have_an_end(tmp_path_factory, data, most):
 
 @pytest.mark.parametrize("prefix", ["", "(TaskRunner pid=3) "])
 def test_samples_of_verl_are_left_out(prefix):
-    lines = [
-        "before",
-        "[prompt] my",
-        "secret",
-        "[response] text",
-        "[ground_truth] 1",
-        "[score] 0.5",
-        "after",
-    ]
-    printed = [f"{prefix}{line}" for line in lines]
+    text = "before\n[prompt] my\nsecret\n[response] text\n[ground_truth] 1\n[score] 0.5\nafter"
+    printed = [f"{prefix}{line}" for line in text.splitlines()]
     assert without_samples(printed) == [printed[0], LEFT_OUT, printed[-1]]
 
 
@@ -65,12 +53,8 @@ def test_tables_of_trl_are_left_out():
 
 def test_texts_in_json_are_left_out_and_what_programs_say_of_themselves_stays():
     printed = "x" * 100
-    (line,) = without_samples(
-        [f'{{"loss": 1, "prompt": "p", "text": "{printed}", "error": "{printed}"}}']
-    )
-    assert (
-        line
-        == f'{{"loss": 1, "prompt": "{LEFT_OUT}", "text": "{LEFT_OUT}", "error": "{printed}"}}'
-    )
+    form = '{{"loss": 1, "prompt": "{0}", "text": "{0}", "error": "{1}"}}'
+    (line,) = without_samples([form.format(printed, printed)])
+    assert line == form.format(LEFT_OUT, printed)
     assert without_samples(['{"text": "' + printed]) == [LEFT_OUT]
     assert without_samples(["{'loss': 1}"]) == ["{'loss': 1}"]

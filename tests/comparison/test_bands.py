@@ -84,14 +84,15 @@ def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band():
 
 
 def test_several_seeds_make_a_baseline_and_their_spread_its_band():
+    centres = (0.4, 0.5, 0.6)
     seeds = [
-        run_of(f"s{n}", noise(0.4 + n / 10, n), recipe(**{SEED: n})) for n in range(3)
+        run_of(f"s{n}", noise(centre, n), recipe(**{SEED: n}))
+        for n, centre in enumerate(centres)
     ]
     wide = figure(held(run_of("new", noise(0.7, 9), recipe()), *seeds), "final_reward")
     assert wide.baseline == pytest.approx(0.5, abs=0.01)
-    assert wide.high - wide.baseline == pytest.approx(0.497, abs=0.03), (
-        "4.303 × 0.1 × √(1 + 1/3)"
-    )
+    # 4.303 × 0.1 × √(1 + 1/3)
+    assert wide.high - wide.baseline == pytest.approx(0.497, abs=0.03)
     other = run_of("other", noise(0.5, 8), recipe(**{LR: 1e-3}))
     with pytest.raises(UsageError, match="differ by more than their seed"):
         held(seeds[0], seeds[1], other)
@@ -180,13 +181,10 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(tmp_path, capsys):
         "worst_first": order,
         "outcomes": {"worse": 1, "not comparable": 1, "better": 1, "within": 2},
     }
-    assert {one["name"]: one["against"]["outcome"] for one in found["runs"]} == dict(
-        zip(
-            order,
-            ("worse", "not comparable", "better", "within", "within"),
-            strict=True,
-        )
-    )
+    outcomes = {one["name"]: one["against"]["outcome"] for one in found["runs"]}
+    assert [outcomes[name] for name in order] == [
+        *("worse", "not comparable", "better", "within", "within")
+    ]
     assert main(["check", *runs, *base, "-v"]) == 2
     shown = capsys.readouterr().out
     assert "worse: final reward" in shown.partition("against base, worst")[0]
@@ -194,11 +192,7 @@ def test_a_sweep_is_a_table_with_a_line_a_run_the_worst_first(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("names", "code"),
-    [
-        (("like", "alike"), 0),
-        (("like", "best"), 1),
-        (("best", "worst"), 2),
-    ],
+    [(("like", "alike"), 0), (("like", "best"), 1), (("best", "worst"), 2)],
 )
 def test_the_exit_code_is_that_of_the_worst_run(names, code, tmp_path):
     base = ["--against", str(write(tmp_path / "reference", "base", 0.5))]
@@ -219,10 +213,8 @@ def test_a_group_of_seeds_is_a_baseline_and_what_lies_beside_it_is_not_held(
     assert [one["name"] for one in found["runs"]] == ["like", "worst"]
     assert found["against"]["baseline"] == [f"base-seed{n}" for n in (1, 2, 3)]
     assert main(["check", str(tmp_path), "--against", "base-seed"]) == 2
-    assert (
-        "against reference/base-seed1, reference/base-seed2, "
-        in capsys.readouterr().out
-    )
+    said = capsys.readouterr().out
+    assert "against reference/base-seed1, reference/base-seed2, " in said
 
 
 @pytest.mark.parametrize(

@@ -28,25 +28,15 @@ SMALL = run_of(
     {LR: "1e-6", BATCH: 64, "actor.use_kl_loss": True},
     {KL: [0.01, 0.3, 0.02]},
 )
-LARGE = run_of(
-    "grpo large",
-    [0.1, 0.9],
-    {
-        "learning_rate": 5e-6,
-        MODEL: "Qwen/Qwen3-8B",
-        "actor.use_kl_loss": False,
-        "trainer.total_training_steps": 400,
-    },
-    {VALIDATION: 0.7, "critic/lr(1e-3)": 2.0},
-)
+SAID = {"learning_rate": 5e-6, MODEL: "Qwen/Qwen3-8B", "actor.use_kl_loss": False}
+SAID |= {"trainer.total_training_steps": 400}
+LOGGED = {VALIDATION: 0.7, "critic/lr(1e-3)": 2.0}
+LARGE = run_of("grpo large", [0.1, 0.9], SAID, LOGGED)
 BROKEN = run_of("ppo broken", [0.4, nan])
 RUNS = [SMALL, LARGE, BROKEN]
-FOUND = Verdict(
-    (
-        Finding("crash", Severity.CRITICAL, "it crashed"),
-        Finding("kl-high", Severity.WARNING, "high", consequence_of="crash"),
-    )
-)
+CRASH = Finding("crash", Severity.CRITICAL, "it crashed")
+HIGH = Finding("kl-high", Severity.WARNING, "high", consequence_of="crash")
+FOUND = Verdict((CRASH, HIGH))
 AT = Moment(NOW, {"ppo small": Verdict(), "grpo large": FOUND})
 
 

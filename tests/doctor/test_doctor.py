@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
-from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.doctor.examination import change_notices, format_evidence, terminal
 
@@ -16,11 +14,15 @@ STEPS = "".join(
 )
 
 
-def _asked(
-    capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[int, dict[str, Any]]:
-    code = main(["doctor", "--json", *words])
-    return code, json.loads(capsys.readouterr().out)
+@pytest.fixture
+def doctor(asked):
+    """Asks for its exit code and its findings."""
+
+    def ask(*words):
+        said = asked("doctor", "--json", *words)
+        return said.code, json.loads(said.out)
+
+    return ask
 
 
 @pytest.mark.parametrize(
@@ -45,76 +47,59 @@ def test_the_line_that_decided_is_named(tmp_path, name, text, format, expected):
 
 def test_a_deciding_line_shows_no_secret(tmp_path):
     path = tmp_path / "train.log"
-    path.write_text(
-        "step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5\n"
-    )
+    line = "step:1 - api_key=abcdefgh12345 - actor/pg_loss:0.5 - critic/score/mean:0.5"
+    path.write_text(f"{line}\n")
     assert "abcdefgh12345" not in format_evidence(path, "console")
 
 
-def test_a_run_without_a_fault_is_fine(tmp_path, capsys):
+def test_a_run_without_a_fault_is_fine(tmp_path, doctor, asked):
     (tmp_path / "train.log").write_text(STEPS)
-    code, found = _asked(capsys, str(tmp_path))
+    code, found = doctor(tmp_path)
     assert code == 0
     assert found["wrong"] == []
-    (source,) = [
-        one for one in found["runs"][0]["sources"] if one["format"] == "verl console"
-    ]
+    sources = found["runs"][0]["sources"]
+    (source,) = [one for one in sources if one["format"] == "verl console"]
     assert (source["records"], source["unreadable"], source["problem"]) == (5, 0, None)
     assert source["bytes_read"] == source["size"] == len(STEPS)
-    assert main(["doctor", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
+    said = asked("doctor", tmp_path).out
     assert "nothing stands in the way of reading" in said
     assert "verl console, by line 1: `step:1" in said
 
 
-def test_what_is_wrong_stands_first(tmp_path, capsys):
+def test_what_is_wrong_stands_first(tmp_path, doctor, asked):
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"step": 1, "data": {"loss": 1.0}}\n{"step": 2, "da\n{"step": 3, "data": {}}\n'
     )
     (tmp_path / "b.jsonl").write_text("no log\n")
-    code, found = _asked(capsys, str(path), str(tmp_path / "none"))
+    code, found = doctor(path, tmp_path / "none")
     assert code == 1
     assert found["not_found"] == [f"{tmp_path / 'none'}: no such file or directory"]
-    assert any(
-        "a.jsonl: 1 unreadable line, the last is line 2: " in one
-        for one in found["wrong"]
-    )
-    main(["doctor", str(path)])
-    assert capsys.readouterr().out.splitlines()[2] == "what is wrong"
+    unreadable = "a.jsonl: 1 unreadable line, the last is line 2: "
+    assert any(unreadable in one for one in found["wrong"])
+    assert asked("doctor", path).out.splitlines()[2] == "what is wrong"
 
 
-def test_what_is_passed_over_is_said_and_is_no_fault(tmp_path, capsys):
+def test_what_is_passed_over_is_said_and_is_no_fault(tmp_path, doctor):
+    other = tmp_path / "other.jsonl"
+    other.write_text("no log\n")
+    assert doctor(tmp_path)[0] == 3, "nothing readable has a code of its own"
     (tmp_path / "train.log").write_text(STEPS)
-    (tmp_path / "other.jsonl").write_text("no log\n")
-    code, found = _asked(capsys, str(tmp_path))
-    assert [one["path"] for one in found["passed_over"]] == [
-        str(tmp_path / "other.jsonl")
-    ]
+    code, found = doctor(tmp_path)
+    assert [one["path"] for one in found["passed_over"]] == [str(other)]
     assert code == 0
 
 
-def test_nothing_readable_has_a_code_of_its_own(tmp_path, capsys):
-    assert _asked(capsys, str(tmp_path))[0] == 3
-
-
-def test_a_faulty_configuration_is_a_finding(tmp_path, capsys):
-    path = tmp_path / "config.toml"
-    path.write_text("refresh = 0.001\n")
-    code, found = _asked(capsys, "--config", str(path))
-    assert code == 1
-    assert "`refresh` must be" in found["config"]["problem"]
-
-
-def test_changes_of_the_configuration_are_named(tmp_path, capsys):
+def test_changes_and_faults_of_the_configuration_are_named(tmp_path, doctor):
     path = tmp_path / "config.toml"
     path.write_text("refresh = 2.0\n[targets]\nreward = 0.5\n")
-    code, found = _asked(capsys, "--config", str(path))
-    assert (code, found["config"]["changes"]) == (
-        0,
-        {"refresh": 2.0, "targets": {"reward": 0.5}},
-    )
-    assert found["runs"] == []
+    code, found = doctor("--config", path)
+    changes = {"refresh": 2.0, "targets": {"reward": 0.5}}
+    assert (code, found["config"]["changes"], found["runs"]) == (0, changes, [])
+    path.write_text("refresh = 0.001\n")
+    code, found = doctor("--config", path)
+    assert code == 1
+    assert "`refresh` must be" in found["config"]["problem"]
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,9 @@ def run_of(*records: MetricRows | Restart, name: str = "run") -> Run:
 
 def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> MetricRows:
     """Return rows of which each line begins with its step."""
-    columns = tuple(
-        tuple(line[1 + i] for line in lines) for i in range(len(keys.split()))
-    )
-    steps = tuple(int(line[0]) for line in lines)
-    return MetricRows(
-        tuple(keys.split()), steps, columns, tuple(range(first, first + len(lines)))
-    )
+    steps, *columns = zip(*lines, strict=True)
+    places = range(first, first + len(lines))
+    return MetricRows(tuple(keys.split()), steps, columns, places)
 
 
 def text_of(run: Run) -> str:
@@ -52,20 +48,11 @@ def load_one(path: Path) -> Run:
 
 
 def test_numbers_keep_every_digit():
-    values = (
-        0.1,
-        1 / 3,
-        1e-300,
-        123456789.123456789,
-        5e-324,
-        1.7976931348623157e308,
-        -0.0,
-        1e22,
-        2.0**53,
-    )
-    run = run_of(rows("a", *((step, value) for step, value in enumerate(values))))
+    values = [0.1, 1 / 3, 1e-300, 123456789.123456789, 5e-324, 1.7976931348623157e308]
+    values += [-0.0, 1e22, 2.0**53]
+    run = run_of(rows("a", *enumerate(values)))
     read = [line["a"] for line in csv.DictReader(io.StringIO(text_of(run)))]
-    assert [float(cell) for cell in read] == list(values)
+    assert [float(cell) for cell in read] == values
     assert math.copysign(1, float(read[6])) == -1
 
 
@@ -99,8 +86,8 @@ def test_one_run_goes_into_a_file_or_a_directory(tmp_path):
     run = run_of(rows("a", (1, 2.5)))
     (tmp_path / "there").mkdir()
     assert export([run], str(tmp_path / "out.csv"))[0] == [tmp_path / "out.csv"]
-    assert export([run], str(tmp_path / "there"))[0] == [tmp_path / "there" / "run.csv"]
-    assert export([run], f"{tmp_path}/new/")[0] == [tmp_path / "new" / "run.csv"]
+    for place, name in (("there", "there/run.csv"), ("new/", "new/run.csv")):
+        assert export([run], f"{tmp_path}/{place}")[0] == [tmp_path / name]
     for path in tmp_path.rglob("*.csv"):
         assert path.read_bytes() == b"step,a\n1,2.5\n"
 

@@ -24,14 +24,10 @@ def test_what_is_taken_gets_a_number_for_all_its_endings(tmp_path):
     (tmp_path / "a.txt").write_text("mine")
     paths = create(tmp_path, "a", ".svg", ".txt")
     assert [path.name for path in paths] == ["a-2.svg", "a-2.txt"]
-    assert not (tmp_path / "a.svg").exists(), (
-        "nothing is left of what could not be made"
-    )
+    assert not (tmp_path / "a.svg").exists(), "nothing is left of what was not made"
     assert (tmp_path / "a.txt").read_text() == "mine"
-    assert [path.name for path in create(tmp_path, "a", ".svg", ".txt")] == [
-        "a-3.svg",
-        "a-3.txt",
-    ]
+    paths = create(tmp_path, "a", ".svg", ".txt")
+    assert [path.name for path in paths] == ["a-3.svg", "a-3.txt"]
 
 
 def test_a_link_that_leads_nowhere_is_not_followed(tmp_path):
@@ -52,24 +48,13 @@ def test_a_watched_directory_does_not_take_them_for_logs(tmp_path):
     (run,) = Finder([str(tmp_path)]).scan().runs
     assert [file.path.name for file in run.files] == ["train.csv"]
     (run,) = Finder([str(tmp_path / "verl-tui-run-critic-score-mean.csv")]).scan().runs
-    assert [file.format.name for file in run.files] == ["metrics CSV"], (
-        "named, it is read"
-    )
+    assert [file.format.name for file in run.files] == ["metrics CSV"]
 
 
 def test_names_are_safe_and_unique():
-    assert unique_names(
-        ["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]
-    ) == [
-        "a_b",
-        "a_b-2",
-        "A_B-3",
-        "run",
-        "run-2",
-        "训练",
-        "x" * 200,
-        "hidden",
-    ]
+    names = ["a/b", "a b", "A_B", "../..", "", "训练", "x" * 400, ".hidden"]
+    expected = ["a_b", "a_b-2", "A_B-3", "run", "run-2", "训练", "x" * 200, "hidden"]
+    assert unique_names(names) == expected
 
 
 def test_a_name_that_is_taken_is_left_alone():

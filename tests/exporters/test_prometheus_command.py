@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sys
 from contextlib import closing
@@ -21,11 +20,8 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A run of two steps, and no login from outside."""
     monkeypatch.delenv("VERL_TUI_LOGIN", raising=False)
     path = tmp_path / "run.jsonl"
-    lines = [
-        json.dumps({"step": step, "data": {"critic/score/mean": step / 4}}) + "\n"
-        for step in (1, 2)
-    ]
-    path.write_text("".join(lines), encoding="utf-8")
+    form = '{{"step": {}, "data": {{"critic/score/mean": {}}}}}\n'
+    path.write_text(form.format(1, 0.25) + form.format(2, 0.5), encoding="utf-8")
     return str(path)
 
 
@@ -95,15 +91,11 @@ def test_files_that_are_no_certificate(log, capsys):
     assert "not a PEM certificate" in said
 
 
-def test_nothing_to_export(log, tmp_path, capsys):
+def test_nothing_to_export(log, tmp_path, asked):
     out = tmp_path / "verl.prom"
-    assert (
-        main(
-            ["export", "prometheus", str(tmp_path / "nowhere"), "--textfile", str(out)]
-        )
-        == 3
-    )
-    assert "nothing to export" in capsys.readouterr().err
+    said = asked("export", "prometheus", tmp_path / "nowhere", "--textfile", out)
+    assert said.code == 3
+    assert "nothing to export" in said.err
     assert not out.exists()
 
 

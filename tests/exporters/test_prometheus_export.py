@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 NOW = 1_790_000_000.0
+CAUSE = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
+OVER = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
 Labels = frozenset[tuple[str, str]]
 
 
@@ -36,13 +38,8 @@ def feed(
     """Have a monitor take a run's columns, a row a step from 1; each step takes ten seconds."""
     count = len(next(iter(columns.values())))
     times = [NOW - 10 * (count - at) for at in range(count)]
-    rows = MetricRows(
-        tuple(columns),
-        range(1, count + 1),
-        tuple(columns.values()),
-        range(count),
-        times,
-    )
+    steps, values = range(1, count + 1), [*columns.values()]
+    rows = MetricRows(tuple(columns), steps, values, range(count), times)
     said = SourceStatus(run, "test", records=count, modified=NOW - 5, **status)  # type: ignore[arg-type]
     monitor.apply(Batch(run, said, (rows,)), NOW)
 
@@ -70,34 +67,26 @@ def monitor() -> Monitor:
 
 
 def test_every_metric_is_there_in_base_units_and_leads_back_to_its_key(monitor):
-    feed(
-        monitor,
-        "a",
-        {
-            "actor/ppo_kl": [0.5, 0.02],
-            "perf/max_memory_allocated_gb": [1, 2],
-            "odd key!": [3, 4],
-            "system/gpu.1.memoryAllocatedBytes": [5e10, 6e10],
-        },
-    )
+    columns = {"actor/ppo_kl": [0.5, 0.02], "perf/max_memory_allocated_gb": [1, 2]}
+    columns |= {"odd key!": [3, 4], "system/gpu.1.memoryAllocatedBytes": [5e10, 6e10]}
+    feed(monitor, "a", columns)
     found = scraped(monitor)
     assert found["verl_actor_ppo_kl"] == {of(run="a"): 0.02}
     assert found["verl_perf_max_memory_allocated_bytes"] == {of(run="a"): 2 * 2**30}
     assert found["verl_gpu_memory_used_bytes"] == {of(run="a", device="1"): 6e10}
-    back = {
-        dict(labels)["name"]: dict(labels)["key"]
-        for labels in found["verl_metric_info"]
-    }
+    infos = [dict(labels) for labels in found["verl_metric_info"]]
+    back = {one["name"]: one["key"] for one in infos}
     assert back[named("odd key!").name] == "odd key!"
     assert back["verl_actor_ppo_kl"] == "actor/ppo_kl"
 
 
 def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor):
-    feed(
-        monitor,
-        "a",
-        {"critic/score/mean": [0.5], "actor/ppo_kl": [0.01], "system/gpu_util": [87.0]},
-    )
+    verl = {
+        "critic/score/mean": [0.5],
+        "actor/ppo_kl": [0.01],
+        "system/gpu_util": [87.0],
+    }
+    feed(monitor, "a", verl)
     feed(monitor, "b", {"ppo/kl_div": [0.02], "rollout/reward_mean": [2.5]})
     found = scraped(monitor)["verl_indicator_band"]
     assert found == {
@@ -112,12 +101,8 @@ def test_bands_are_those_of_the_run_s_own_names_in_base_units(monitor):
 
 def test_findings_are_reported_by_cause_and_those_that_are_over_are_0(monitor):
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
-    cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
-    sign = Finding(
-        "kl-high", Severity.WARNING, "KL is high", consequence_of="policy-collapse"
-    )
-    over = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
-    monitor.verdicts["a"] = Verdict((cause, sign), history=(over,))
+    sign = Finding("kl-high", Severity.WARNING, "high", consequence_of=CAUSE.id)
+    monitor.verdicts["a"] = Verdict((CAUSE, sign), history=(OVER,))
     found = scraped(monitor)
     assert found["verl_finding_active"] == {
         of(run="a", id="policy-collapse", severity="critical"): 1,
@@ -132,9 +117,7 @@ def test_what_an_exporter_has_found_is_no_healthy_run_for_who_reads_it(
     monitor, tmp_path, served
 ):
     feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]})
-    cause = Finding("policy-collapse", Severity.CRITICAL, "it collapsed")
-    over = Episode("grad-norm-spike", Severity.WARNING, 1, 1, 2)
-    monitor.verdicts["a"] = Verdict((cause,), history=(over,))
+    monitor.verdicts["a"] = Verdict((CAUSE,), history=(OVER,))
     found = exposition(monitor, NOW)
     page = tmp_path / "page.prom"
     page.write_bytes(generate_latest(found))
@@ -154,13 +137,8 @@ def test_what_an_exporter_has_found_is_no_healthy_run_for_who_reads_it(
 
 
 def test_the_health_of_sources_is_reported_by_format(monitor):
-    feed(
-        monitor,
-        "a",
-        {"actor/ppo_kl": [0.01, 0.02]},
-        unreadable=3,
-        problem="permission denied",
-    )
+    how = {"unreadable": 3, "problem": "permission denied"}
+    feed(monitor, "a", {"actor/ppo_kl": [0.01, 0.02]}, **how)
     found = scraped(monitor)
     where = of(run="a", format="test")
     assert found["verl_source_up"] == {where: 0}
@@ -171,9 +149,7 @@ def test_the_health_of_sources_is_reported_by_format(monitor):
 
 
 def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor):
-    others: dict[str, Sequence[float]] = {
-        f"custom/{number}": [1.0] for number in range(8)
-    }
+    others = {f"custom/{number}": [1.0] for number in range(8)}
     for run in "abc":
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
     page = exposition(monitor, NOW, most_runs=2, most_metrics=3)
@@ -189,11 +165,10 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor):
     assert "verl_custom_2" not in found
 
 
-@given(
-    st.lists(
-        st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=6
-    )
-)
+NAMES = st.text(max_size=40)
+
+
+@given(st.lists(st.tuples(NAMES, NAMES), min_size=1, max_size=6))
 def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(named):
     monitor = Monitor(Config())
     for run, key in named:

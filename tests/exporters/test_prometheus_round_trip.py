@@ -36,16 +36,10 @@ SAID = {
 def test_a_page_reads_back_as_what_the_logs_said(runs):
     monitor = Monitor(Config())
     for run in runs:
-        rows = MetricRows(
-            tuple(SAID),
-            (7,),
-            tuple((value,) for value in SAID.values()),
-            (0,),
-            (NOW - 10,),
-        )
-        monitor.apply(
-            Batch(run, SourceStatus(run, "test", records=1, modified=NOW), (rows,)), NOW
-        )
+        columns = [(value,) for value in SAID.values()]
+        rows = MetricRows(tuple(SAID), (7,), columns, (0,), (NOW - 10,))
+        status = SourceStatus(run, "test", records=1, modified=NOW)
+        monitor.apply(Batch(run, status, (rows,)), NOW)
     page = read_page(generate_latest(exposition(monitor, NOW)))
     found = {run: part for run, part in page.runs.items() if run}
     assert found.keys() == set(runs)

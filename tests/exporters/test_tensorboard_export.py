@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from typing import TYPE_CHECKING
 
@@ -31,26 +30,17 @@ NOW = 1_790_000_000.0
 
 def taken(run: Run, *records: Record) -> Run:
     """Have a run take records, which were written long ago."""
-    run.apply(
-        Batch(run.name, SourceStatus("log", "test", modified=NOW - 3600), records), NOW
-    )
+    status = SourceStatus("log", "test", modified=NOW - 3600)
+    run.apply(Batch(run.name, status, records), NOW)
     return run
 
 
 def rows(keys: str, *lines: tuple[float, ...], first: int = 0) -> MetricRows:
     """Return rows of which each line begins with its step; each step takes ten seconds."""
-    columns = tuple(
-        tuple(line[1 + i] for line in lines) for i in range(len(keys.split()))
-    )
-    steps = tuple(int(line[0]) for line in lines)
-    times = tuple(NOW - 7200 + 10 * (first + at) for at in range(len(lines)))
-    return MetricRows(
-        tuple(keys.split()),
-        steps,
-        columns,
-        tuple(range(first, first + len(lines))),
-        times,
-    )
+    steps, *columns = zip(*lines, strict=True)
+    places = range(first, first + len(lines))
+    times = [NOW - 7200 + 10 * at for at in places]
+    return MetricRows(tuple(keys.split()), steps, columns, places, times)
 
 
 def dumped(path: Path, modified: float) -> Dump:
@@ -94,13 +84,11 @@ def test_nothing_is_written_through_a_link(tmp_path):
 
 
 def test_a_disk_that_was_full_in_between_costs_nothing(tmp_path, monkeypatch):
-    run = taken(
-        Run("a"), rows("score kl", *((step, step / 3, step / 7) for step in range(50)))
-    )
+    lines = [(step, step / 3, step / 7) for step in range(90)]
+    run = taken(Run("a"), rows("score kl", *lines[:50]))
     directories = LogDirectories(tmp_path)
     list(directories.write([run], NOW))
-    more = ((step, step / 3, step / 7) for step in range(50, 90))
-    taken(run, rows("score kl", *more, first=50))
+    taken(run, rows("score kl", *lines[50:], first=50))
     flush = EventFile.flush
 
     def until_it_is_full(file: EventFile) -> None:
@@ -115,31 +103,19 @@ def test_a_disk_that_was_full_in_between_costs_nothing(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="No space"):
             list(directories.write([run], NOW))
     list(directories.write([run], NOW))
-    for tag, part in (("score", 3), ("kl", 7)):
-        assert scalars(tmp_path / "a", tag) == [
-            (step, single(step / part)) for step in range(90)
-        ]
+    for tag, at in (("score", 1), ("kl", 2)):
+        expected = [(line[0], single(line[at])) for line in lines]
+        assert scalars(tmp_path / "a", tag) == expected
 
 
 def test_scalars_have_the_log_s_names_steps_values_and_times(tmp_path):
-    run = taken(
-        Run("a"),
-        rows(
-            "critic/score/mean actor/lr",
-            (1, 0.1, 1e-6),
-            (2, 0.25, 1e-6),
-            (5, -3.0, 9e-7),
-        ),
-    )
+    lines = (1, 0.1, 1e-6), (2, 0.25, 1e-6), (5, -3.0, 9e-7)
+    run = taken(Run("a"), rows("critic/score/mean actor/lr", *lines))
     written(run, tmp_path)
-    assert scalars(tmp_path, "critic/score/mean") == [
-        (1, single(0.1)),
-        (2, 0.25),
-        (5, -3.0),
-    ]
-    assert [event.wall_time for event in found(tmp_path).Scalars("actor/lr")] == [
-        NOW - 7200 + at for at in (0, 10, 20)
-    ]
+    expected = [(1, single(0.1)), (2, 0.25), (5, -3.0)]
+    assert scalars(tmp_path, "critic/score/mean") == expected
+    times = [event.wall_time for event in found(tmp_path).Scalars("actor/lr")]
+    assert times == [NOW - 7200, NOW - 7190, NOW - 7180]
 
 
 def test_an_export_goes_on_where_it_ended(tmp_path):
@@ -155,10 +131,7 @@ def test_an_export_goes_on_where_it_ended(tmp_path):
 
 
 def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(tmp_path):
-    run = taken(
-        Run("a"),
-        rows("a b", (1, 1.0, 9.0), (2, 2.0, 9.0), (3, 3.0, 9.0), (4, 4.0, 9.0)),
-    )
+    run = taken(Run("a"), rows("a b", *((step, step, 9.0) for step in range(1, 5))))
     board = RunLogDirectory(tmp_path)
     board.write(run, NOW)
     taken(run, Restart("truncated"), rows("a", (3, 30.0), first=4))
@@ -174,24 +147,15 @@ def test_a_run_that_goes_back_takes_the_place_of_what_it_abandoned(tmp_path):
 def test_distributions_are_histograms_and_not_their_quantiles(tmp_path):
     distribution = of_values([0.0, 0.5, 1.0, 1.0])
     assert distribution is not None
-    figures = {
-        f"ppo/grad_norm/{name}": value for name, value in distribution.figures.items()
-    }
-    run = taken(
-        Run("a"),
-        MetricRows(
-            tuple(figures), (7,), tuple((value,) for value in figures.values()), (0,)
-        ),
-        HistogramRecord("ppo/grad_norm", 7, *distribution.bins),
-    )
+    keys = " ".join(f"ppo/grad_norm/{name}" for name in distribution.figures)
+    figures = rows(keys, (7, *distribution.figures.values()))
+    histogram = HistogramRecord("ppo/grad_norm", 7, *distribution.bins)
+    run = taken(Run("a"), figures, histogram)
     accumulator = found(written(run, tmp_path))
     (event,) = accumulator.Histograms("ppo/grad_norm")
-    assert (event.step, event.histogram_value.min, event.histogram_value.max) == (
-        7,
-        0.0,
-        1.0,
-    )
-    assert sum(event.histogram_value.bucket) == event.histogram_value.num == 4
+    shown = event.histogram_value
+    assert (event.step, shown.min, shown.max) == (7, 0.0, 1.0)
+    assert sum(shown.bucket) == shown.num == 4
     assert accumulator.Tags()["scalars"] == []
 
 
@@ -203,11 +167,8 @@ def test_scores_and_first_samples_of_a_step_go_in(tmp_path):
     run = taken(Run("a"), rows("a", (3, 1.0)), *shown)
     accumulator = found(written(run, tmp_path))
     (scores,) = accumulator.Histograms("rollout/reward_dist")
-    assert (scores.step, scores.histogram_value.num, scores.histogram_value.max) == (
-        3,
-        10,
-        0.9,
-    )
+    shown = scores.histogram_value
+    assert (scores.step, shown.num, shown.max) == (3, 10, 0.9)
     tags = accumulator.Tags()["tensors"]
     assert tags == [f"rollout/sample_{at}/text_summary" for at in range(4)]
     (text,) = accumulator.Tensors(tags[1])
@@ -218,10 +179,8 @@ def test_scores_and_first_samples_of_a_step_go_in(tmp_path):
 
 def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path):
     dump = tmp_path / "3.jsonl"
-    lines = [{"input": "p", "output": "r", "score": at, "step": 3} for at in range(6)]
-    dump.write_text(
-        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
-    )
+    form = '{{"input": "p", "output": "r", "score": {}, "step": 3}}\n'
+    dump.write_text("".join(map(form.format, range(6))), encoding="utf-8")
     run = taken(Run("a"), rows("a", (3, 1.0)), dumped(dump, NOW - 1))
     board = RunLogDirectory(tmp_path / "board")
     board.write(run, NOW)
@@ -272,20 +231,12 @@ def test_however_a_log_comes_the_directory_holds_what_the_run_says(
     run = Run("a")
     count = 0
     for part in parts:
-        taken(
-            run,
-            rows(
-                "a",
-                *((step, float(count + at)) for at, step in enumerate(part)),
-                first=count,
-            ),
-        )
+        lines = ((step, float(at)) for at, step in enumerate(part, count))
+        taken(run, rows("a", *lines, first=count))
         count += len(part)
         written(run, directory)
     series = run.series("a")
     assert series is not None
     held, values = event_files.read_event_files(directory).scalars["a"]
     assert (list(held), list(values)) == (list(series.steps), list(series.values))
-    assert scalars(directory, "a") == list(
-        zip(series.steps, series.values, strict=True)
-    )
+    assert scalars(directory, "a") == [*zip(held, values, strict=True)]

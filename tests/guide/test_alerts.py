@@ -38,18 +38,11 @@ def keys(rule: Rule) -> list[str]:
 def series(rule: Rule, key: str, value: float, run: str = "a") -> list[dict[str, str]]:
     """Return series of a run whose judged number is this one all the time; a step a minute."""
     where = f'{{run="{run}",job="x"}}'
-    made = [
-        {"series": f"verl_training_steps_total{where}", "values": "0+1x99"},
-        {
-            "series": f"{named(key).name}{where}",
-            "values": f"{value * named(key).factor!r}x99",
-        },
-    ]
+    number = f"{value * named(key).factor!r}x99"
+    made = {"verl_training_steps_total": "0+1x99", named(key).name: number}
     if rule.stream == "difference":
-        made.append(
-            {"series": named(rule.beside_metric[0]).name + where, "values": "0x99"}
-        )
-    return made
+        made[named(rule.beside_metric[0]).name] = "0x99"
+    return [{"series": name + where, "values": it} for name, it in made.items()]
 
 
 def beyond(rule: Rule) -> list[float]:
@@ -114,26 +107,23 @@ ONLY_SAID = load_guide(
 )
 
 
+def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    """Ask promtool."""
+    command = ["promtool", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @pytest.fixture
 def check_alerts(tmp_path: Path) -> Callable[..., None]:
     """Return what asks promtool whether the rules do as expected."""
 
     def ask(cases: list[dict[str, Any]], guide: Guide = ONLY_SAID) -> None:
         (tmp_path / "rules.yml").write_text(alert_rules(guide), encoding="utf-8")
-        file = {
-            "rule_files": ["rules.yml"],
-            "evaluation_interval": "1m",
-            "tests": cases,
-        }
-        (tmp_path / "tests.yml").write_text(yaml.safe_dump(file), encoding="utf-8")
-        done = subprocess.run(
-            ["promtool", "test", "rules", "tests.yml"],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        file = {"rule_files": ["rules.yml"], "evaluation_interval": "1m"}
+        text = yaml.safe_dump({**file, "tests": cases})
+        (tmp_path / "tests.yml").write_text(text, encoding="utf-8")
+        said = promtool("test", "rules", tmp_path / "tests.yml")
+        assert said.returncode == 0, said.stdout + said.stderr
 
     return ask
 
@@ -144,53 +134,31 @@ def check_alerts(tmp_path: Path) -> Callable[..., None]:
 def test_promtool_finds_no_fault_in_the_rules(tmp_path, step):
     file = tmp_path / "rules.yml"
     file.write_text(alert_rules(GUIDE, step), encoding="utf-8")
-    done = subprocess.run(
-        ["promtool", "check", "rules", file],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = promtool("check", "rules", file)
     assert done.returncode == 0, done.stderr
     assert "duplicate" not in done.stdout
 
 
 def test_there_is_an_alert_for_every_rule_and_it_tells_what_to_do():
     groups = yaml.safe_load(alert_rules(GUIDE))["groups"]
-    alerts = {
-        rule["alert"]: rule
-        for group in groups
-        for rule in group["rules"]
-        if "alert" in rule
-    }
-    assert alerts.keys() == {alert_name(rule.id) for rule in GUIDE.rules}
-    assert all(
-        {"summary", "source"} <= alert["annotations"].keys()
-        for alert in alerts.values()
-    )
-    assert (
-        "Lower the learning rate" in alerts["VerlKlHigh"]["annotations"]["description"]
-    )
+    rules = [rule for group in groups for rule in group["rules"] if "alert" in rule]
+    told = {rule["alert"]: rule["annotations"] for rule in rules}
+    assert told.keys() == {alert_name(rule.id) for rule in GUIDE.rules}
+    assert all({"summary", "source"} <= one.keys() for one in told.values())
+    assert "Lower the learning rate" in told["VerlKlHigh"]["description"]
 
 
 def test_what_the_user_silenced_has_no_alert_and_what_he_changed_is_changed():
-    text = alert_rules(
-        load_guide({"silence": ["plateau"], "rules": {"kl-high": {"threshold": 0.345}}})
-    )
+    changed = {"kl-high": {"threshold": 0.345}}
+    text = alert_rules(load_guide({"silence": ["plateau"], "rules": changed}))
     assert "VerlPlateau" not in text
     assert "> 0.345" in text
 
 
 def test_words_of_a_user_are_no_template():
-    rule = {
-        "severity": "info",
-        "metric": ["my/x"],
-        "condition": "above",
-        "threshold": 1,
-        "window": 3,
-    }
-    text = alert_rules(
-        load_guide({"rules": {"mine": {**rule, "advice": "look at {{ .Boom }}"}}})
-    )
+    rule = {"severity": "info", "metric": ["my/x"], "condition": "above"}
+    rule |= {"threshold": 1, "window": 3, "advice": "look at {{ .Boom }}"}
+    text = alert_rules(load_guide({"rules": {"mine": rule}}))
     assert "{{ `{{` }} .Boom" in text
     assert "verl_my_x" in text
 
@@ -201,20 +169,14 @@ def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(check_alert
     assert len(SAID) >= 15
     cases = []
     for rule in SAID:
-        sick = {
-            run: series(rule, key, value, run)
-            for key in keys(rule)
-            for value in beyond(rule)
-            for run in [f"{rule.name} {key} {value}"]
-        }
-        sound = [
-            one
-            for key in keys(rule)
-            for value in within(rule)
-            for one in series(rule, key, value, f"{rule.name} {key} sound {value}")
-        ]
-        inputs = [*(one for made in sick.values() for one in made), *sound]
-        own = {"fires": sick, "minutes": late(rule), "among": f"{rule.name} .*"}
+        inputs, fires = [], []
+        for key in keys(rule):
+            for value in beyond(rule):
+                fires.append(f"{rule.name} {key} {value}")
+                inputs += series(rule, key, value, fires[-1])
+            for value in within(rule):
+                inputs += series(rule, key, value, f"{rule.name} {key} sound {value}")
+        own = {"fires": fires, "minutes": late(rule), "among": f"{rule.name} .*"}
         cases.append(case(rule, "all its keys", inputs, **own))
     check_alerts([together(cases)])
 
@@ -223,9 +185,8 @@ def test_every_rule_said_in_promql_fires_in_breach_and_not_in_health(check_alert
 @needs_promtool
 def test_every_finding_is_an_alert_while_it_holds(check_alerts):
     def finding(rule: Rule, run: str, value: int) -> dict[str, str]:
-        labels = (
-            f'{{run="{run}",id="{rule.id}",severity="{rule.severity.word}",job="x"}}'
-        )
+        own = f'id="{rule.id}",severity="{rule.severity.word}"'
+        labels = f'{{run="{run}",{own},job="x"}}'
         return {"series": f"verl_finding_active{labels}", "values": f"{value}x9"}
 
     def found(rule: Rule) -> dict[str, Any]:
@@ -245,27 +206,20 @@ STEPS = {"series": 'verl_training_steps_total{run="a",job="x"}', "values": "0+1x
 @needs_promtool
 def test_an_alert_stays_silent_where_it_could_not_be_sure(check_alerts):
     judged = {"series": 'verl_run_state{run="a"}', "values": "1x99"}
+    slow = {**STEPS, "values": "0 0 0 0 0 1 1 1 1 1 2 2 2 2 2 3"}
     silent = {
         ("verl-tui judges the run itself", 60): [BAD, STEPS, judged],
         ("no further step was made", 60): [BAD, {**STEPS, "values": "7x99"}],
-        ("steps take five minutes", 15): [
-            BAD,
-            {**STEPS, "values": "0 0 0 0 0 1 1 1 1 1 2 2 2 2 2 3"},
-        ],
+        ("steps take five minutes", 15): [BAD, slow],
         ("too few steps were made yet", 9): [BAD, STEPS],
-        ("half of the steps are healthy", 60): [
-            {**BAD, "values": "0.15 0.01 " * 40},
-            STEPS,
-        ],
+        ("half are healthy", 60): [{**BAD, "values": "0.15 0.01 " * 40}, STEPS],
     }
     cases = [
         case(KL, why, inputs, fires=[], minutes=minutes)
         for (why, minutes), inputs in silent.items()
     ]
-    check_alerts(
-        cases,
-        load_guide({"silence": sorted({rule.id for rule in GUIDE.rules} - {KL.id})}),
-    )
+    others = sorted({rule.id for rule in GUIDE.rules} - {KL.id})
+    check_alerts(cases, load_guide({"silence": others}))
 
 
 @pytest.mark.prometheus
@@ -280,23 +234,13 @@ def test_runs_of_rl_insight_are_judged_under_its_names(check_alerts):
             flat = key.replace("/", "_").replace(":", "_")
             project = f"math {rule.name}"
             where = f'{{project="{project}",experiment_name="{flat}",job="rl"}}'
-            inputs += [
-                {
-                    "series": f"rl_insight_monitor_training_global_step{where}",
-                    "values": "0+1x99",
-                },
-                {
-                    "series": f"rl_insight_monitor_{flat}{where}",
-                    "values": f"{beyond(rule)[0]!r}x99",
-                },
-            ]
+            bad = f"{beyond(rule)[0]!r}x99"
+            for name, values in (("training_global_step", "0+1x99"), (flat, bad)):
+                one = f"rl_insight_monitor_{name}{where}"
+                inputs.append({"series": one, "values": values})
             fires.append(f"{project}/{flat}")
         if fires:
-            own = {
-                "fires": fires,
-                "minutes": late(rule),
-                "among": f"math {rule.name}/.*",
-            }
-            cases.append(case(rule, "all its keys", inputs, **own))
+            own = {"minutes": late(rule), "among": f"math {rule.name}/.*"}
+            cases.append(case(rule, "all its keys", inputs, fires=fires, **own))
     assert len(cases) > 10
     check_alerts([together(cases)])

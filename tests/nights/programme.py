@@ -355,9 +355,9 @@ def recorded(name: str, answer: str = "") -> None:
         )
         console = Console(folder, training.steps, PACE)
         with (folder / "config.yaml").open("w", encoding="utf-8") as config:
-            for key in extracts.VERL_SETTINGS.keys() & made.settings.keys():
-                value = json.dumps(made.settings[key])
-                config.write(f"{extracts.VERL_SETTINGS[key]}: {value}\n")
+            for key, value in made.settings.items():
+                if name_there := extracts.VERL_SETTINGS.get(key):
+                    config.write(f"{name_there}: {json.dumps(value)}\n")
         before = 0
         for step, values in known:
             took = PACE * (step - before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -60,9 +59,7 @@ class Steps:
 
 def test_a_finding_is_reported_once_an_episode():
     look = Steps(NotifySettings(CHOICE))
-    assert look(KL, LENGTH) == ["finding kl-high"], (
-        "what follows from it is not reported"
-    )
+    assert look(KL, LENGTH) == ["finding kl-high"], "what follows is not reported"
     assert look(replace(KL, message="KL is 0.35", step=50)) == []
     assert look() == []
     assert look(KL) == [], "it blinked"
@@ -102,9 +99,8 @@ def test_what_the_user_has_acknowledged_is_not_reported():
 
 
 def test_json_has_the_documented_fields():
-    data = Message(
-        event="finding", time=1_599_360_473.4, message="", run="run", finding="kl-high"
-    ).as_data()
+    about = {"run": "run", "finding": "kl-high", "message": ""}
+    data = Message(event="finding", time=1_599_360_473.4, **about).as_data()
     assert " ".join(data) == (
         "version program id time event run run_id finding key severity state step since_step"
         " message advice repeated held_back title text"
@@ -115,13 +111,8 @@ def test_json_has_the_documented_fields():
 
 def test_texts_of_logs_are_made_safe_and_keys_are_hidden():
     token = "hf_" + "a1" * 15
-    finding = Finding(
-        "crash",
-        Severity.CRITICAL,
-        f"ValueError: \x1b[31mtoken {token}\nnext",
-        evidence=("a sample's text",),
-        advice="look",
-    )
+    said = f"ValueError: \x1b[31mtoken {token}\nnext"
+    finding = Finding("crash", Severity.CRITICAL, said, evidence=("a sample's text",))
     message = of_finding(f"run\u202e {token}", finding, NOW)
     assert message.message == "ValueError: token *** next"
     assert message.run == "run\ufffd ***"
@@ -130,11 +121,8 @@ def test_texts_of_logs_are_made_safe_and_keys_are_hidden():
 
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "verl_logs.jsonl"
-    lines = [
-        json.dumps({"scope": "ppo", "step": step, "kl_div": 0.03, "policy_loss": 0.1})
-        for step in range(1, 21)
-    ]
-    path.write_text("\n".join(lines) + "\n")
+    form = '{{"scope": "ppo", "step": {}, "kl_div": 0.03, "policy_loss": 0.1}}\n'
+    path.write_text("".join(map(form.format, range(1, 21))))
     os.utime(path, (NOW, NOW))
     return path
 
@@ -143,11 +131,9 @@ def test_a_state_is_reported_once(tmp_path):
     path = log(tmp_path)
     states = frozenset({"running", "ended?"})
     changes = Changes(NotifySettings(Choice(None, states=states)))
-    found = [
-        *changes.look(load([str(path)], Config(), NOW + 1), NOW + 1),
-        *changes.look(load([str(path)], Config(), NOW + 2), NOW + 2),
-        *changes.look(load([str(path)], Config(), NOW + 1e5), NOW + 1e5),
-    ]
+    found = []
+    for now in (NOW + 1, NOW + 2, NOW + 1e5):
+        found += changes.look(load([str(path)], Config(), now), now)
     assert reported(found) == ["state running", "state ended?"]
     assert found[1].message == "ended? at step 20"
 
@@ -202,30 +188,19 @@ def test_what_could_not_be_sent_is_reported_by_the_next_check(tmp_path):
     path = tmp_path / "state.json"
     settings = NotifySettings(replace(CHOICE, states=frozenset({"waiting"})))
     assert check(path, settings, KL, now=NOW, fails=True) == []
-    assert check(path, settings, KL, now=NOW + 1) == [
-        "finding kl-high",
-        "state waiting",
-    ]
+    sent = check(path, settings, KL, now=NOW + 1)
+    assert sent == ["finding kl-high", "state waiting"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        "{}",
-        '{"kind": "verl-tui notifications", "version": 1}',
-        "\xff",
-        "[" * 9999,
-    ],
-)
+KIND = '{"kind": "verl-tui notifications", "version": 1}'
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", KIND, "\xff", "[" * 9999])
 def test_another_file_is_left_alone(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(
-        UsageError, match=r"notes\.txt: is not a file that `check --state` wrote"
-    ):
+    wrong = r"notes\.txt: is not a file that `check --state` wrote"
+    with pytest.raises(UsageError, match=wrong):
         notifier(NotifySettings())[0].read_state(path)
 
 
@@ -235,9 +210,8 @@ def test_another_file_is_left_alone(tmp_path, text):
 def test_what_was_not_sent_is_counted_and_said():
     found, _ = notifier(NotifySettings(CHOICE), fails=True)
     found.look(monitored(KL), NOW)
-    assert found.close() == [
-        "1 notification could not be sent: the webhook from X answers with HTTP 404"
-    ]
+    (said,) = found.close()
+    assert said.startswith("1 notification could not be sent: the webhook from X answ")
     assert found.news() == ""
 
 

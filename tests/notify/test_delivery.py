@@ -125,7 +125,4 @@ def test_what_fails_in_another_way_ends_nothing():
     sender.send(MESSAGE)
     sender.send(replace(MESSAGE, id="other"))
     sender.close(30)
-    assert (len(sender.unsent), sender.problem) == (
-        1,
-        "failed: KeyError",
-    )
+    assert (len(sender.unsent), sender.problem) == (1, "failed: KeyError")

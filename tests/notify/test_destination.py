@@ -63,9 +63,8 @@ def test_a_private_file_holds_the_address(tmp_path):
 
 
 def test_it_is_never_shown(tmp_path):
-    found = destination(
-        {"VERL_TUI_NOTIFY_URL": HOOK, "VERL_TUI_NOTIFY_TOKEN": "SEC12345"}
-    )
+    environment = {"VERL_TUI_NOTIFY_URL": HOOK, "VERL_TUI_NOTIFY_TOKEN": "SEC12345"}
+    found = destination(environment)
     assert found is not None
     assert "SEC" not in repr(found)
     assert "example" not in repr(found)
@@ -109,11 +108,9 @@ def test_what_is_no_address_is_said_without_it(tmp_path, text, why):
 
 def test_what_is_no_file_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe", 0o600)
-    for name, why in (
-        ("pipe", "is no file"),
-        ("", "is a directory"),
-        ("nowhere", "no such file or directory"),
-    ):
+    wrong = {"pipe": "is no file", "": "is a directory"}
+    wrong["nowhere"] = "no such file or directory"
+    for name, why in wrong.items():
         with pytest.raises(UsageError) as caught:
             destination({}, tmp_path / name)
         assert str(caught.value) == f"{tmp_path / name}: {why}"

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.replay import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 BEGAN = 1_700_000_000.0
@@ -28,29 +28,17 @@ def tutorial(
     lines = []
     for place, step in enumerate(steps):
         stamp = {"step": step, "timestamp": began + GAP * place}
-        lines.append(
-            {
-                "scope": "rollout",
-                **stamp,
-                "reward_mean": 2.5 + 0.01 * (step % 3),
-                "kl_div": kl,
-            }
-        )
+        rollout = {"reward_mean": 2.5 + 0.01 * (step % 3), "kl_div": kl}
+        lines.append({"scope": "rollout", **stamp, **rollout})
         lines.append({"scope": "ppo", **stamp, "policy_loss": -0.01 * (step % 7)})
         if step % 3 == 0:
-            lines.append(
-                {
-                    "scope": "sample",
-                    "step": step,
-                    "prompt": "p",
-                    "response": f"r{step}",
-                    "reward": 1.0,
-                }
-            )
-    return _write(
-        directory / "verl_logs.jsonl",
-        "".join(json.dumps(line) + "\n" for line in lines),
-    )
+            sample = {"prompt": "p", "response": f"r{step}", "reward": 1.0}
+            lines.append({"scope": "sample", "step": step, **sample})
+    return _write(directory / "verl_logs.jsonl", _rows(lines))
+
+
+def _rows(lines: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
 def file_logger(
@@ -64,10 +52,7 @@ def file_logger(
         {"step": step, "data": {"critic/score/mean": 0.01 * step, **timer}}
         for step in range(1, steps + 1)
     ]
-    path = _write(
-        directory / "p" / "run.jsonl",
-        "".join(json.dumps(line) + "\n" for line in lines),
-    )
+    path = _write(directory / "p" / "run.jsonl", _rows(lines))
     os.utime(path, (written, written))
     return path
 

@@ -37,15 +37,11 @@ def playback(tmp_path: Path, wall: Wall) -> Playback:
 
 def steps(playback: Playback) -> list[int]:
     """Take what waits; return the steps of its metrics."""
-    batches = [news for news in playback.take() if isinstance(news, Batch)]
-    return sorted(
-        {
-            step
-            for batch in batches
-            for r in batch.records
-            for step in getattr(r, "steps", ())
-        }
-    )
+    found: set[int] = set()
+    for news in playback.take():
+        for record in news.records if isinstance(news, Batch) else ():
+            found.update(getattr(record, "steps", ()))
+    return sorted(found)
 
 
 def test_time_goes_on_so_many_times_as_fast(playback, wall):
@@ -92,9 +88,8 @@ def test_forward_only_more_is_delivered_and_backward_all_is_delivered_anew(playb
 def test_it_pauses_where_it_was_asked_to_and_goes_on_from_there(tmp_path, wall):
     tutorial(tmp_path / "run", range(1, 11))
     made = recording(tmp_path / "run")
-    playback = Playback(
-        made, speed=20.0, at=made.when(3), until=made.when(5), wall=wall
-    )
+    asked = {"at": made.when(3), "until": made.when(5)}
+    playback = Playback(made, speed=20.0, **asked, wall=wall)
     wall.now += 1000
     assert (playback.now(), playback.paused) == (BEGAN + 4 * GAP, True)
     assert steps(playback) == [1, 2, 3, 4, 5]

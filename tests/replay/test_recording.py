@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
+EPOCHS = "trainer:\n  total_epochs: 3\n"
+
+
 def known(monitor: Monitor) -> dict[str, Any]:
     """Return all that the screens show of runs, but for the order in which metrics came."""
     return {
@@ -33,12 +36,12 @@ def known(monitor: Monitor) -> dict[str, Any]:
 
 
 def run_known(run: Run) -> dict[str, Any]:
-    series = {key: run.series(key) for key in run.keys}
+    series = [(key, run.series(key)) for key in run.keys]
     return {
         "series": {
-            key: (list(s.steps), repr(list(s.values)), repr(list(s.times)))
-            for key, s in series.items()
-            if s
+            key: repr((list(one.steps), list(one.values), list(one.times)))
+            for key, one in series
+            if one
         },
         "indicators": run.indicators,
         "step": run.step,
@@ -52,13 +55,13 @@ def run_known(run: Run) -> dict[str, Any]:
         "checkpoints": run.checkpoints,
         "restarts": list(run.restarts),
         "sources": {
-            path: (
-                s.status.records,
-                s.status.unreadable,
-                s.status.bytes_read,
-                s.status.size,
+            status.path: (
+                status.records,
+                status.unreadable,
+                status.bytes_read,
+                status.size,
             )
-            for path, s in run.sources.items()
+            for status in run.statuses
         },
     }
 
@@ -79,6 +82,19 @@ def played(recording: Recording, moments: list[float]) -> Monitor:
     return monitor
 
 
+ERROR = "ray.exceptions.RayTaskError(ValueError): no\n"
+
+
+def dump(folder: Path, *steps: int) -> None:
+    """Write dumps of a sample each, all at once."""
+    folder.mkdir(exist_ok=True)
+    for step in steps:
+        path = folder / f"{step}.jsonl"
+        row = {"input": "q", "output": f"a{step}", "score": 1.0, "step": step}
+        path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+        os.utime(path, (BEGAN, BEGAN))
+
+
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of everything at once: times and none, restarts, dumps, checkpoints, settings, a
@@ -87,24 +103,14 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("logs")
     resumed = directory / "resumed"
     tutorial(resumed, [*range(1, 40), *range(30, 60)], kl=0.4)
-    (resumed / "config.yaml").write_text(
-        "trainer:\n  total_epochs: 3\n", encoding="utf-8"
-    )
+    (resumed / "config.yaml").write_text(EPOCHS)
     (resumed / "checkpoints" / "global_step_20").mkdir(parents=True)
     with (resumed / "verl_logs.jsonl").open("a", encoding="utf-8") as file:
         file.write("no JSON at all\n")
     crashed = directory / "crashed"
-    console(
-        crashed,
-        30,
-        "Traceback (most recent call last):\nray.exceptions.RayTaskError(ValueError): no\n",
-    )
+    console(crashed, 30, f"Traceback (most recent call last):\n{ERROR}")
     file_logger(crashed, 30)
-    dumps = crashed / "rollouts"
-    dumps.mkdir()
-    for step in (1, 2, 3, 30):
-        row = {"input": "q", "output": f"a{step}", "score": 1.0, "step": step}
-        (dumps / f"{step}.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    dump(crashed / "rollouts", 1, 2, 3, 30)
     for path in (path for path in directory.rglob("*") if path.is_file()):
         os.utime(path, (BEGAN + 6900, BEGAN + 6900))
     return directory
@@ -125,16 +131,11 @@ def both(logs: Path) -> Recording:
 )
 def test_in_any_portions_the_end_is_what_the_files_say(logs, both, shares):
     end = both.end + 1000
-    monitor = played(
-        both, [*(both.ahead(both.start, share) for share in sorted(shares)), end]
-    )
+    moments = [both.ahead(both.start, share) for share in sorted(shares)]
+    monitor = played(both, [*moments, end])
     assert known(monitor) == known(load([str(logs)], Config(), end))
     assert monitor.loaded() == 1.0
-    assert any(
-        finding.severity
-        for verdict in monitor.verdicts.values()
-        for finding in verdict.findings
-    )
+    assert any(verdict.findings for verdict in monitor.verdicts.values())
 
 
 def test_nothing_is_known_before_it_happened(both):
@@ -143,21 +144,15 @@ def test_nothing_is_known_before_it_happened(both):
         run = monitor_at(both, moment).runs["resumed"]
         assert run.step == step
         assert run.last_record == moment
-        assert max((place.step for place in run.samples.places), default=0) <= max(
-            39, step
-        )
-        assert all(
-            s.status.modified is None or s.status.modified <= moment
-            for s in run.sources.values()
-        )
+        latest = max((place.step for place in run.samples.places), default=0)
+        assert latest <= max(39, step)
+        assert all((status.modified or 0) <= moment for status in run.statuses)
         assert (run.checkpoints != {}) == (moment >= (recorded.when(20) or math.inf))
 
 
 def test_stated_times_are_the_moments_of_steps_and_settings_come_first(tmp_path):
     tutorial(tmp_path / "run", range(1, 11))
-    (tmp_path / "run" / "config.yaml").write_text(
-        "trainer:\n  total_epochs: 3\n", encoding="utf-8"
-    )
+    (tmp_path / "run" / "config.yaml").write_text(EPOCHS)
     made = recording(tmp_path / "run")
     (recorded,) = made.runs.values()
     assert list(recorded.moments) == [BEGAN + GAP * place for place in range(10)]
@@ -183,11 +178,7 @@ def test_without_times_the_timer_sets_the_pace_else_a_second_a_step(
 
 
 def test_dumps_alone_are_paced_by_a_second_a_step(tmp_path):
-    for step in range(1, 9):
-        row = {"input": "q", "output": "a", "score": 1.0, "step": step}
-        path = tmp_path / f"{step}.jsonl"
-        path.write_text(json.dumps(row) + "\n", encoding="utf-8")
-        os.utime(path, (BEGAN, BEGAN))
+    dump(tmp_path, *range(1, 9))
     made = recording(tmp_path)
     (recorded,) = made.runs.values()
     assert list(recorded.moments) == [BEGAN - 8 + step for step in range(1, 9)]
@@ -196,13 +187,7 @@ def test_dumps_alone_are_paced_by_a_second_a_step(tmp_path):
 
 
 def test_state_and_expected_end_are_those_of_the_moment(tmp_path):
-    console(
-        tmp_path,
-        30,
-        "ray.exceptions.RayTaskError(ValueError): no\n",
-        written=BEGAN + 600,
-    )
-    os.utime(tmp_path / "train.log", (BEGAN, BEGAN))
+    console(tmp_path, 30, ERROR)
     made = recording(tmp_path)
     (recorded,) = made.runs.values()
     moment = recorded.moments[9] + 5
@@ -216,13 +201,7 @@ def test_state_and_expected_end_are_those_of_the_moment(tmp_path):
 
 def test_copied_dumps_are_no_records_of_the_future(tmp_path):
     file_logger(tmp_path, 40, seconds=600.0, written=BEGAN)
-    (tmp_path / "rollouts").mkdir()
-    for step in range(1, 41):
-        path = tmp_path / "rollouts" / f"{step}.jsonl"
-        path.write_text(
-            '{"input": "q", "output": "a", "score": 1.0}\n', encoding="utf-8"
-        )
-        os.utime(path, (BEGAN, BEGAN))
+    dump(tmp_path / "rollouts", *range(1, 41))
     made = recording(tmp_path)
     moment = made.when(10)
     assert moment is not None
@@ -237,19 +216,16 @@ def test_runs_of_one_time_share_the_clock_and_others_begin_together(tmp_path):
     tutorial(tmp_path / "c", range(1, 11), began=BEGAN + 1000 * GAP)
     made = recording(tmp_path / "a", tmp_path / "b")
     assert made.together
-    assert [recorded.moments[0] for recorded in made.runs.values()] == [
-        BEGAN,
-        BEGAN + 5 * GAP,
-    ]
+    begins = [recorded.moments[0] for recorded in made.runs.values()]
+    assert begins == [BEGAN, BEGAN + 5 * GAP]
     made = recording(tmp_path / "a", tmp_path / "c")
     assert not made.together
-    assert {recorded.moments[0] for recorded in made.runs.values()} == {
-        BEGAN + 1000 * GAP
-    }
+    late = BEGAN + 1000 * GAP
+    assert {recorded.moments[0] for recorded in made.runs.values()} == {late}
     for run in monitor_at(made, made.end).runs.values():
         series = run.series("rollout/reward_mean")
         assert series is not None
-        assert series.times[0] == BEGAN + 1000 * GAP
+        assert series.times[0] == late
         assert run.last_record == made.end
 
 
@@ -272,9 +248,7 @@ def test_a_second_pass_stays_behind_the_first_though_its_clock_went_back(tmp_pat
     path.write_text(first + path.read_text(encoding="utf-8"), encoding="utf-8")
     made = recording(tmp_path / "run")
     os.utime(path, (made.end, made.end))
-    assert known(
-        played(
-            made,
-            [*(made.ahead(made.start, share) for share in (0.1, 0.3, 0.6)), made.end],
-        )
-    ) == known(load([str(tmp_path / "run")], Config(), made.end))
+    moments = [made.ahead(made.start, share) for share in (0.1, 0.3, 0.6)]
+    found = played(made, [*moments, made.end])
+    whole = load([str(tmp_path / "run")], Config(), made.end)
+    assert known(found) == known(whole)

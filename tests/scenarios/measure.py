@@ -74,15 +74,8 @@ def measure(failure: Failure, dialect: str, seed: int, directory: Path) -> Resul
     bad = frozenset(one.id for one in history if one.severity > Severity.INFO) - {
         failure.id
     }
-    return Result(
-        failure.id,
-        dialect,
-        seed,
-        onset,
-        late[0] if late else None,
-        len(late) < len(raised),
-        bad,
-    )
+    found, early = late[0] if late else None, len(late) < len(raised)
+    return Result(failure.id, dialect, seed, onset, found, early, bad)
 
 
 def _step(episode: Episode) -> int:
@@ -121,9 +114,7 @@ def main(count: int, first: int) -> None:
             for i, name in enumerate(HEALTHY)
             for seed in seeds
         ]
-    print(
-        "| finding | logs | planted | found | told early | median delay | 90% within |"
-    )
+    print("| finding | logs | planted | found | early | median delay | 90% within |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for id in dict.fromkeys(rule.id for rule in load_guide().rules):
         if own := [one for one in results if one.id == id]:
@@ -144,16 +135,14 @@ def main(count: int, first: int) -> None:
 
 def _row(id: str, own: list[Result]) -> str:
     found = sum(one.raised is not None for one in own)
-    delays = sorted(
-        one.delay for one in own if one.delay is not None and id not in _AT_THE_END
-    )
+    known = [] if id in _AT_THE_END else [one.delay for one in own]
+    delays = sorted(one for one in known if one is not None)
     dialects = ", ".join(dict.fromkeys(one.dialect for one in own))
     middle = f"{median(delays):.0f}" if delays else "–"
     most = str(delays[min(len(delays) - 1, int(0.9 * len(delays)))]) if delays else "–"
     early = sum(one.early for one in own)
-    return (
-        f"| `{id}` | {dialects} | {len(own)} | {found} | {early} | {middle} | {most} |"
-    )
+    figures = (len(own), found, early, middle, most)
+    return f"| `{id}` | {dialects} | {' | '.join(map(str, figures))} |"
 
 
 if __name__ == "__main__":

@@ -62,12 +62,9 @@ def under_verl_names(records: Iterable[Mapping[str, Any]]) -> list[Row]:
             for name, value in record.items()
         }
         values = {"training/global_step": figures["step"]}
-        values |= {
-            new: figures[old]
-            for old, names in _NAMES.items()
-            if old in figures
-            for new in names
-        }
+        for old, names in _NAMES.items():
+            if old in figures:
+                values |= dict.fromkeys(names, figures[old])
         values |= _components(figures) | _advantages(figures)
         if "num_tokens" in figures:
             values["perf/total_num_tokens"], tokens = (

@@ -28,6 +28,11 @@ TUTORIAL = '{"scope":"ppo","step":1,"policy_loss":-0.1}\n'
     [
         ("model.bin", bytes(range(256)) * 10, "is a binary file, not a log"),
         (
+            "train.ipynb",
+            b'{"cells": [{"outputs": [{"text": ["step:1 - a/b:1\\n"]}]}]}',
+            "is a notebook, not a log: save what was printed as text",
+        ),
+        (
             "train.log.xz",
             lzma.compress(CONSOLE.encode()),
             "is compressed: unpack it to have it read",

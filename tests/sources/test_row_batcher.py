@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import math
+from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from verl_tui.records import (
+    Batch,
     Event,
     EventKind,
     MetricRows,
     Restart,
+    SourceStatus,
 )
+from verl_tui.runs.run import Run
 from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.sources.formats.lines import LineReader
+from verl_tui.sources.formats.tutorial import TutorialDecoder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 AB, BA = ("a", "b"), ("b", "a")
 STARTED = Event(EventKind.STARTED, "Started a local Ray instance.", 3)

@@ -10,7 +10,6 @@ import os
 import pyte
 import pytest
 from emulated import emulated, emulator
-from textual.command import CommandPalette
 from textual.events import AppFocus, Resize
 from textual.geometry import Size
 from watching import (
@@ -33,6 +32,7 @@ from verl_tui.tui.app import SCREENS, VerlApp
 from verl_tui.tui.keys import bindings
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.palette import Palette
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
@@ -182,22 +182,14 @@ def test_the_terminal_is_asked_for_its_size(tmp_path, monkeypatch, what):
 # -- the palette -----------------------------------------------------------------------------------
 
 
-async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path):
+async def test_the_palette_opens_and_closes_on_every_screen(tmp_path):
     app = loaded(write_run(tmp_path, "run"))
-    async with app.run_test(size=(100, 2), notifications=True) as pilot:
-        await press(pilot, "ctrl+p", "pagedown")
-        assert not isinstance(app.screen, CommandPalette)
-        await pilot.resize_terminal(100, 24)
-        await press(pilot, "ctrl+p")
-        assert isinstance(app.screen, CommandPalette)
-        await pilot.resize_terminal(100, 1)
-        await press(pilot, "pagedown")
-        await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
-        # It may come into a few columns.
-        for width in (1, 4, 6):
-            await pilot.resize_terminal(80, 24)
-            await press(pilot, "ctrl+p", "a")
-            assert isinstance(app.screen, CommandPalette), width
-            await pilot.resize_terminal(width, 24)
+    async with app.run_test(size=(100, 2)) as pilot:
+        for size in ((100, 2), (100, 1), (1, 24), (4, 24), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await press(pilot, "ctrl+p", "a", "pagedown")
+            assert isinstance(app.screen, Palette), size
+            await pilot.resize_terminal(6, 24)
+            await settle(pilot)
             await press(pilot, "escape")
-            assert app.screen is dashboard(app), width
+            assert app.screen is dashboard(app), size

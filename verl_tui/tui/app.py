@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual import events, on
 from textual.app import SystemCommand
@@ -12,16 +13,17 @@ from verl_tui.means import next_of
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.looks import AWAY, Looks
 from verl_tui.rendering.session.notes import NoteBook
-from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
+from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys import action, actions, modules
+from verl_tui.tui.keys import HelpSection, action, actions, declaring
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.palette import Palette, commands
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.chart import MoveCursor, with_step_in_sight
 
@@ -32,18 +34,40 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from verl_tui.config import Config
-    from verl_tui.tui.screens import ScreenSpec
 
 
-_FOUND: list[ScreenSpec] = [
-    module.SCREEN
-    for module in modules("verl_tui.tui.screens")
-    if hasattr(module, "SCREEN")
+class ScreenSpec(NamedTuple):
+    """One screen that a key opens; its `HELP_SECTION` says what that is for, and its place."""
+
+    kind: type[Any]
+    """The screen, made for a dashboard."""
+    key: str
+    id: str
+    """Its name in the configuration of keys."""
+    words: str
+    """Its name in the help and in the command palette."""
+    short: str = ""
+    """The word for it in the last row of the dashboard; empty: the key is not named there."""
+
+    @property
+    def section(self) -> HelpSection:
+        """What the screen's key is for, and its place."""
+        found: HelpSection = getattr(
+            self.kind, "HELP_SECTION", HelpSection("", rank=10)
+        )
+        return found
+
+    @property
+    def name(self) -> str:
+        """The name of its module."""
+        return str(self.kind.__module__.rpartition(".")[2])
+
+
+_FOUND = [
+    ScreenSpec(one, *one.SCREEN) for one in declaring("verl_tui.tui.screens", "SCREEN")
 ]
-SCREENS = {
-    one.name: one
-    for one in sorted(_FOUND, key=lambda one: (one.section.rank, one.name))
-}
+_FOUND.sort(key=lambda one: (one.section.rank, one.name))
+SCREENS = {one.name: one for one in _FOUND}
 """The screens that a key opens over the dashboard, by name, in the order of the help."""
 
 
@@ -110,10 +134,18 @@ class VerlApp(MonitorApp):
         self._picked = shown
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
-        self._selection = Selection()
         self._looks = Looks(self.state_file)
-        self._notebook = NoteBook(self.state_file.path)
-        self._listing = RunListing(self.state_file)
+        self._session = View(
+            self.monitor,
+            None,
+            0.0,
+            keys=self.hints,
+            acknowledgements=self._attention,
+            notebook=NoteBook(self.state_file.path),
+            browser=self.browser,
+            listing=RunListing(self.state_file),
+        )
+        """What stays the same from view to view."""
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""
@@ -128,9 +160,8 @@ class VerlApp(MonitorApp):
     def _show_samples(self) -> None:
         """Draw the samples that have been read; nothing else has changed."""
         for screen in self.screen_stack[-1:]:  # there is none as the app ends
-            show = getattr(screen, "show_samples", None)
-            if show:
-                show(self.view_at(self._clock()))
+            if hasattr(screen, "show_samples"):
+                screen.show_samples(self.view_at(self._clock()))
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -144,10 +175,9 @@ class VerlApp(MonitorApp):
         self._shown_at = now
         view = self.view_at(now)
         for screen in self.screen_stack:
-            show = getattr(screen, "show", None)
-            if show and screen in (self.screen, self._dashboard):
+            if hasattr(screen, "show") and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
-                at.attempt(show, view)
+                at.attempt(screen.show, view)
         words = self._looks.words(view, key=False)
         if words:
             self._greeted = True
@@ -177,24 +207,19 @@ class VerlApp(MonitorApp):
         runs = self.monitor.runs
         if not self._chosen and not self._loading and runs:
             # Once: what the user looks at is never taken away by what happens elsewhere.
-            self._picked = first_to_show(self.monitor, now, self._listing)
+            self._picked = first_to_show(self.monitor, now, self._session.listing)
             self._chosen = True
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
-        return View(
-            self.monitor,
-            runs.get(self._picked) if self._picked is not None else None,
-            now,
+        return replace(
+            self._session,
+            monitor=self.monitor,
+            run=runs.get(self._picked or ""),
+            now=now,
             cursor=self.cursor,
             loading=self._loading,
             paused=self._paused,
-            keys=self.hints,
             pins=self.state_file.state.pins,
-            acknowledgements=self._attention,
-            notebook=self._notebook,
-            browser=self.browser,
-            selection=self._selection,
-            listing=self._listing,
             troubles=self.troubles,
         )
 
@@ -208,12 +233,13 @@ class VerlApp(MonitorApp):
 
     @on(MoveCursor)
     def _move_cursor(self, event: MoveCursor) -> None:
-        if event.step != self.cursor:
-            self.cursor = event.step
+        step = event.step
+        if step is not None:
+            self._dashboard.panel(SamplesPanel).go_to(step)
+        if step != self.cursor:
+            self.cursor = step
             charts, run = self._dashboard.charts, self.view_at(self._shown_at).run
-            charts.look = with_step_in_sight(charts.look, run, event.step)
-            if event.step is not None:
-                self._dashboard.panel(SamplesPanel).go_to(event.step)
+            charts.look = with_step_in_sight(charts.look, run, step)
             self._draw(self._shown_at)
 
     # -- keys --------------------------------------------------------------------------------------
@@ -259,9 +285,24 @@ class VerlApp(MonitorApp):
         """Copy the text at the cursor, on every screen."""
         copy_here(self)
 
+    def action_command_palette(self) -> None:
+        """Open the command palette."""
+        if not isinstance(self.screen, Palette):
+            offers = sorted(self.get_system_commands(self.screen))
+            self.push_screen(Palette(self._dashboard, "an action", offers))
+
+    def search_themes(self) -> None:
+        """Offer the themes."""
+        offers = [
+            SystemCommand(name, "", partial(setattr, self, "theme", name))
+            for name in sorted(self.available_themes)
+        ]
+        self.push_screen(Palette(self._dashboard, "a theme", offers))
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys, and each kind of picture by itself."""
-        yield from super().get_system_commands(screen)
+        """Offer the actions of all keys, other themes, and each kind of picture by itself."""
+        yield from commands(self, screen)
+        yield SystemCommand("Theme", "other colours", self.search_themes)
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)
             where = "write it into the current directory"

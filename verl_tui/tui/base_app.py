@@ -20,11 +20,9 @@ from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal.net import ContainedApp, ContainedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from textual import events
-    from textual.app import SystemCommand
-    from textual.command import Provider
     from textual.driver import Driver
     from textual.timer import Timer
 
@@ -80,23 +78,13 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
     return remembered if remembered in available else configured
 
 
-_TEXTUALS = {"Theme": "other colours"}
-"""Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
-
-
-def _action_search() -> type[Provider]:
-    """Return what the palette searches with; it is imported when it opens."""
-    from verl_tui.tui.screens.palette import ActionSearch
-
-    return ActionSearch
 
 
 class TerminalApp(ContainedApp[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
-    COMMANDS = {_action_search}  # noqa: RUF012 - as Textual declares it
     DEFAULT_CSS = """
     /* The ground of the theme, not the terminal's: on a light one its colours cannot be read. */
     TerminalApp:ansi, TerminalApp:ansi Screen, TerminalApp:ansi Input {
@@ -135,7 +123,8 @@ class TerminalApp(ContainedApp[int]):
             ascii_only: Whether to keep to ASCII.
             state_file: The user's preferences; by default kept for this session only.
         """
-        super().__init__(ascii_only=ascii_only)
+        super().__init__()
+        self.ascii_only = ascii_only
         self.config = config
         self.state_file = state_file or StateFile()
         self.user_keys: dict[str, str] = {}
@@ -196,9 +185,8 @@ class TerminalApp(ContainedApp[int]):
     @property
     def _few_colours(self) -> bool:
         """True if the terminal shows sixteen colours, or is to show none."""
-        return self.no_color or (
-            not self.is_headless and self.console.color_system == "standard"
-        )
+        few = not self.is_headless and self.console.color_system == "standard"
+        return self.no_color or few
 
     def _remember_theme(self) -> None:
         if self.theme != self._known_theme:
@@ -215,13 +203,11 @@ class TerminalApp(ContainedApp[int]):
     def tell(self, failure: Failure, part: ContainedPart | None) -> None:
         """Say in a part that it has failed; once over the screen what has failed outside of all."""
         copies = f"{self.hints['report']} copies a report"
+        words = f"has failed: {failure.words}."
         if isinstance(part, Screen):
-            part.fail(
-                f"This screen has failed: {failure.words}. esc leaves it, {copies}."
-            )
+            part.fail(f"This screen {words} esc leaves it, {copies}.")
         elif part:
-            words = f"This panel has failed: {failure.words}."
-            part.fail(f"{words} {copies}; all else goes on.")
+            part.fail(f"This panel {words} {copies}; all else goes on.")
         elif failure.words not in self._said:
             self._said.add(failure.words)
             toast(self, f"failed: {failure.words}; {copies}", rows=2)
@@ -255,10 +241,6 @@ class TerminalApp(ContainedApp[int]):
 
     # -- the terminal ------------------------------------------------------------------------------
 
-    def action_redraw(self) -> None:
-        """Write the whole screen again, for terminals that have lost some of it."""
-        self.write_all_cells()
-
     def on_app_blur(self, event: events.AppBlur) -> None:
         """Leave everything as it is: Textual would take the focus away, which paints half of the
         screen twice.
@@ -290,31 +272,3 @@ class TerminalApp(ContainedApp[int]):
         if self._repaint:
             self._repaint.stop()
         self._repaint = self.set_timer(SETTLED, self.action_redraw) if wanted else None
-
-    # -- commands ----------------------------------------------------------------------------------
-
-    def action_command_palette(self) -> None:
-        """Open the command palette, where there is room for it."""
-        from verl_tui.tui.screens.palette import ROWS, Palette
-
-        if self.size.height < ROWS:
-            self.notify(f"the palette needs a terminal of {ROWS} rows", markup=False)
-        elif not isinstance(self.screen, Palette):
-            self.push_screen(Palette("an action, or part of its name"))
-
-    def search_themes(self) -> None:
-        """Offer the themes in the palette."""
-        from textual.theme import ThemeProvider
-
-        from verl_tui.tui.screens.palette import Palette
-
-        self.push_screen(Palette("a theme, or part of its name", [ThemeProvider]))
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys, and the commands of Textual's that fit."""
-        from verl_tui.tui.screens.palette import commands
-
-        yield from commands(self, screen)
-        for offered in super().get_system_commands(screen):
-            if offered.title in _TEXTUALS:
-                yield offered._replace(help=_TEXTUALS[offered.title])

@@ -16,7 +16,6 @@ from textual.color import Color
 from verl_tui.exporters.csv import CsvColumn, csv_rows
 from verl_tui.exporters.file_names import create, named
 from verl_tui.patterns import pattern
-from verl_tui.rendering.charts.values import in_sight
 from verl_tui.rendering.text.piece import middle
 from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal.output import screen_rows
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.on_demand.samples import SampleBrowser
-    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-    from verl_tui.rendering.session.snapshot import View
 
 
 _COLOUR = pattern("#[0-9a-f]{6}")
@@ -162,33 +159,12 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
     app.call_after_refresh(take)
 
 
-def take_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
-    """Write columns as CSV into the current directory."""
+def take_table(app: App[Any], columns: Sequence[CsvColumn], *words: str) -> None:
+    """Write columns as CSV into the current directory, to a file named by these words."""
     if any(column.steps for column in columns):
-        app.run_worker(write_table(app, name, columns))
+        app.run_worker(write_table(app, named(*words), columns))
     else:
         toast(app, "nothing to write")
-
-
-def take_chart(
-    app: App[Any],
-    found: PlannedChart,
-    right: PlannedChart | None,
-    view: View,
-    look: ChartLook,
-) -> None:
-    """Write the points of a chart that are in sight as CSV into the current directory.
-
-    Args:
-        app: Says where they are.
-        found: What the chart is of.
-        right: What its y axis at the right is of.
-        view: What there is.
-        look: How the chart is drawn.
-    """
-    if view.run:
-        name = named(view.run.name, found.key)
-        take_table(app, name, in_sight(found, right, view, look))
 
 
 async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:

@@ -20,7 +20,6 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from types import ModuleType
 
     from textual.app import App
 
@@ -41,21 +40,6 @@ TASKS = tuple(_TASKS.values())
 _APART = pattern("  +")
 _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 """Packages whose classes have keys, found by walking through: these import what is here."""
-_NAMES = {
-    "escape": "esc",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-    "plus": "+",
-    "minus": "-",
-    "slash": "/",
-    "underscore": "_",
-    "at": "@",
-}
-"""Keys for which Textual has another name, or no character."""
 
 
 class HelpSection(NamedTuple):
@@ -78,6 +62,26 @@ class HelpSection(NamedTuple):
 def columns(table: str) -> list[list[str]]:
     """Return the rows of a table in text, whose columns are two blanks or more apart."""
     return [_APART.split(line.strip()) for line in table.splitlines() if line.strip()]
+
+
+_NAMES = {
+    row[0]: row[1]
+    for row in columns("""
+        escape      esc
+        pagedown    pgdn
+        pageup      pgup
+        left        ←
+        right       →
+        up          ↑
+        down        ↓
+        plus        +
+        minus       -
+        slash       /
+        underscore  _
+        at          @
+    """)
+}
+"""Keys for which Textual has another name, or no character."""
 
 
 def actions(*parts: str | Iterable[Any]) -> list[Any]:
@@ -131,16 +135,21 @@ def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
                 yield binding
 
 
-def modules(package: str) -> list[ModuleType]:
-    """Return the modules of a package: what these declare is found without a list of it."""
+def declaring(package: str, name: str) -> list[type[Any]]:
+    """Return the classes of a package's modules that declare something by a name: they are found
+    without a list of them.
+    """
     path = import_module(package).__path__
-    return [import_module(one.name) for one in iter_modules(path, f"{package}.")]
+    modules = [import_module(one.name) for one in iter_modules(path, f"{package}.")]
+    known = (one for module in modules for one in vars(module).values())
+    kinds = (one for one in known if isinstance(one, type) and name in vars(one))
+    return [*dict.fromkeys(kinds)]
 
 
 def all_kinds() -> list[type[DOMNode]]:
     """Return every class that may have keys; imports all screens and panels."""
     for place in _PLACES:
-        modules(place)
+        declaring(place, "BINDINGS")
     import_module("verl_tui.tui.replay_app")
     found: list[type[DOMNode]] = [DOMNode]
     for kind in found:
@@ -159,20 +168,16 @@ def usual_keys() -> Mapping[str, str]:
     return found
 
 
-def shown_keys(keys: str) -> str:
-    """Return keys as people call them."""
-    return " ".join(map(key_name, keys.split(",")))
-
-
 def user_keys(app: App[Any]) -> Mapping[str, str]:
     """Return the keys that the user has given to actions, by their names."""
     found: Mapping[str, str] = getattr(app, "user_keys", {})
     return found
 
 
-def keys_of(app: App[Any], binding: Binding) -> str:
+def keys_of(binding: Binding, user: Mapping[str, str]) -> str:
     """Return the keys of a binding, those that the user has given it, as people call them."""
-    return shown_keys(user_keys(app).get(binding.id or "", binding.key))
+    keys = user.get(binding.id or "", binding.key)
+    return " ".join(map(key_name, keys.split(",")))
 
 
 class HintKeys(dict[str, str]):

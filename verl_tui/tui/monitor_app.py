@@ -6,7 +6,7 @@ import gc
 import os
 from abc import abstractmethod
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.notify.message import Message
     from verl_tui.notify.notifier import Changes, Notifier
-    from verl_tui.rendering.session.preferences import StateFile
 
 
 _LONGEST = 200
@@ -118,9 +117,8 @@ class MonitorApp(TerminalApp):
         *,
         monitor: Monitor | None = None,
         clock: Callable[[], float] = time,
-        ascii_only: bool = False,
-        state_file: StateFile | None = None,
         notifier: Notifier | None = None,
+        **options: Any,
     ) -> None:
         """Make the app.
 
@@ -129,11 +127,10 @@ class MonitorApp(TerminalApp):
             config: The user's configuration.
             monitor: A monitor that is already filled, to be shown as it is: nothing is read then.
             clock: Seconds since the epoch.
-            ascii_only: Whether to keep to ASCII.
-            state_file: The user's preferences; by default kept for this session only.
             notifier: Sends notifications of what is found while the app is open.
+            options: As for the app in a terminal.
         """
-        super().__init__(config, ascii_only=ascii_only, state_file=state_file)
+        super().__init__(config, **options)
         self._specs = tuple(specs)
         self._clock = clock
         self.monitor = monitor or Monitor(config)

@@ -11,13 +11,13 @@ from inside_textual import quick_pilots
 from watching import in_sight, loaded, press, text, write_run
 
 from verl_tui.tui.keys import usual_keys
-from verl_tui.tui.screens.palette import ActionSearch
+from verl_tui.tui.screens.palette import matching
 from verl_tui.tui.widgets.rows import Rows
 
 
-async def palette(app, words):
-    hits = [hit async for hit in ActionSearch(app.screen).search(words)]
-    return [hit.text for hit in hits]
+def palette(app, words):
+    every = [*app.get_system_commands(app.screen)]
+    return [one.title for one in matching(every, words)]
 
 
 async def helped(app, pilot):
@@ -34,7 +34,7 @@ async def visit(log):
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot)
         seen["help"] = await helped(app, pilot)
-        seen["palette"] = await palette(app, "notes") + await palette(app, "weather")
+        seen["palette"] = palette(app, "notes") + palette(app, "weather")
         await press(pilot, "K")
         seen["screen"], seen["screen's help"] = text(app), await helped(app, pilot)
         await press(pilot, "escape", "f10")

@@ -27,6 +27,8 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+_MOST_HELD = 10_000
+"""Rows that are held back at most: those of a step are some hundred."""
 _KEPT = 16
 """Rows of one step that a new one is compared with: a trainer writes a handful."""
 
@@ -118,7 +120,16 @@ class RowBatcher:
     Restarts are detected here, in the order of the file, so that they do not depend on the batches.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, holds_back: bool = False) -> None:
+        """Begin with a file.
+
+        Args:
+            holds_back: Whether measurements of earlier steps wait for the next row that is no mean:
+                trainers write rewards before the row of their step, and only that row tells whether
+                the rewards came late or belong to a restart. `release` ends the wait.
+        """
+        self._holds_back = holds_back
+        self._held: list[MetricRow] = []
         self._grouping = KeyGrouping()
         self._order = 0
         """Rows so far."""
@@ -135,6 +146,8 @@ class RowBatcher:
         """By the keys of their rows, or those that they have in common, and their traits."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
+        self._reached = -math.inf
+        """Step of the last row of this segment that is no mean."""
         self._started = False
         """True from a process's start until its first row."""
 
@@ -147,20 +160,28 @@ class RowBatcher:
         """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
-                self._add_row(item)
+                self._take_row(item)
             elif isinstance(item, Histogram | Progress):
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
             else:
                 self._take_record(item)
 
+    def release(self) -> None:
+        """Take the rows that were held back as late ones of this segment."""
+        held, self._held = self._held, []
+        for row in held:
+            self._add_row(row)
+
     def take(self) -> Records:
-        """Return everything added since the last call."""
+        """Return everything added since the last call, without the rows that are held back."""
         self._flush()
         out, self._out = self._out, []
         return tuple(out)
 
     def _take_record(self, record: Record) -> None:
+        if isinstance(record, Event):
+            self.release()
         self._flush()
         if isinstance(record, Event):
             self._started = self._started or record.kind is EventKind.STARTED
@@ -170,6 +191,16 @@ class RowBatcher:
         self._out.append(record)
         if isinstance(record, Restart):
             self._forget()
+            self.release()
+
+    def _take_row(self, row: MetricRow) -> None:
+        late = self._holds_back and row.mean and row.step < self._reached
+        if late and len(self._held) < _MOST_HELD:
+            self._held.append(row)
+            return
+        self._add_row(row)
+        if not row.mean:
+            self._reached = row.step
 
     def _add_row(self, row: MetricRow) -> None:
         core, traits = self._grouping.core(row.keys), row[4:7]
@@ -187,6 +218,7 @@ class RowBatcher:
             self._add_row(row)
             return
         if not row.mean:
+            self.release()
             self._compare(row)
         self._started = False
         self._order += 1

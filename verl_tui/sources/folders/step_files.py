@@ -5,6 +5,7 @@ tables of completions are read here, those of dumps in `verl_tui.sources.folders
 from __future__ import annotations
 
 import os
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Records, Restart, Unreadable
@@ -14,7 +15,7 @@ from verl_tui.sources.files import Source, opened, status_at, why
 from verl_tui.sources.formats import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 NEWEST = 4
@@ -138,13 +139,20 @@ class TableFolder(StepFolder):
             self._bytes += self._size(step)
         self._pending = sum(map(self._size, self._waiting))
         self._records += len(records)
+        # One process writes table after table: those before one that is whole are not being written
+        # any more.
+        records += self._flaws(before=max(self._whole, default=-1))
         return self._figures.complete(records), bool(self._waiting)
 
     def finish(self) -> Records:
         """Report the tables that are not whole: this may be the last read."""
-        broken, self._broken = self._broken, {}
+        return tuple(self._flaws(before=inf))
+
+    def _flaws(self, before: float) -> Sequence[Unreadable]:
+        """Return what is wrong with the tables of steps before one."""
+        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
         self._unreadable += len(broken)
-        return tuple(broken.values())
+        return broken
 
     @property
     def note(self) -> str | None:

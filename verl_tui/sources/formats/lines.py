@@ -141,7 +141,7 @@ class LineReader(Reader):
 
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
-        self._batcher = RowBatcher()
+        self._batcher = RowBatcher(holds_back=True)
         self._line = 0
         """Complete lines so far."""
         self._partial = bytearray()
@@ -200,6 +200,7 @@ class LineReader(Reader):
                 self._partial.clear()
                 self._batcher.add(records)
         self._batcher.add(self.decoder.held())
+        self._batcher.release()
         return self._batcher.take()
 
     def _keep(self, rest: bytes) -> None:

@@ -20,10 +20,10 @@ from verl_tui.rendering.charts.page import (
     rows_of_single_points,
 )
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-from verl_tui.rendering.charts.values import reading
+from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
-from verl_tui.tui.export import take_chart
+from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.panels.panel import NOTHING, Panel, PanelSpec
@@ -125,22 +125,23 @@ class ChartsPanel(Panel):
         G         jump(1)   chart.last       Last page of charts
     """)
 
+    look = ChartLook()
+    """How charts are drawn: axis, scale, smoothing."""
+    filter = ChartFilter()
+    """Shows only the metrics that match; `narrow` sets it."""
+    _content: object = None
+    """The content that was shown last."""
+    _page = ChartPage()
+    """The page that is shown."""
+    _revealed: str | None = None
+    """Metric whose page is shown, however many charts fit; None once the user has turned to
+    another.
+    """
+    _focus: int | None = None
+    """Slot to be given the focus when the page is drawn: 0 or -1."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.look = ChartLook()
-        """How charts are drawn: axis, scale, smoothing."""
-        self.filter = ChartFilter()
-        """Shows only the metrics that match; `narrow` sets it."""
-        self._content: object = None
-        """The content that was drawn last."""
-        self._page = ChartPage()
-        """The page that is shown."""
-        self._revealed: str | None = None
-        """Metric whose page is shown, however many charts fit; None once the user has turned to
-        another.
-        """
-        self._focus: int | None = None
-        """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._tiles = ChartTiles(self._places, self._data)
         self._start_log = StartLog()
         self._smoothing = ChartCache()
@@ -164,7 +165,7 @@ class ChartsPanel(Panel):
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        self.view = view
+        self._content, self.view = content, view
         self._page = self._page._replace(listed=self.listed(view))
         self._tiles.draw()
 
@@ -210,7 +211,6 @@ class ChartsPanel(Panel):
         """Return what the charts of the page show, and say below them how they are drawn."""
         view = self.view
         self._give_focus()
-        self._content = page_content(view, self.look, self.filter, self._revealed)
         data = page_data(self._page, view, self.look, self._smoothing)
         if self._tiles.display:
             page, text = self._page, self.filter.text
@@ -294,7 +294,7 @@ class ChartsPanel(Panel):
         self._revealed = key
         # what is a row becomes a chart
         self._page = self._page._replace(listed=self.listed(self.view))
-        if self._focused_slot is not None:
+        if any(chart.has_focus for chart in self.charts):
             self._focus = 0  # it follows, once the page is drawn
         if not soon:
             self._tiles.draw()
@@ -313,17 +313,6 @@ class ChartsPanel(Panel):
             if self.screen.is_current:
                 self._tiles.draw()
 
-    def clip(self) -> str:
-        """Return what the focused chart says where the cursor is, else last."""
-        chart = self.focused_plan()
-        return reading(chart, None, self.view, self.look) if chart else ""
-
-    def write_table(self) -> None:
-        """Write the points of the focused chart to a file."""
-        chart = self.focused_plan()
-        if chart:
-            take_chart(self.app, chart, None, self.view, self.look)
-
     def focused_plan(self) -> PlannedChart | None:
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the
         first.
@@ -340,16 +329,11 @@ class ChartsPanel(Panel):
         return found
 
     @property
-    def _focused_slot(self) -> int | None:
-        """Slot of the chart that has the focus, None if none has."""
-        return next((i for i, chart in enumerate(self.charts) if chart.has_focus), None)
-
-    @property
     def _slot(self) -> int:
         """Slot of the chart that keys mean."""
-        focused = self._focused_slot
-        if focused is not None:
-            return focused
+        focused = [chart.has_focus for chart in self.charts]
+        if any(focused):
+            return focused.index(True)
         return self._page.slot(self._revealed) or 0
 
 
@@ -362,6 +346,9 @@ class ChartActions(BufferedScreen):
     charts: ChartsPanel
     """Those of the dashboard: all others are drawn in the same way."""
 
+    right: PlannedChart | None = None
+    """The metric of a y axis at the right."""
+
     def take_look(self, look: ChartLook) -> None:
         """Draw the charts in this way, here and on the dashboard."""
         self.charts.take_look(look)
@@ -370,6 +357,22 @@ class ChartActions(BufferedScreen):
     @abstractmethod
     def reader(self) -> Chart | None:
         """Return the chart by whose points the cursor moves, None where none is drawn."""
+
+    @abstractmethod
+    def plan(self) -> PlannedChart | None:
+        """Return what is drawn in that chart."""
+
+    def clip(self) -> str:
+        """Return what the chart says where the cursor is, else last."""
+        plan, look = self.plan(), self.charts.look
+        return reading(plan, self.right, self.view, look) if plan else ""
+
+    def action_write_table(self) -> None:
+        """Write the points in sight to a file."""
+        plan, run = self.plan(), self.view.run
+        if plan and run:
+            columns = in_sight(plan, self.right, self.view, self.charts.look)
+            take_table(self.app, columns, run.name, plan.key)
 
     def action_read(self, columns: int) -> None:
         """Move the cursor of all charts, though none may have the focus."""

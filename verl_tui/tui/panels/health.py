@@ -45,13 +45,14 @@ class HealthPanel(TextPanel):
     class Folded(Message):
         """More rows are shown than before, or fewer."""
 
+    _layout = HealthLayout([])
+    _of: str | None = None
+    """The run that was shown last."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.found = FindingList()
         """The findings, and which is chosen."""
-        self._layout = HealthLayout([])
-        self._of: str | None = None
-        """The run that was shown last."""
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return the rows of all findings; none where the verdict says all there is."""
@@ -72,7 +73,7 @@ class HealthPanel(TextPanel):
         """Write findings, then the rules that gave no verdict."""
         layout = self.found.lay_out(view, width, height)
         self._layout = layout
-        self._rows.set(layout.rows, layout.starts, layout.not_judged)
+        self._rows.set(layout.rows, layout.starts)
         self._rows.choose(self.found.at if layout.starts else None)
         self.subtitle(caption(view, self.size.width - 4))
 
@@ -112,9 +113,8 @@ class HealthPanel(TextPanel):
     @on(Rows.Chosen)
     def _row_chosen(self, message: Rows.Chosen) -> None:
         message.stop()
-        entry = self._rows.entry_at(message.index)
-        if entry is not None and entry < len(self.found.findings):
-            self.found.choose(self.found.findings[entry])
+        if message.entry < len(self.found.findings):
+            self.found.choose(self.found.findings[message.entry])
             self.redraw()
 
     @on(Entries.Opened)

@@ -24,10 +24,10 @@ NOTHING = View(Monitor(Config()), None, 0.0)
 class PanelSpec(NamedTuple):
     """How a panel is declared: its name, the key that leads to it, its place on the dashboard."""
 
-    name: str = ""
+    name: str
     """The widget's id; its key is `panel.NAME` in the configuration."""
-    key: str = ""
-    words: str = ""
+    key: str
+    words: str
     """Its name in the help and in the command palette."""
     rank: int = 100
     """Place in the reading order of the wide layout, from 0."""
@@ -48,8 +48,8 @@ class Panel(ContainedPart, Container):
 
     TITLE = ""
     """Name in the frame."""
-    PANEL = PanelSpec()
-    """Name, key and place of a panel of the dashboard; one that only a screen has has no name."""
+    PANEL: ClassVar[PanelSpec]
+    """Name, key and place of a panel of the dashboard; one that only a screen has has none."""
     ABRIDGED = False
     """True if it shows less in a row without a frame than with the focus, which needs more."""
     view = NOTHING

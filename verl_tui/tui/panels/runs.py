@@ -110,10 +110,8 @@ class RunsPanel(TextPanel):
     def on_rows_chosen(self, message: Rows.Chosen) -> None:
         """Ask the app to show the run that was chosen."""
         message.stop()
-        entry = self._rows.entry_at(message.index)
-        if entry is not None:
-            self._chosen = self._names[entry]
-            self.post_message(self.Picked(self._chosen))
+        self._chosen = self._names[message.entry]
+        self.post_message(self.Picked(self._chosen))
 
     def matches(self, view: View) -> Matches:
         """Return how many runs match the filter, of how many."""

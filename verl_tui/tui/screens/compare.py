@@ -13,7 +13,6 @@ from verl_tui.rendering.text.piece import paragraph
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ _NONE = "No run yet, so there is nothing to compare."
 class CompareScreen(RowsScreen):
     """The compared runs in columns."""
 
+    SCREEN = ("C", "compare", "Compare runs side by side", "Compare")
     HELP_SECTION = HelpSection("compare", COMPARE, 50)
     FILTER = ("filter runs: ", "reward > 0.6 and lr < 1e-5", "runs")
     BINDINGS = actions("""
@@ -142,8 +142,3 @@ class CompareScreen(RowsScreen):
         if runs:
             self.app.post_message(RunsPanel.Picked(runs[self._at(runs)].name))
         self.dismiss()
-
-
-SCREEN = ScreenSpec(
-    CompareScreen, "C", "compare", "Compare runs side by side", "Compare"
-)

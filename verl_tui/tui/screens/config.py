@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.text.search import Matches
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 class ConfigScreen(RowsScreen):
     """The configuration of the shown run, or its differences from other runs."""
 
+    SCREEN = ("c", "config", "Configuration, differences from other runs", "Settings")
     HELP_SECTION = HelpSection("configuration", WHY, 60)
     FILTER = ("filter settings: ", "part of a name or a value", "settings")
     BINDINGS = actions("""
@@ -122,12 +122,3 @@ class ConfigScreen(RowsScreen):
         at = self.list.entry
         entries = self._settings.entries if self._settings else ()
         return entries[at].text if at is not None and at < len(entries) else ""
-
-
-SCREEN = ScreenSpec(
-    ConfigScreen,
-    "c",
-    "config",
-    "Configuration, differences from other runs",
-    "Settings",
-)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -15,16 +14,13 @@ from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.widgets.chart import KEYS, READING, TABLE, Chart, MoveCursor
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from verl_tui.health.finding import Episode, Finding
-    from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
 
 _FILTERED = {"runs": "runs", "charts": "metrics"}
 """Panels that can be filtered, and what of them is."""
@@ -76,7 +72,6 @@ class Dashboard(DashboardLayout, ChartActions):
         super().__init__()
         self.charts = self.panel(ChartsPanel)
         self._runs = self.panel(RunsPanel)
-        self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
         """Panels that the typed filter is meant for, or the columns that are typed in its place."""
 
@@ -93,13 +88,13 @@ class Dashboard(DashboardLayout, ChartActions):
 
         charts = self.charts
         # what was covered may still plan for a run that is gone
-        found = charts.focused_plan()
+        found = self.plan()
         if found and self.view.run:
             zoomed = ZoomScreen(found, charts, self.view, charts.listed)
 
             def left(_: object) -> None:
-                if zoomed.metric != found.key:
-                    self._look_at(zoomed.metric, None)
+                if zoomed.plan().key != found.key:
+                    self._look_at(zoomed.plan().key, None)
 
             self.app.push_screen(zoomed, left)
 
@@ -107,17 +102,19 @@ class Dashboard(DashboardLayout, ChartActions):
         """Leave the innermost of what is open or set: filter line, cursor and zoom of charts in
         sight, filter, zoomed panel, focus.
         """
-        look, seen = self.charts.look, self.zoomed in (None, self.charts)
-        read = self.view.cursor is not None
-        ways: tuple[tuple[object, Callable[[], object]], ...] = (
-            (self.foot == "filter-bar", self._leave_filter_line),
-            (seen and read, partial(self.post_message, MoveCursor(None))),
-            (seen and look.span, partial(self.take_look, look._replace(span=None))),
-            (self.charts.filter.text or self._runs.filter, partial(self._filter, "")),
-            (self.zoomed, partial(self._zoom, None)),
-            (True, partial(self.set_focus, None)),
-        )
-        next(leave for is_set, leave in ways if is_set)()
+        charts, seen = self.charts, self.zoomed in (None, self.charts)
+        if self.foot == "filter-bar":
+            self._leave_filter_line()
+        elif seen and self.view.cursor is not None:
+            self.post_message(MoveCursor(None))
+        elif seen and charts.look.span:
+            self.take_look(charts.look._replace(span=None))
+        elif charts.filter.text or self._runs.filter:
+            self._filter("")
+        elif self.zoomed:
+            self._zoom(None)
+        else:
+            self.set_focus(None)
 
     def _leave_filter_line(self) -> None:
         self._close_filter()
@@ -162,13 +159,9 @@ class Dashboard(DashboardLayout, ChartActions):
         """Draw the charts in this way."""
         self.charts.take_look(look)
 
-    def action_write_table(self) -> None:
-        """Write the points of the focused chart, the first if none has the focus, to a file."""
-        self.charts.write_table()
-
-    def clip(self) -> str:
-        """Return the text of the chart, where nothing else has the focus."""
-        return self.charts.clip()
+    def plan(self) -> PlannedChart | None:
+        """Return the focused chart, else the one that matters most."""
+        return self.charts.focused_plan()
 
     async def action_charts(self, what: str, way: int) -> None:
         """Turn to other charts though none has the focus."""
@@ -280,7 +273,6 @@ class Dashboard(DashboardLayout, ChartActions):
                 charts.show(view)
                 charts.reveal(key, soon=moves)
         if step is not None:
-            self._samples.go_to(step)
             self.post_message(MoveCursor(step))
 
     def action_filter(self) -> None:
@@ -301,11 +293,10 @@ class Dashboard(DashboardLayout, ChartActions):
             titles, said = view.columns_of(bar.input.value)
             counts = {"columns": Matches(len(titles), len(titles), said)}
         else:
-            counts = {
-                _FILTERED[one.id or ""]: one.matches(view)
-                for one in (self._runs, self.charts)
-                if one.id in self._filtered and one.display
-            }
+            counts = {}
+            for one in (self._runs, self.charts):
+                if one.id in self._filtered and one.display:
+                    counts[_FILTERED[one.id]] = one.matches(view)
         enter = "takes them" if self._asks else "keeps it"
         bar.say(counts, enter=enter, escape=view.keys["back"])
 

@@ -12,7 +12,7 @@ from verl_tui.means import next_of
 from verl_tui.rendering.arrange import LOW, NARROW, Need, Room, arrange, cells_for
 from verl_tui.rendering.status_line import status
 from verl_tui.rendering.verdict_row import verdict_rows
-from verl_tui.tui.keys import actions, modules
+from verl_tui.tui.keys import actions, declaring
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.panel import NOTHING, Panel
 from verl_tui.tui.panels.runs import BESIDE
@@ -30,18 +30,9 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
 
-_FOUND = (
-    kind
-    for module in modules("verl_tui.tui.panels")
-    for kind in vars(module).values()
-    if isinstance(kind, type) and issubclass(kind, Panel)
-)
-PANELS = dict(
-    sorted(
-        ((kind.PANEL, kind) for kind in _FOUND if kind.PANEL.name),
-        key=lambda one: (one[0].rank, one[0].name),
-    )
-)
+_KINDS: list[type[Panel]] = declaring("verl_tui.tui.panels", "PANEL")
+_KINDS.sort(key=lambda kind: (kind.PANEL.rank, kind.PANEL.name))
+PANELS = [kind.PANEL for kind in _KINDS]
 """The panels of the dashboard, in the reading order of the wide layout."""
 _Panel = TypeVar("_Panel", bound=Panel)
 _FEW = 2
@@ -131,9 +122,7 @@ class DashboardLayout(BufferedScreen):
 
     def __init__(self) -> None:
         super().__init__(id="dashboard")
-        self.panels: tuple[Panel, ...] = tuple(
-            panel(id=spec.name) for spec, panel in PANELS.items()
-        )
+        self.panels = [kind(id=kind.PANEL.name) for kind in _KINDS]
         """All panels, in sight or not."""
         self._status = Line(id="status")
         self._verdict = VerdictRow(id="verdict")

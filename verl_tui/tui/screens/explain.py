@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.text.piece import paragraph
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
 if TYPE_CHECKING:
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
 class ExplainScreen(RowsScreen):
     """Why the shown run is as its verdict says."""
 
+    SCREEN = ("X", "explain", "Why it is so")
     TITLE_WORDS = "why"
     HELP_SECTION = HelpSection("why", WHY, 65)
     BINDINGS = actions("""
@@ -43,6 +43,3 @@ class ExplainScreen(RowsScreen):
             for at, line in enumerate(paragraph(text or "", role, max(1, width - 11))):
                 rows.append([(f"{'' if at else label:<11}", "heading"), *line])
         return RowsPage(rows)
-
-
-SCREEN = ScreenSpec(ExplainScreen, "X", "explain", "Why it is so")

@@ -21,11 +21,10 @@ from verl_tui.tui.keys import (
     all_kinds,
     bindings,
     keymap,
-    shown_keys,
+    keys_of,
     user_keys,
     usual_keys,
 )
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
@@ -130,7 +129,7 @@ def _key_section(
         name = binding.id or ""
         alien = narrow and (binding.group or MOVE) != declared.task
         if name not in _OTHER_RUNS and not alien:
-            keys = shown_keys(user.get(name, binding.key))
+            keys = keys_of(binding, user)
             row = _RUNS_ROW if name == "run.1" else (keys, binding.description, name)
             found.setdefault(name or keys, row)
     title = declared.task.description
@@ -148,6 +147,7 @@ _ROOMY = 56
 class HelpScreen(RowsScreen):
     """A list of all keys."""
 
+    SCREEN = ("?,f1", "help", "Help")
     TITLE_WORDS = "keys: the names are for [keys] in the configuration"
     FILTER = ("search the keys: ", "", "lines")
     BINDINGS = actions("""
@@ -226,6 +226,3 @@ def all_keys(app: type[App[Any]], wanted: Mapping[str, str]) -> str:
         if section.notes:
             parts.append("\n".join(("```", *section.notes, "```")))
     return "\n\n".join(parts) + "\n"
-
-
-SCREEN = ScreenSpec(HelpScreen, "?,f1", "help", "Help")

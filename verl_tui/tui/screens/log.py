@@ -14,15 +14,12 @@ from verl_tui.rendering.log.target import log_target
 from verl_tui.rendering.text.piece import wrap
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.app import ComposeResult
 
     from verl_tui.rendering.log.line_rows import LogRow
@@ -89,14 +86,12 @@ class LogRows(Rows):
     """)
     DEFAULT_CSS = "LogRows { height: 1fr; overflow: hidden hidden; }"
 
-    def __init__(self, draw: Callable[[], None]) -> None:
-        """Make the rows; `draw` draws as many as fit now."""
-        super().__init__()
-        self._draw = draw
+    class Stale(Once):
+        """More of a log has been read, or there is room for other rows."""
 
     def on_resize(self) -> None:
-        """Draw as many rows as fit now."""
-        self._draw()
+        """Have as many rows drawn as fit now."""
+        self.post_message(self.Stale())
 
     @on(events.MouseScrollDown)
     @on(events.MouseScrollUp)
@@ -109,6 +104,7 @@ class LogRows(Rows):
 class LogScreen(BufferedScreen):
     """The text of one of the run's files."""
 
+    SCREEN = ("l", "log", "Log: the console as text", "Log")
     AUTO_FOCUS = "LogRows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
     HELP_SECTION = HelpSection("log", WHY, 40)
@@ -154,9 +150,6 @@ class LogScreen(BufferedScreen):
     }
     """
 
-    class Read(Once):
-        """More of a log has been read."""
-
     def __init__(self, dashboard: Dashboard) -> None:
         """Make the screen, at the chosen finding, the cursor, or where a run crashed."""
         from verl_tui.rendering.log.window import LogWindow
@@ -170,10 +163,10 @@ class LogScreen(BufferedScreen):
         self.window = LogWindow(
             view,
             log_target(view.run, finding, view.cursor),
-            on_read=lambda: self.post_message(self.Read()),
+            on_read=lambda: self.post_message(LogRows.Stale()),
             say=lambda sentence: toast(self.app, sentence),
         )
-        self._rows = LogRows(self.redraw)
+        self._rows = LogRows()
         self._head = Line()
         self._bar = FilterBar("text or expression")
 
@@ -205,7 +198,7 @@ class LogScreen(BufferedScreen):
         if log and not self.window.view.paused:
             log.look()
 
-    @on(Read)
+    @on(LogRows.Stale)
     def redraw(self) -> None:
         """Draw the rows in sight, and the lines above and below them."""
         from verl_tui.rendering.log.window import place_line
@@ -231,8 +224,8 @@ class LogScreen(BufferedScreen):
 
     @on(Rows.Chosen)
     def _clicked(self, event: Rows.Chosen) -> None:
-        if event.index < len(self.window.lines):
-            self.window.mark = self.window.lines[event.index].row.start
+        if event.entry < len(self.window.lines):
+            self.window.mark = self.window.lines[event.entry].row.start
             self.redraw()
 
     def action_follow(self) -> None:
@@ -336,6 +329,3 @@ class LogScreen(BufferedScreen):
             # From the newest line there is only the way back.
             window.seek(window.query, -1 if pager.follow else 1)
         self.redraw()
-
-
-SCREEN = ScreenSpec(LogScreen, "l", "log", "Log: the console as text", "Log")

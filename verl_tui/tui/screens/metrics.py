@@ -9,10 +9,9 @@ from rich.cells import cell_len
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
-from verl_tui.rendering.charts.values import listed, reading
+from verl_tui.rendering.charts.values import listed
 from verl_tui.rendering.metrics.listing import (
     HELP,
     ListedMetric,
@@ -24,12 +23,11 @@ from verl_tui.rendering.metrics.listing import (
     metric_words,
     rows_apart,
 )
-from verl_tui.rendering.text.piece import fit, printable, wrapped
+from verl_tui.rendering.text.piece import fit, paragraph, printable
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
@@ -56,6 +54,7 @@ _OF_CHARTS = {"read", "read_end", "look", "shape"}
 class MetricsScreen(ChartActions):
     """All metrics, with a line about the list and one about the chosen metric."""
 
+    SCREEN = ("m", "metrics", "All metrics", "Metrics")
     AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-half"), (80, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (18, "-tall")]  # noqa: RUF012
@@ -208,13 +207,11 @@ class MetricsScreen(ChartActions):
             return
         if not keys:
             self._head.show([])
-            said = wrapped(self._metrics.if_empty(self.view), width)
-            self._table.set([[(part, "dim")] for part in said])
+            self._table.set(paragraph(self._metrics.if_empty(self.view), "dim", width))
             self._table.choose(None)
             self._grid.chosen = None
             return
-        longest = max(map(cell_len, keys))
-        columns = metric_table(width, longest, self._metrics.order)
+        columns = metric_table(width, max(map(cell_len, keys)), self._metrics.order)
         self._head.show([columns.heading()] * (self.size.height >= _WITH_HEAD))
         run, pins = self.view.run, self._file.state.pins
         indicators = {of: name for name, of in run.indicators.items()} if run else {}
@@ -248,7 +245,7 @@ class MetricsScreen(ChartActions):
 
     @on(Rows.Chosen)
     def _row_chosen(self, event: Rows.Chosen) -> None:
-        self._grid.chosen = self._metrics.keys[event.index]
+        self._grid.chosen = self._metrics.keys[event.entry]
         self._draw_lines()
 
     def _show_list(self) -> None:
@@ -311,7 +308,7 @@ class MetricsScreen(ChartActions):
 
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
-        plan = self._plan()
+        plan = self.plan()
         if not plan:
             return
         metrics = self._metrics
@@ -320,20 +317,15 @@ class MetricsScreen(ChartActions):
         )
 
         def left(_: object) -> None:
-            self._grid.chosen = zoomed.metric
+            self._grid.chosen = zoomed.plan().key
             self.show(zoomed.view)
 
         self.app.push_screen(zoomed, left)
 
-    def _plan(self) -> PlannedChart | None:
+    def plan(self) -> PlannedChart | None:
         """Return the chart of the chosen metric alone."""
         run, key = self.view.run, self.chosen
         return single_metric(run, key) if run and key else None
-
-    def clip(self) -> str:
-        """Return the value of the chosen metric at the cursor, else the newest."""
-        plan = self._plan()
-        return reading(plan, None, self.view, self.charts.look) if plan else ""
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
@@ -341,7 +333,7 @@ class MetricsScreen(ChartActions):
         look = ChartLook() if self._is_table else self.charts.look
         if run:
             columns = listed(self._metrics.keys, self.view, look)
-            take_table(self.app, named(run.name, "metrics"), columns)
+            take_table(self.app, columns, run.name, "metrics")
 
     def action_shape(self, what: str, by: int) -> None:
         """Show more or fewer columns or rows of charts."""
@@ -383,6 +375,3 @@ class MetricsScreen(ChartActions):
     def _close_filter(self) -> None:
         self._bar.close()
         self.call_after_refresh(self.redraw)
-
-
-SCREEN = ScreenSpec(MetricsScreen, "m", "metrics", "All metrics", "Metrics")

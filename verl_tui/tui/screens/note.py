@@ -9,7 +9,6 @@ from textual.widgets import Input
 
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.chart import MoveCursor
 from verl_tui.tui.widgets.rows import Entries
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 class NoteScreen(RowsScreen):
     """A line for a note, below all notes on the shown run."""
 
+    SCREEN = ("B", "note", "Note on this step, list of notes")
     TITLE_WORDS = "notes"
     HELP_SECTION = HelpSection("notes on steps", WHY, 85)
     FILTER = ("", "a few words; none to delete the note", "")
@@ -74,6 +74,3 @@ class NoteScreen(RowsScreen):
     def _opened(self, message: Entries.Opened) -> None:
         self.dismiss()
         self.app.post_message(MoveCursor(self._steps[message.entry]))
-
-
-SCREEN = ScreenSpec(NoteScreen, "B", "note", "Note on this step, list of notes")

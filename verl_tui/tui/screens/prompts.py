@@ -16,7 +16,6 @@ from verl_tui.runs.samples import Place
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
 class PromptsScreen(RowsScreen):
     """A row for each prompt that was drawn at several steps, a column for each step."""
 
+    SCREEN = (
+        "O",
+        "samples.map",
+        "Prompts by steps: always right, always wrong, learned, forgotten",
+    )
     TITLE_WORDS = "prompts"
     HELP_SECTION = HelpSection("prompts by steps", SAMPLES, 25)
     BINDINGS = actions("""
@@ -148,11 +152,3 @@ class PromptsScreen(RowsScreen):
             browse.go_to(one.place, one.at)
             self.dismiss()
             await self.app.run_action("look_at('samples')")
-
-
-SCREEN = ScreenSpec(
-    PromptsScreen,
-    "O",
-    "samples.map",
-    "Prompts by steps: always right, always wrong, learned, forgotten",
-)

@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from verl_tui.health.finding import Episode
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Matches
-    from verl_tui.tui.screens.dashboard import Dashboard
+    from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 _DOT = " · "
 _FLAT = 8
@@ -69,6 +68,8 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     """Names of actions in the configuration, and the words for their keys in the frame."""
     WIDEST = 1_000_000
     """Cells that the frame takes at most, where its lines would be too long to read otherwise."""
+    ENTER = "keeps it"
+    """What the enter key does with what is typed."""
     FILTER = ("", "", "")
     """Where the rows can be filtered: the words before what is typed, a hint, and what is counted.
     """
@@ -100,7 +101,13 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     }
     """
 
-    def __init__(self, dashboard: Dashboard) -> None:
+    wanted = ""
+    """The filter."""
+    _chosen: object = None
+    """Name of the chosen entry."""
+    _page = RowsPage(())
+
+    def __init__(self, dashboard: DashboardLayout) -> None:
         """Make the screen over the dashboard."""
         super().__init__()
         self.dashboard = dashboard
@@ -111,11 +118,6 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         self.list = Entries(id="list")
         self._detail = FewRows(id="detail")
         self.bar = FilterBar(self.FILTER[1])
-        self.wanted = ""
-        """The filter."""
-        self._chosen: object = None
-        """Name of the chosen entry."""
-        self._page = RowsPage([])
         self.known: LastResult[Any] = LastResult()
         """What the rows are made of, where that takes long."""
 
@@ -164,12 +166,13 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
             self._chosen = page.names[at]
             self.list.choose(at)
         flat = self._frame.size.height < _FLAT
-        self._heading.show(page.heading[: -1 if flat else None])
+        self._heading.show(page.heading[:-1] if flat else page.heading)
         self._draw_detail()
         caption = page.caption
         if page.matches:
             escape = self.view.keys[columns(self.FOOTER)[-1][0]]
-            self.bar.say({self.FILTER[2]: page.matches}, escape=escape)
+            counts = {self.FILTER[2]: page.matches}
+            self.bar.say(counts, enter=self.ENTER, escape=escape)
             if self.wanted:
                 left, total, note = page.matches
                 caption = f"filter: {self.wanted} ({left} of {total})"
@@ -196,11 +199,10 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         frame has room for. The last key, which leaves the screen, is left out last.
         """
         words = [caption] * bool(caption)
+        least = len(words)
         for names, does in columns(self.FOOTER):
-            words.append(
-                " ".join([*map(self.view.keys.__getitem__, names.split()), does])
-            )
-        least = bool(caption)
+            keys = " ".join(self.view.keys[name] for name in names.split())
+            words.append(f"{keys} {does}")
         while len(words) > least and cell_len(_DOT.join(words)) > self.title_room:
             del words[max(least, len(words) - 2)]
         return fit(_DOT.join(words), self.title_room)
@@ -241,15 +243,3 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     def _kept(self) -> None:
         self.bar.close()
         self.redraw()
-
-
-class EpisodesScreen(RowsScreen):
-    """Rows that begin at steps; one that is opened is followed on the dashboard."""
-
-    episodes: Sequence[Episode] = ()
-    """Those of the rows that can be opened."""
-
-    @on(Entries.Opened)
-    def _opened(self, message: Entries.Opened) -> None:
-        self.dismiss()
-        self.dashboard.follow_episode(self.episodes[message.entry])

@@ -18,7 +18,6 @@ from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import MOVES, DocumentRows, SampleMoves, SamplesPanel
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 class SamplesScreen(SampleMoves, BufferedScreen):
     """A list of a step's samples beside one of them."""
 
+    SCREEN = ("o", "samples.open", "Samples of this step", "Samples")
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - as Textual has it
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-tall")]  # noqa: RUF012
@@ -128,6 +128,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         self._bar = FilterBar(query.HINT)
         # the sentence has the room of the list where there is nothing to list
         self.set_class(self.browse.page is None, "-nothing")
+        self.set_class(self._panel.beside, "-beside")
 
     @property
     def browse(self) -> Browse:
@@ -147,10 +148,6 @@ class SamplesScreen(SampleMoves, BufferedScreen):
                 yield self.text
         yield self._bar
         yield Keys()
-
-    def on_mount(self) -> None:
-        """Begin with one sample or two."""
-        self.set_class(self._panel.beside, "-beside")
 
     def show(self, view: View) -> None:
         """Draw the newest state; of another run the same step, or the nearest."""
@@ -258,7 +255,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
 
     @on(Rows.Chosen)
     def _chosen(self, event: Rows.Chosen) -> None:
-        self.moved(self.browse.to_row(event.index))
+        self.moved(self.browse.to_row(event.entry))
 
     def action_enter(self) -> None:
         """Open the chosen row; in the sample, fold or unfold the part at the top."""
@@ -388,8 +385,3 @@ class SamplesScreen(SampleMoves, BufferedScreen):
                 self._say(f"cannot write to {folder()}: {error.strerror or error}")
                 return
             self._view.browser.run_later(self._export)
-
-
-SCREEN = ScreenSpec(
-    SamplesScreen, "o", "samples.open", "Samples of this step", "Samples"
-)

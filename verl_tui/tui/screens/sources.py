@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
 
 class SourcesScreen(RowsScreen):
     """The state of each source of the shown run, and its lines that could not be read."""
 
+    SCREEN = ("i", "sources", "Sources", "Sources")
     TITLE_WORDS = "sources"
     HELP_SECTION = HelpSection("sources", WHY, 90)
     BINDINGS = actions("""
@@ -23,6 +23,3 @@ class SourcesScreen(RowsScreen):
         from verl_tui.rendering.source_rows import source_rows
 
         return RowsPage(source_rows(self.view, width))
-
-
-SCREEN = ScreenSpec(SourcesScreen, "i", "sources", "Sources", "Sources")

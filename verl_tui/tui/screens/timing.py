@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from verl_tui.tui.keys import SPEED, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
-from verl_tui.tui.screens.rows_screen import SCROLLS, EpisodesScreen, RowsPage
+from verl_tui.tui.screens.history import EpisodesScreen
+from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage
 
 
 class TimingScreen(EpisodesScreen):
@@ -12,6 +12,7 @@ class TimingScreen(EpisodesScreen):
     hours, each of which leads to where it begins.
     """
 
+    SCREEN = ("t", "timing", "Timing: where a step's time and the hours go", "Timing")
     TITLE_WORDS = "timing"
     HELP_SECTION = HelpSection("timing", SPEED, 70)
     BINDINGS = actions("""
@@ -38,12 +39,3 @@ class TimingScreen(EpisodesScreen):
         )
         more, starts, self.episodes = hours_rows(found, width)
         return RowsPage([*rows, [], *more], [len(rows) + 1 + one for one in starts])
-
-
-SCREEN = ScreenSpec(
-    TimingScreen,
-    "t",
-    "timing",
-    "Timing: where a step's time and the hours go",
-    "Timing",
-)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from textual.app import SystemCommand
 
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts, second_metric
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.sparkline import histogram_rows
-from verl_tui.rendering.charts.values import reading, rows_of
+from verl_tui.rendering.charts.values import rows_of
 from verl_tui.rendering.last_result import LastResult
+from verl_tui.rendering.text.piece import printable
 from verl_tui.runs.views.provenance import provenance_words
-from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
+from verl_tui.tui.screens.palette import Palette
 from verl_tui.tui.widgets.chart import KEYS, TABLE, Chart, MoveCursor, step_at
 from verl_tui.tui.widgets.filter_bar import Keys
 from verl_tui.tui.widgets.rows import FewRows, Line
@@ -85,9 +89,6 @@ class ZoomScreen(ChartActions):
     }
     """
 
-    _right: PlannedChart | None = None
-    """The metric of the y axis at the right."""
-
     def __init__(
         self, found: PlannedChart, charts: ChartsPanel, view: View, listing: ChartLister
     ) -> None:
@@ -128,7 +129,7 @@ class ZoomScreen(ChartActions):
             before, self.view = self.view.run, view
             if before is None or view.run.name != before.name:
                 self._plan = self._alike(self._plan)
-                self._right = self._right and self._alike(self._right)
+                self.right = self.right and self._alike(self.right)
         self.redraw()
 
     def redraw(self) -> None:
@@ -157,9 +158,9 @@ class ZoomScreen(ChartActions):
         data = chart_data(self._plan, view, look)._replace(run=name)
         if view.run and view.run.series(self._plan.key) is None:
             data = data._replace(empty=f"{view.run.name} has no {self._plan.key}")
-        if not self._right:
+        if not self.right:
             return data
-        return with_right(data, chart_data(self._right, view, look))
+        return with_right(data, chart_data(self.right, view, look))
 
     def _histogram_rows(self, step: int | None) -> list[str]:
         """Return how the values are distributed at a step, at the newest where there is no cursor;
@@ -194,11 +195,6 @@ class ZoomScreen(ChartActions):
         """Return the chart."""
         return self._chart
 
-    @property
-    def metric(self) -> str:
-        """Key of the metric that is drawn."""
-        return self._plan.key
-
     def _alike(self, wanted: PlannedChart) -> PlannedChart:
         """Return the shown run's chart of the same metric; the previous chart if the run lacks
         it.
@@ -211,7 +207,7 @@ class ZoomScreen(ChartActions):
         return next((plan for plan in every if plan.shows(wanted.key)), wanted)
 
     def _draw_other(self, plan: PlannedChart, right: PlannedChart | None) -> None:
-        self._plan, self._right = plan, right
+        self._plan, self.right = plan, right
         self.redraw()
 
     def action_step(self, way: int) -> None:
@@ -231,7 +227,7 @@ class ZoomScreen(ChartActions):
         """Remove the cursor, else the second axis, else close."""
         if self._chart.cursor is not None:
             self.post_message(MoveCursor(None))
-        elif self._right:
+        elif self.right:
             self._draw_other(self._plan, None)
         else:
             self.dismiss()
@@ -239,25 +235,23 @@ class ZoomScreen(ChartActions):
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""
         second = second_metric(self._plan, self._planned())
-        self._draw_other(self._plan, second if not self._right else None)
+        self._draw_other(self._plan, second if not self.right else None)
 
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
-        from verl_tui.tui.screens.palette import Palette, metric_search
-
         best = second_metric(self._plan, plans := self._planned())
-        plans = [plan for plan in plans if plan.key != self._plan.key]
-        plans.sort(key=lambda one: one != best)
-        search = metric_search(plans, lambda one: self._draw_other(self._plan, one))
-        self.app.push_screen(Palette("a few letters of a metric", [search]))
+        offers: list[SystemCommand] = []
+        for one in sorted(plans, key=lambda one: one != best):
+            label = f"{one.label}  " * (one.label != one.key)
+            if one.key != self._plan.key:
+                take = partial(self._draw_other, self._plan, one)
+                offers.append(SystemCommand(printable(f"{label}{one.key}"), "", take))
+        dashboard: Any = self.app.screen_stack[0]  # the lowest of all screens
+        self.app.push_screen(Palette(dashboard, "a metric", offers))
 
-    def action_write_table(self) -> None:
-        """Write the points in sight to a file."""
-        take_chart(self.app, self._plan, self._right, self.view, self.charts.look)
-
-    def clip(self) -> str:
-        """Return the chart's values at the cursor, else the last ones."""
-        return reading(self._plan, self._right, self.view, self.charts.look)
+    def plan(self) -> PlannedChart:
+        """Return what is drawn."""
+        return self._plan
 
     def _planned(self) -> list[PlannedChart]:
         run, charts = self.view.run, self.view.monitor.config.charts

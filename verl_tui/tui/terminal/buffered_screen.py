@@ -52,11 +52,10 @@ class BufferedScreen(ContainedPart, Screen[None]):
         if size == self._classed_for:
             return
         self._classed_for = size
-        own = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
-        usual = self.app.HORIZONTAL_BREAKPOINTS, self.app.VERTICAL_BREAKPOINTS
-        for length, ours, apps in zip(size, own, usual, strict=True):
-            breakpoints = (apps if ours is None else ours) or []
-            reached = self._get_breakpoint_classes(length, breakpoints)
+        across = self.HORIZONTAL_BREAKPOINTS or self.app.HORIZONTAL_BREAKPOINTS or ()
+        down = self.VERTICAL_BREAKPOINTS or self.app.VERTICAL_BREAKPOINTS or ()
+        for length, breakpoints in zip(size, (across, down), strict=True):
+            reached = self._get_breakpoint_classes(length, [*breakpoints])
             for _, name in breakpoints:
                 self.set_class(name in reached, name, update=False)
         if self.is_attached:

@@ -142,8 +142,8 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
     _hearing: asyncio.Task[None] | None = None
     """Handles keys."""
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
-        super().__init__(ascii_only=ascii_only)
+    def __init__(self) -> None:
+        super().__init__()
         self.failures = Failures()
         self.strict = bool(os.environ.get("VERL_TUI_STRICT"))
         """True if the app ends at the first error all the same."""
@@ -245,14 +245,11 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
             at = (self.focused or self.screen) if self.screen_stack else at
 
     def _at_work(self) -> bool:
-        """Return True if the screen in front has messages to handle, or searches for typed text."""
-        screens = self.screen_stack[-1:]
-        searches = [one for one in self.workers if not one.is_finished]
-        nodes = [
-            one for screen in screens for one in screen.walk_children(with_self=True)
-        ]
-        return any(one.node in screens for one in searches) or any(
-            one.message_queue_size for one in nodes
+        """Return True if the screen in front has messages to handle."""
+        return any(
+            node.message_queue_size
+            for screen in self.screen_stack[-1:]
+            for node in screen.walk_children(with_self=True)
         )
 
 

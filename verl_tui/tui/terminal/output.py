@@ -283,12 +283,14 @@ class AsciiOnly(LineFilter):
 class TerminalOutput(App[ReturnType]):
     """An app that writes only changed cells, on request in ASCII or without colours."""
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
+    ascii_only = False
+    """Whether to keep to ASCII."""
+    _no_colour = NoColor()
+    _ascii = AsciiOnly()
+
+    def __init__(self) -> None:
         super().__init__()
-        self.ascii_only = ascii_only
         self._cells = Cells()
-        self._no_colour = NoColor()
-        self._ascii = AsciiOnly()
         # we have none; each screen would hold a widget for them
         self._disable_tooltips = True
 
@@ -332,8 +334,8 @@ class TerminalOutput(App[ReturnType]):
         """Have the next frame written whole: the terminal may have lost part of the last one."""
         self._cells.forget()
 
-    def write_all_cells(self) -> None:
-        """Write the whole screen again now."""
+    def action_redraw(self) -> None:
+        """Write the whole screen again, for terminals that have lost some of it."""
         self.forget_cells()
         self.refresh(repaint=True, layout=True)
 

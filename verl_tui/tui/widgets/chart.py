@@ -252,8 +252,6 @@ class ChartTiles(ContainedWidget, Container):
     and painted twice.
     """
 
-    BLANK = True
-    """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "ChartTiles { height: 1fr; }"
     CHART: type[Chart] = Chart
     """What the charts are."""
@@ -304,18 +302,6 @@ class ChartTiles(ContainedWidget, Container):
             for child, tile in zip(children, tiles, strict=False)
         ]
         return DockArrangeResult(placed, set(children), NULL_SPACING)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the ground through the filters, which Textual leaves out where all is blank: with
-        NO_COLOR it has no colour either.
-        """
-        if not crop.height:
-            return []
-        (row,) = super().render_lines(Region(crop.x, crop.y, crop.width, 1))
-        ground = self.background_colors[1]
-        for one in self.get_line_filters():
-            row = row.apply_filter(one, ground)
-        return [row] * crop.height
 
     def _have(self, count: int) -> None:
         """Make the charts that there are too few of."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rich.control import strip_control_codes
@@ -145,9 +146,9 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     @dataclass
     class Chosen(Message):
-        """The user chose the entry that begins at a row."""
+        """The user chose an entry."""
 
-        index: int
+        entry: int
 
     chosen: var[int | None] = var(None, init=False)
     """The row that the chosen entry begins at; None while none is."""
@@ -155,39 +156,29 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     rows: Sequence[Pieces] = ()
     """All rows, in sight or not; `set` sets them."""
     _starts: Sequence[int] = ()
-    _stop = 0
 
     @property
     def width(self) -> int:
         """Width of a row in cells."""
         return self.scrollable_content_region.width
 
-    def set(
-        self,
-        rows: Sequence[Pieces],
-        starts: Sequence[int] = (),
-        stop: int | None = None,
-    ) -> None:
+    def set(self, rows: Sequence[Pieces], starts: Sequence[int] = ()) -> None:
         """Show these rows; repaints only those in sight that differ from those before.
 
         Args:
             rows: All rows.
             starts: The row that each entry begins at, ascending; none where none can be chosen.
-            stop: The row after the last entry, by default there is none.
         """
         old, self.rows = self.rows, rows
         self._starts = starts
-        self._stop = len(rows) if stop is None else stop
         width = self.width
         if len(old) != len(rows) or self.virtual_size.width != width:
             self.scroll_over(Size(width, len(rows)))
-        top = self.scroll_offset.y
-        shown, height = self.size
-        before = [*old[top : top + height], *[None] * height]
-        after = [*rows[top : top + height], *[None] * height]
-        changed = [y for y in range(height) if before[y] != after[y]]
+        sight = slice(self.scroll_offset.y, self.scroll_offset.y + self.size.height)
+        pairs = enumerate(zip_longest(old[sight], rows[sight]))
+        changed = [y for y, (before, after) in pairs if before != after]
         if changed:
-            self.refresh(*(Region(0, y, shown, 1) for y in changed))
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
@@ -231,7 +222,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     def entry_at(self, row: int) -> int | None:
         """Return the entry that a row belongs to, None where it belongs to none."""
-        if self._starts and self._starts[0] <= row < self._stop:
+        if self._starts and self._starts[0] <= row < len(self.rows):
             return bisect_right(self._starts, row) - 1
         return None
 
@@ -244,7 +235,8 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         least.
         """
         at = self.entry_at(row)
-        end = row + 1 if at is None else [*self._starts[at + 1 : at + 2], self._stop][0]
+        ends = [*self._starts, len(self.rows)]
+        end = row + 1 if at is None else ends[at + 1]
         height = max(1, min(end - row, self.size.height))
         self.scroll_to_region(Region(0, row, 1, height), animate=False, force=True)
 
@@ -253,7 +245,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         if at is not None:
             self.chosen = self._starts[at]
             self.reveal(self.chosen)
-            self.post_message(self.Chosen(self.chosen))
+            self.post_message(self.Chosen(at))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
@@ -272,7 +264,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         by = page_rows(screens, self.size.height)
         if self._starts and self._is_near(self._starts[0]):
             row = (self.chosen or 0) + by
-            self._choose(clamp(row, self._starts[0], self._stop - 1))
+            self._choose(clamp(row, self._starts[0], len(self.rows) - 1))
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
 

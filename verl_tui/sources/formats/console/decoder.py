@@ -416,4 +416,4 @@ class ConsoleDecoder(Decoder):
         self._sample.trained()
         self._errors.step()
         self._noise.step()
-        self._settings.end()
+        self._out += self._settings.end()

@@ -15,11 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import CONSOLE, LAUNCH, Record, Settings
+from verl_tui.records import CONSOLE, LAUNCH, Record, Records, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, is_training, scalar
 from verl_tui.sources.formats.console.events import TABLE, any_of, words_of
 from verl_tui.sources.formats.console.prefixes import unrepeated
-from verl_tui.text import decoded
+from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +35,7 @@ _LONGEST = 2**17
 """Bytes after which an unfinished block is given up."""
 _LEAST = 3
 """Fewest settings of a training's command (heuristic)."""
+_CUT = "the printed configuration is cut, or other output cuts into it: it is not read"
 
 _ARGUMENT = pattern(r"[(,]\s{0,40}(\w{1,80})=")
 _DOTTED = pattern(r"(?:^|\n)\s{2}(\w+) \.{2,} ")
@@ -69,6 +70,8 @@ class SettingsReader:
         self._form = _FORMS[0]
         self._lines: list[bytes] = []
         """Those of the block that has begun."""
+        self._number = 0
+        """That of its first line."""
         self._prefix = b""
 
     @property
@@ -80,10 +83,14 @@ class SettingsReader:
         """Expect settings behind a line: the trainer has started, maybe again."""
         self._until = number + _EXPECTED_WITHIN
 
-    def end(self) -> None:
-        """Expect no more settings, as a step was trained."""
+    def end(self) -> Records:
+        """Expect no more settings, as a step was trained; say which block has no end."""
         self._until = 0
-        self._lines = []
+        lines, self._lines = self._lines, []
+        if not any(b": {" in line for line in lines[1:]):
+            return ()
+        excerpt = one_line(lines[0][:400].decode("utf-8", "replace"))
+        return (Unreadable(self._number, _CUT, excerpt),)
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Return True if a line belongs to a block of settings."""
@@ -99,8 +106,7 @@ class SettingsReader:
             number: Its number.
         """
         if number > self._until:
-            self.end()
-            return ()
+            return self.end()
         if b"[repeated " in part:
             part = unrepeated(part)[0]
         if self.holds(prefix, part):
@@ -112,7 +118,7 @@ class SettingsReader:
             if form.ends.search(part) is not None:
                 out += _stated(form, part) or ()
             elif not self.is_open:
-                self._form, self._prefix = form, prefix
+                self._form, self._prefix, self._number = form, prefix, number
                 self._lines = [part]
         return out
 
@@ -120,8 +126,7 @@ class SettingsReader:
         """Take a line of the block; return the settings with its last one."""
         self._lines.append(part)
         if sum(map(len, self._lines)) > _LONGEST:
-            self.end()
-            return ()
+            return self.end()
         found = None
         if self._form.ends.search(part) is not None:
             found = _stated(self._form, b"\n".join(self._lines))
