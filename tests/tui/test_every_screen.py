@@ -232,7 +232,7 @@ async def wrong_in_ascii_and_without_colours(amount, runs):
     """Visit some screens in ASCII and without colours; return what is wrong with them."""
     app, wrong = showing(runs, ascii_only=True), []
     async with emulated(app, (60, 20)) as pilot:
-        for name in list(SCREENS)[AMOUNTS.index(amount) :: 4]:
+        for name in list(SCREENS)[AMOUNTS.index(amount) :: 4 if EVERY_SIZE else 8]:
             await enter(pilot, SCREENS[name])
             await quiet(pilot)
             shown = "\n".join(emulator(app).screen.display)
