@@ -270,10 +270,8 @@ def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path):
     made = world()
     made.settings = {}
     (tmp_path / "run").mkdir()
-    lines = (
-        f"step:{step} - critic/score/mean:0.5 - timing_s/step:60.0" for step in EVERY
-    )
-    (tmp_path / "run" / "train.log").write_text("".join(f"{it}\n" for it in lines))
+    form = "step:{} - critic/score/mean:0.5 - timing_s/step:60.0\n"
+    (tmp_path / "run" / "train.log").write_text("".join(map(form.format, EVERY)))
     found = told(read_run(tmp_path / "run"))
     assert not found["times_stated"]
     assert (found["unit"], found["devices"]) == ("hours of the run", None)
