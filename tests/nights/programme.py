@@ -218,7 +218,7 @@ def silence(
     for scene in steps_of(console, world, last=last):
         yield scene._replace(**how)
     yield console.wait(pace, **how, begins=True, shows=True)
-    yield console.wait(15 * 240.0, **how)
+    yield console.wait(max(1800.0, 15 * pace), **how)
 
 
 @night("hang", "no step comes, its process lives", "tell", *HANGS)
