@@ -3,6 +3,7 @@ its replay.
 
     python screenshots/make.py            draws them
     python screenshots/make.py --check    tells whether they are stale, by their text (exit code 1)
+    ... --stills                          leaves the recording out, which takes a third of the time
 
 The clock, the seed and the time zone are fixed, so that the same program draws the same pictures.
 """
@@ -26,18 +27,21 @@ from recording import Frame, recording
 
 from verl_tui.config import Config
 from verl_tui.demo.simulation import Simulation
-from verl_tui.monitor import Monitor, load
+from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.replay import Playback, Recording
+from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.tui.app import VerlApp
 from verl_tui.tui.base_app import PLAIN
-from verl_tui.tui.export import screen_svg, settled
+from verl_tui.tui.export import screen_picture, settled
 from verl_tui.tui.replay_app import ReplayApp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from textual.pilot import Pilot
+
+    from verl_tui.monitor import Monitor
 
 HERE = Path(__file__).parent
 NOW = 1_767_312_000.0
@@ -108,7 +112,7 @@ def main() -> int:
     stale = []
     with tempfile.TemporaryDirectory() as directory:
         write_logs(Path(directory))
-        for name, svg in (*draw(Path(directory)), ("demo", play(Path(directory)))):
+        for name, svg in drawn(Path(directory)):
             path = HERE / f"{name}.svg"
             if "--check" not in sys.argv:
                 path.write_text(svg, encoding="utf-8")
@@ -119,6 +123,13 @@ def main() -> int:
     if stale:
         print(f"stale, draw them with python screenshots/make.py: {', '.join(stale)}")
     return 1 if stale else 0
+
+
+def drawn(directory: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the SVG of each picture that is asked for."""
+    yield from draw(directory)
+    if "--stills" not in sys.argv:
+        yield "demo", play(directory)
 
 
 def write_logs(directory: Path) -> None:
@@ -136,25 +147,23 @@ def write_logs(directory: Path) -> None:
 def draw(directory: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the SVG of each picture."""
     specs = [f"{directory}/run_*"]
+    monitor = read_held_open(directory, specs)
     for devices, pictures in groupby(PICTURES, key=lambda picture: picture.devices):
-        monitor = watched(directory, specs, devices)
+        monitor.gpu_history = DeviceHistory()
+        for ago in range(READINGS, -1, -1):
+            monitor.apply(GpuReading(NOW - ago, gpus(devices, ago)), NOW - ago)
         for picture in pictures:
             app = VerlApp(specs, Config(), monitor=monitor, clock=lambda: NOW)
             yield picture.name, asyncio.run(_frame(app, picture))
 
 
-def watched(directory: Path, specs: list[str], devices: int) -> Monitor:
-    """Read the logs while they are held open, as whoever trains holds them, on a machine with some
-    GPUs.
-    """
+def read_held_open(directory: Path, specs: list[str]) -> Monitor:
+    """Read the logs while they are held open, as whoever trains holds them."""
     with ExitStack() as held:
         for path in directory.rglob("*"):
             if path.is_file():
                 held.enter_context(path.open("ab"))
-        monitor = load(specs, Config(), NOW)
-    for ago in range(READINGS, -1, -1):
-        monitor.apply(GpuReading(NOW - ago, gpus(devices, ago)), NOW - ago)
-    return monitor
+        return load(specs, Config(), NOW)
 
 
 def play(directory: Path) -> str:
@@ -187,7 +196,7 @@ async def _still(app: ReplayApp, pilot: Pilot[Any]) -> str:
     while before != svg:
         before = svg
         await settled(pilot, app.browser)
-        svg = screen_svg(app, f"verl-tui replay logs/{RUN}")
+        svg = screen_picture(app, ".svg", f"verl-tui replay logs/{RUN}")
     return svg
 
 
@@ -199,7 +208,7 @@ async def _frame(app: VerlApp, picture: Picture) -> str:
             await settled(pilot, app.browser)
             await pilot.press(key)
         await settled(pilot, app.browser)
-        return screen_svg(app, "verl-tui")
+        return screen_picture(app, ".svg")
 
 
 def gpus(count: int, ago: int) -> tuple[Gpu, ...]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.config import Config
 from verl_tui.evaluation import PREFIX
+from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Histogram, MetricRows
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
@@ -14,12 +18,18 @@ from verl_tui.sources.source import FileSource
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
+    from verl_tui.monitor import News
     from verl_tui.records import Record
     from verl_tui.sources.formats.format import Format
 
 NOW = 1_800_000_000.0
+LOGS = Path(
+    os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[2] / "shared" / "logs")
+)
+"""Real logs of other people, which may not be here."""
+MADE = LOGS.parent / "made"
+"""Runs that real trainers made, which may not be here."""
 
 
 def read_runs(*paths: Path | str) -> dict[str, Run]:
@@ -36,6 +46,62 @@ def read_run(*paths: Path | str) -> Run:
     """Return the only run behind paths."""
     (run,) = read_runs(*paths).values()
     return run
+
+
+def read_text(folder: Path, text: str, name: str = "train.log") -> Run:
+    """Return the run of a file that holds a text."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return read_run(path)
+
+
+def notes(run: Run) -> str:
+    """Return what the sources of a run say of themselves."""
+    said = (source.status.note for source in run.sources.values())
+    return "; ".join(note for note in said if note)
+
+
+class Watch:
+    """A monitor of what is found below paths, look by look."""
+
+    def __init__(self, *paths: Path | str) -> None:
+        self.feed = Feed([str(path) for path in paths])
+        self.monitor = Monitor(Config())
+
+    @property
+    def runs(self) -> dict[str, Run]:
+        """Return the runs by name."""
+        return self.monitor.runs
+
+    def look(self, *, search: bool = True, finish: bool = False) -> list[News]:
+        """Read what is new, and return it.
+
+        Args:
+            search: Whether to look for new files, too.
+            finish: Whether lines without an end are read.
+        """
+        found: list[News] = [self.feed.scan(), *self.feed.reread] if search else []
+        found += self.feed.read()
+        if finish:
+            found += self.feed.finish()
+        for one in found:
+            self.monitor.apply(one, NOW)
+        return found
+
+
+class Followed:
+    """A source, and the run that it feeds."""
+
+    def __init__(self, source: FileSource) -> None:
+        self.source = source
+        self.run = Run("r")
+
+    def read(self) -> list[Record]:
+        """Return everything that is new."""
+        records = drain_all(self.source)
+        self.run.apply(Batch("r", self.source.status(), tuple(records)), NOW)
+        return records
 
 
 def drain(source: FileSource) -> list[Record]:

@@ -71,16 +71,26 @@ class Pty:
 
     def until(self, *texts: str, gone: str | None = None) -> None:
         """Read until all texts are on the screen, and one is not."""
-        end = time.monotonic() + DEADLINE
-        while time.monotonic() < end:
+
+        def there() -> bool:
             shown = "\n".join(self.screen.display)
-            gone_by = gone is None or gone not in shown
-            if gone_by and all(text in shown for text in texts):
-                return
-            while not self.read() and time.monotonic() < end:
-                pass  # to look at the same screen again takes longer than to draw it
-        shown = "\n".join(self.screen.display)
-        raise AssertionError(f"{texts} never appeared:\n{shown}")
+            return all(text in shown for text in texts) and (
+                gone is None or gone not in shown
+            )
+
+        self.read_until(there, f"{texts} never appeared")
+
+    def read_until(
+        self, condition: Callable[[], bool], otherwise: str = "never came"
+    ) -> None:
+        """Read until a condition holds."""
+        end = time.monotonic() + DEADLINE
+        while not condition():
+            while not self.read():
+                # to look at the same screen again takes longer than to draw it
+                assert time.monotonic() < end, "\n".join(
+                    [otherwise, *self.screen.display]
+                )
 
     def end(self) -> int:
         """Read until the command has ended; return its exit code."""

@@ -239,7 +239,7 @@ def test_the_note_tells_what_a_colleague_would(tmp_path):
         "    source: verl tutorials' indicator guide\n",
         f"  read {path}: tutorial JSONL, 40 records, 4 unreadable lines\n",
         f"    {path}:41: not JSON: ",
-        f"    {path}:42: a JSON list, not an object\n",
+        f"    {path}:42: JSON, but no object\n",
         "    and 1 more\n",
     ):
         assert said in text

@@ -230,7 +230,7 @@ __main__.run()
 
 def test_without_an_address_nothing_that_sends_is_imported():
     code = (
-        "import sys; from verl_tui.commands.notifying import notifier_for;"
+        "import sys; from verl_tui.commands.shared import notifier_for;"
         "from verl_tui.config import Config;"
         "print(notifier_for(Config(), 'watch'), sorted({'http.client', 'ssl'} & {*sys.modules}))"
     )

@@ -71,7 +71,7 @@ def test_a_failed_rule_is_said_by_check(logs, monkeypatch, capsys):
     def fails(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("verl_tui.health.diagnoses.hang.waiting", fails)
+    monkeypatch.setattr("verl_tui.health.diagnoses.life.waiting", fails)
     assert main(["check", str(logs / "good")]) == 0
     assert "1 rule failed, " in capsys.readouterr().out
     assert main(["check", str(logs / "good"), "-v"]) == 0

@@ -73,24 +73,21 @@ def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is
     stop = threading.Event()
     seen: list[int | None] = []
 
-    def write(monitor: Monitor) -> None:
-        (run,) = monitor.runs.values()
-        seen.append(run.step)
-        if run.step is None or run.step >= 22:
-            stop.set()
-        else:
-            append(log, run.step + 1)
-
     with late(stop):
-        follow(
+        for monitor in follow(
             [str(log)],
             Config(),
-            write,
             interval=3600.0,
             clock=Clock(),
             stop=stop.is_set,
             newest=True,
-        )
+        ):
+            (run,) = monitor.runs.values()
+            seen.append(run.step)
+            if run.step is None or run.step >= 22:
+                stop.set()
+            else:
+                append(log, run.step + 1)
     assert seen == [20, 21, 22]
 
 

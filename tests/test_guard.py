@@ -95,7 +95,7 @@ def tripped(events: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def test_it_trips_once_and_runs_the_command_once(tmp_path):
     path = write(tmp_path / "verl_logs.jsonl", BROKEN)
-    start = Started(None, 0)
+    start = Started(0)
     guard, events = watched(path, Orders(command=("stop", "$(me) ; rm -rf {}")), start)
     assert kinds(events) == ["watching", "state", "tripped", "command"]
     assert events[2]["id"] == "circuit-breaker-kl"

@@ -17,10 +17,9 @@ import pytest
 from command_line import complaint
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
-from verl_tui.answers.fitting import as_json, fitted
 from verl_tui.cli import main
 from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.tools import ROOM, answer
+from verl_tui.commands.tools import ROOM, answer, as_json, fitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -37,9 +37,12 @@ PAGES = {
     )
 }
 README = PAGES["README.md"]
-COMMANDS = PAGES["verl_tui/commands/README.md"]
 ARCHITECTURE = PAGES["verl_tui/README.md"]
 SCREENS_AND_KEYS = PAGES["verl_tui/tui/README.md"]
+FORMATS_IN = ("README.md", "verl_tui/sources/README.md")
+FOLDERS = [
+    f"verl_tui/{path.parent.name}" for path in ROOT.glob("verl_tui/*/__init__.py")
+]
 
 
 def anchors(page: str) -> set[str]:
@@ -55,40 +58,26 @@ def test_the_readme_is_short():
     assert len(README.splitlines()) <= 250
 
 
-def test_every_rule_is_named():
-    for rule in sorted({rule.id for rule in load_guide().rules}):
-        assert f"`{rule}`" in PAGES["verl_tui/health/README.md"], rule
+NAMED = [
+    *(("verl_tui/health/README.md", f"`{rule.id}`") for rule in load_guide().rules),
+    *(("verl_tui/commands/README.md", f"`{name}`") for name in INDICATORS),
+    *(("verl_tui/commands/README.md", f'"{state.value}"') for state in State),
+    *(("verl_tui/runs/README.md", f"`{state.value}`") for state in State),
+    *((page, f"| {one.name} |") for page in FORMATS_IN for one in FORMATS),
+    *(("verl_tui/README.md", f"`{folder}`") for folder in FOLDERS),
+]
 
 
-def test_public_names_are_documented():
-    for word in [*INDICATORS, *(f'"{state.value}"' for state in State)]:
-        assert (word if word.startswith('"') else f"`{word}`") in COMMANDS, word
-
-
-def test_every_state_is_explained():
-    for state in [state.value for state in State]:
-        assert f"`{state}`" in PAGES["verl_tui/runs/README.md"], state
-
-
-def test_every_format_is_named():
-    for name in [format_.name for format_ in FORMATS]:
-        for page in ["README.md", "verl_tui/sources/README.md"]:
-            assert f"| {name} |" in PAGES[page], (name, page)
+def test_what_there_is_is_named():
+    """Rules, indicators, states, formats and folders."""
+    assert [named for named in NAMED if named[1] not in PAGES[named[0]]] == []
 
 
 def test_every_command_is_listed():
     usage = build_parser().format_help()
     commands = set(re.findall(r"^ {4}verl-tui ([a-z]+)", README, re.MULTILINE))
-    assert {
-        "check",
-        "guard",
-        "export",
-        "replay",
-        "guide",
-        "config",
-        "demo",
-        "web",
-    } <= commands
+    some = {"check", "guard", "export", "replay", "guide", "config", "demo", "web"}
+    assert some <= commands
     assert all(command in usage for command in commands)
 
 
@@ -116,13 +105,6 @@ def test_the_architecture_names_what_is_there():
         assert (ROOT / path).exists(), path
 
 
-def test_every_folder_is_explained():
-    for folder in sorted(
-        path.parent.name for path in ROOT.glob("verl_tui/*/__init__.py")
-    ):
-        assert f"`verl_tui/{folder}`" in ARCHITECTURE, folder
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_pictures_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", PAGES[page])
@@ -147,11 +129,12 @@ def test_the_recording_is_small_and_plays_without_scripts():
 
 @pytest.mark.pictures
 @pytest.mark.timeout(600)
-def test_pictures_are_not_stale(
-    in_utc: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+@pytest.mark.parametrize(
+    "options", [["--stills"], pytest.param([], marks=pytest.mark.thorough)]
+)
+def test_pictures_are_not_stale(in_utc: None, monkeypatch, capsys, options: list[str]):
     monkeypatch.syspath_prepend(ROOT / "screenshots")
-    monkeypatch.setattr(sys, "argv", ["make.py", "--check"])
+    monkeypatch.setattr(sys, "argv", ["make.py", "--check", *options])
     with quick_pilots():
         code = importlib.import_module("make").main()
     assert code == 0, capsys.readouterr().out

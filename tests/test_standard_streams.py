@@ -120,8 +120,8 @@ class Target:
 def test_an_export_that_follows_outlives_a_full_disk(
     works, code, said, log, monkeypatch, capsys
 ):
-    monkeypatch.setattr("verl_tui.exporters.following.follow", lambda _, config, write, **__: [
-        write(Monitor(config)) for _ in works
+    monkeypatch.setattr("verl_tui.exporters.following.follow", lambda _, config, **__: [
+        Monitor(config) for _ in works
     ])  # fmt: skip
     target = Target(*works)
     assert write_until_stopped([str(log)], Config(), target.write, interval=1.0) == code

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from verl_tui.cli import main
-from verl_tui.commands.output import EXIT_INTERRUPTED, complete_streams
+from verl_tui.commands.shared import EXIT_INTERRUPTED, complete_streams
 from verl_tui.commands.signals import EndedError, end_tidily
 
 

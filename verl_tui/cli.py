@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
-from verl_tui.commands.arguments import (
-    DEBUG_LOG,
-    CommandParser,
-    commands_of,
-)
-from verl_tui.commands.output import (
+from verl_tui.commands.arguments import DEBUG_LOG, CommandParser, commands_of
+from verl_tui.commands.shared import (
     EXIT_INTERRUPTED,
     EXIT_OUTPUT,
     EXIT_OWN_ERROR,
@@ -29,7 +25,7 @@ from verl_tui.commands.output import (
 from verl_tui.given_files import UsageError, is_there
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Callable, Mapping, Sequence
 
 _COMPLETION = """
@@ -102,7 +98,7 @@ def _own_error(error: Exception) -> int:
     return EXIT_OWN_ERROR
 
 
-def read(argv: list[str]) -> argparse.Namespace:
+def read(argv: list[str]) -> Namespace:
     """Parse a command line; only the command that it names is imported.
 
     Raises:
@@ -116,7 +112,7 @@ def read(argv: list[str]) -> argparse.Namespace:
         raise
 
 
-def _read(argv: list[str]) -> argparse.Namespace:
+def _read(argv: list[str]) -> Namespace:
     parser = build_parser({"watch": watch})
     at = _first_word(parser, argv)
     if {word.partition("=")[0] for word in argv[:at]} & _ENDING:
@@ -167,7 +163,7 @@ def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     return parser
 
 
-def _completion(options: argparse.Namespace) -> int:
+def _completion(options: Namespace) -> int:
     from verl_tui.commands import completion
 
     print(completion.script(build_parser(), options.print_completion))

@@ -93,13 +93,12 @@ def load_config(path: Path | None = None) -> Config:
     path = config_path(path)
     try:
         return _config(path, _parsed(path))
-    except (FileNotFoundError, NotADirectoryError) as error:
-        if not named:  # users of services may have no home, or /dev/null for one
-            return Config()
-        absent = isinstance(error, FileNotFoundError)
-        reason = "no such configuration file" if absent else "not a directory"
-        raise ConfigError(f"{path}: {reason}") from error
     except OSError as error:
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        if (
+            absent and not named
+        ):  # users of services may have no home, or /dev/null for one
+            return Config()
         raise ConfigError(
             f"{path}: {(error.strerror or str(error)).lower()}"
         ) from error
@@ -117,11 +116,10 @@ def _parsed(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:
         found: dict[str, Any] = tomli.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: is not UTF-8 text") from error
-    except RecursionError as error:
-        raise ConfigError(f"{path}: is not valid TOML: too deep") from error
-    except ValueError as error:  # of a number that is too long, too
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # no text, a number too long, too deep
         raise ConfigError(f"{path}: is not valid TOML: {error}") from error
     return found
 
@@ -161,11 +159,23 @@ def _table(words: str, kind: Callable[[object], bool] = lambda _: True) -> Setti
     )
 
 
-def _one_of(*choices: str) -> Setting:
+def one_of(*choices: str) -> Setting:
+    """Return one of these texts."""
     return Setting(f"one of {', '.join(choices)}", lambda value: value in choices)
 
 
-def _whole(least: int) -> Setting:
+def texts(*among: str) -> Setting:
+    """Return a list of texts, of these if any are named."""
+
+    def fits(value: object) -> bool:
+        known = isinstance(value, list) and all(map(_is_text, value))
+        return known and (not among or set(among).issuperset(value))  # type: ignore[arg-type]
+
+    return Setting(f"a list of {', '.join(among) or 'texts'}", fits, frozenset)
+
+
+def whole(least: int) -> Setting:
+    """Return a whole number from one on."""
     return Setting(
         f"a whole number, at least {least}",
         lambda value: type(value) is int and value >= least,
@@ -182,12 +192,8 @@ def _seconds(least: float) -> Setting:
 
 TRUTH = Setting("true or false", lambda value: isinstance(value, bool))
 _SETTINGS: Mapping[str, Setting] = {
-    "charts": Setting(
-        "a list of texts",
-        lambda value: isinstance(value, list) and all(map(_is_text, value)),
-        tuple,
-    ),
-    "response_limit": _whole(1),
+    "charts": texts()._replace(convert=tuple),
+    "response_limit": whole(1),
     "refresh": _seconds(0.05),
     "gpu_interval": _seconds(0.2),
     "poll_interval": _seconds(1.0),
@@ -195,8 +201,8 @@ _SETTINGS: Mapping[str, Setting] = {
     "ascii": TRUTH,
     "mouse": TRUTH,
     "bell": TRUTH,
-    "desktop": _one_of("off", "osc9", "osc777"),
-    "desktop_from": _one_of("warning", "critical"),
+    "desktop": one_of("off", "osc9", "osc777"),
+    "desktop_from": one_of("warning", "critical"),
     "notify": _table(""),
     "targets": _table(" of numbers", is_number),
     "keys": _table(" of texts", _is_text),

@@ -31,12 +31,12 @@ _MODE = 0o600
 class DebugLog:
     """An open file; any thread may write."""
 
-    def __init__(self, descriptor: int, mask: Mask, most: int) -> None:
+    def __init__(self, descriptor: int, mask: Mask) -> None:
         self.problem: str | None = None
         """Why it ends too early, None where it does not."""
         self._descriptor = descriptor
         self._mask = mask
-        self._left = most
+        self._left = MOST
         self._began = time.monotonic()
         self._lock = threading.Lock()
 
@@ -99,13 +99,12 @@ def timed(what: str, **figures: object) -> Iterator[None]:
 
 
 @contextmanager
-def recording(path: Path, mask: Mask, most: int = MOST) -> Iterator[DebugLog]:
+def recording(path: Path, mask: Mask) -> Iterator[DebugLog]:
     """Write all notes into a new file that only its owner may read, and give the log.
 
     Args:
         path: The file.
         mask: Hides secrets, homes and names.
-        most: Bytes after which no more is written.
 
     Raises:
         FileExistsError: Something of that name exists, even if only a dangling link.
@@ -113,7 +112,7 @@ def recording(path: Path, mask: Mask, most: int = MOST) -> Iterator[DebugLog]:
     """
     global _log  # noqa: PLW0603 - one process, one log, and notes come from everywhere
     opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, _MODE)
-    log = _log = DebugLog(opened, mask, most)
+    log = _log = DebugLog(opened, mask)
     threads = threading.excepthook
     threading.excepthook = _thread_ended
     try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from itertools import accumulate, pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.means import clamp, mean
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+Floats: TypeAlias = "Sequence[float]"
+"""Values of a metric, bounds of bins, counts."""
 QUANTILES = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
 """Suffixes of a metric's name, after a `/`."""
 _MEDIAN = "/p50"
@@ -41,7 +43,7 @@ class Bins(NamedTuple):
     """Where they begin."""
     high: float
     """Where they end."""
-    counts: Sequence[float]
+    counts: Floats
     """Count in each; all in the first bin if all values are equal."""
 
 
@@ -97,7 +99,7 @@ def one_each(keys: Collection[str]) -> list[str]:
     return [key for key in keys if key not in passed]
 
 
-def of_values(values: Sequence[float]) -> Distribution | None:
+def of_values(values: Floats) -> Distribution | None:
     """Return the distribution of values that are all finite, None if there are none.
 
     Raises:
@@ -123,7 +125,7 @@ def of_values(values: Sequence[float]) -> Distribution | None:
 
 
 def of_bins(
-    edges: Sequence[float], counts: Sequence[float], *, ends: bool = False
+    edges: Floats, counts: Floats, *, ends: bool = False
 ) -> Distribution | None:
     """Return the distribution that a histogram describes, None for an empty one.
 
@@ -151,7 +153,7 @@ def of_bins(
 
 
 def of_limits(
-    low: float, high: float, limits: Sequence[float], counts: Sequence[float]
+    low: float, high: float, limits: Floats, counts: Floats
 ) -> Distribution | None:
     """Return the distribution of a histogram whose bins have upper limits only, the outermost ones
     far outside.
@@ -175,7 +177,7 @@ def of_limits(
     return of_bins(edges, counts[first : last + 1], ends=True)
 
 
-def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, float]:
+def quantiles(edges: Floats, counts: Floats) -> dict[str, float]:
     """Return the quantiles of a histogram, taking what lies in a bin as spread evenly; none of an
     empty one.
 
@@ -196,7 +198,7 @@ def quantiles(edges: Sequence[float], counts: Sequence[float]) -> dict[str, floa
     return dict(zip(QUANTILES, found.tolist(), strict=True))
 
 
-def shares(bins: Bins, limits: Sequence[float]) -> list[float]:
+def shares(bins: Bins, limits: Floats) -> list[float]:
     """Return which share of a histogram lies below the first of ascending limits, between each and
     the next, and from the last on. A bin in which a limit lies counts above it: scores are round
     numbers, as limits are.
@@ -217,7 +219,7 @@ def _bins_below(bins: Bins, limit: float) -> int:
     return min(count - 1, int((limit - bins.low) / each + _ROUNDING))
 
 
-def _check(edges: Sequence[float], counts: Sequence[float]) -> None:
+def _check(edges: Floats, counts: Floats) -> None:
     if len(edges) != len(counts) + 1:
         raise ValueError(
             f"a histogram of {len(counts):,} counts and {len(edges):,} bounds"
@@ -249,8 +251,8 @@ def _bins(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.in
 
 
 def _rebinned(
-    edges: Sequence[float] | NDArray[np.float64],
-    counts: Sequence[float],
+    edges: Floats | NDArray[np.float64],
+    counts: Floats,
     low: float,
     high: float,
 ) -> list[float]:

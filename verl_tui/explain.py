@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from itertools import pairwise
 from math import isfinite
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.check.data import run_data
 from verl_tui.health.consequences import NEWS
@@ -29,10 +29,11 @@ from verl_tui.times import age
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.guide import Guide
     from verl_tui.health.moves import Moves
+    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
 
@@ -66,7 +67,7 @@ class Part(NamedTuple):
     moved: bool = False
 
 
-def explain(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, Any]:
+def explain(run: Run, verdict: Verdict, guide: Guide, now: float) -> Data:
     """Return why a run is as its verdict says, ready for JSON; dumps of its samples are read.
 
     Args:
@@ -97,11 +98,11 @@ def explain(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, A
     elif known["verdict"] and known["why"]:
         count = len({rule.id for rule in guide.rules} - guide.silenced)
         found["line"] = f"of {counted(count, 'rule')}, {known['why']}"
-    explained: dict[str, Any] = plain(found)
+    explained: Data = plain(found)
     return explained
 
 
-def _stood_still(run: Run, found: Finding, now: float) -> dict[str, Any]:
+def _stood_still(run: Run, found: Finding, now: float) -> Data:
     """Return when a run made its last record, and the line of its log that says why."""
     said, hangs = [found.message], found.id == "hang"
     if hangs and run.last_record is not None:
@@ -121,7 +122,7 @@ def _stood_still(run: Run, found: Finding, now: float) -> dict[str, Any]:
 # -- a run that changed ----------------------------------------------------------------------------
 
 
-def _course(run: Run, verdict: Verdict, guide: Guide, now: float) -> dict[str, Any]:
+def _course(run: Run, verdict: Verdict, guide: Guide, now: float) -> Data:
     """Return what moved about the beginning of the worst finding, and what shows it."""
     found = verdict.primary[0]
     if found.id in (*ENDS, "hang"):
@@ -148,7 +149,7 @@ def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part
     for key, step, *values in around.moves:
         about = describe(key)
         times, sign = _IN_PERCENT.get(about.unit, (1, ""))
-        went = [number(times * one) if isfinite(one) else str(one) for one in values]
+        went = [number(times * one) for one in values]
         what = f"{one_line(about.label, 80)} {' → '.join(went)}{sign}"
         parts[key] = Part(step, what, step - around.step, key, of.get(key), moved=True)
     for one in (replace(found, since_step=around.step), *after):
@@ -197,7 +198,7 @@ def _early(chain: Sequence[Part], around: Moves, found: Finding) -> str:
 # -- what shows it ---------------------------------------------------------------------------------
 
 
-def _setting(run: Run, guide: Guide, found: Finding) -> dict[str, Any] | None:
+def _setting(run: Run, guide: Guide, found: Finding) -> Data | None:
     """Return the setting that is furthest from what is usual, of those that may be to blame."""
     rules = (rule for rule in guide.rules if rule.id == found.id)
     known = (one for rule in rules for one in CAUSES[rule.causes](run) if one.proposed)
@@ -207,7 +208,7 @@ def _setting(run: Run, guide: Guide, found: Finding) -> dict[str, Any] | None:
     return {**worst._asdict(), "why": worst.why.strip(": ") or _ROOM}
 
 
-def _samples(run: Run, found: Finding, step: int) -> Iterator[dict[str, Any]]:
+def _samples(run: Run, found: Finding, step: int) -> Iterator[Data]:
     """Yield a sample from before the break and one of the newest, of training where there are
     some.
     """
@@ -218,7 +219,7 @@ def _samples(run: Run, found: Finding, step: int) -> Iterator[dict[str, Any]]:
         yield {**place._asdict(), **_sample(run, place)}
 
 
-def _sample(run: Run, place: Place) -> dict[str, Any]:
+def _sample(run: Run, place: Place) -> Data:
     """Return the sample of a step that has the middle score, or why it cannot be read."""
     try:
         step = StepSamples(run.samples, place, size=_READ)
@@ -245,7 +246,7 @@ def _short(text: str) -> str:
 # -- written ---------------------------------------------------------------------------------------
 
 
-def told(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def told(found: Data) -> Iterator[tuple[str, str]]:
     """Yield what `explain` returned in words, each with what it is; a text may be empty or None."""
     yield found["verdict"] or "no verdict", found["line"]
     for part in found["chain"]:

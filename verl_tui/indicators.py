@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from verl_tui import trainers
 from verl_tui.distributions import one_each, spreads
@@ -20,6 +20,10 @@ from verl_tui.trainers import writers
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+
+KeysOfLog: TypeAlias = "Collection[str]"
+"""The keys of a log, or some of them."""
 
 
 class Indicator(NamedTuple):
@@ -128,7 +132,7 @@ _SCORES = pattern(r"(^|/)scores?$")
 """Other names of a list of rewards."""
 
 
-def resolve(keys: Collection[str]) -> dict[str, str]:
+def resolve(keys: KeysOfLog) -> dict[str, str]:
     """Find a log's own key for each indicator.
 
     The first spelling present wins, where there is none the mean or the median of a distribution of
@@ -143,8 +147,7 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
         Indicator id -> key, for the indicators that the log has.
     """
     found, others = _of_trainers(keys)
-    own = _own_keys(one_each([key for key in keys if key not in others]))
-    spread = _of_distributions(keys)
+    own, spread = _own_keys(keys, others), _of_distributions(keys)
     for indicator in INDICATORS.values():
         for known in (own, spread) if spread else (own,):
             if (key := _spelled(indicator, known, found)) is not None:
@@ -155,7 +158,7 @@ def resolve(keys: Collection[str]) -> dict[str, str]:
 
 
 def _spelled(
-    indicator: Indicator, known: Mapping[str, str], found: Collection[str]
+    indicator: Indicator, known: Mapping[str, str], found: KeysOfLog
 ) -> str | None:
     """Return the key of the first spelling that a log has and that means the indicator there."""
     for name in spellings(indicator.id):
@@ -164,7 +167,7 @@ def _spelled(
     return None
 
 
-def _of_trainers(keys: Collection[str]) -> tuple[dict[str, str], set[str]]:
+def _of_trainers(keys: KeysOfLog) -> tuple[dict[str, str], set[str]]:
     """Find the keys of the indicators by what the trainers say of them whose own metrics a log has,
     and the keys that look like an indicator and are none.
     """
@@ -188,9 +191,7 @@ def _factors() -> Sequence[tuple[str, NamePattern, float]]:
     return [(one.indicator, one.key, one.factor) for one in names if one.factor != 1]
 
 
-def _means_it(
-    id: str, name: str, known: Collection[str], found: Collection[str]
-) -> bool:
+def _means_it(id: str, name: str, known: KeysOfLog, found: KeysOfLog) -> bool:
     """Return whether a name that others use for something else means its indicator.
 
     Args:
@@ -208,17 +209,17 @@ def _means_it(
     return own not in _PER_TOKEN or prefix + _OF_PPO in known
 
 
-def loss_alone(keys: Collection[str]) -> str | None:
+def loss_alone(keys: KeysOfLog) -> str | None:
     """Return the loss of a training without rewards, whose fall is what it learns; None where there
     are rewards, or none is known by its name.
     """
     if "reward" in resolve(keys):
         return None
-    own = _own_keys(one_each(keys))
+    own = _own_keys(keys)
     return next((own[name] for name in _LOSSES if name in own), None)
 
 
-def validation_keys(keys: Collection[str]) -> list[str]:
+def validation_keys(keys: KeysOfLog) -> list[str]:
     """Return a log's validation scores, the best first: `mean@N` of accuracy, then of reward, then
     other core scores.
 
@@ -232,7 +233,7 @@ def validation_keys(keys: Collection[str]) -> list[str]:
 def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     # Asked for at each judging, while keys hardly ever change.
     _, others = _of_trainers(keys)
-    own = _own_keys(one_each([key for key in keys if key not in others]))
+    own = _own_keys(keys, others)
     ranked = sorted((rank, name) for name in own if (rank := _rank(name)) is not None)
     core = [(rank, name) for rank, name in ranked if rank < len(_VALIDATIONS["core"])]
     return tuple(own[name] for _, name in core or ranked)
@@ -248,15 +249,16 @@ def factor(indicator: str, key: str) -> float:
     return 1.0
 
 
-def _own_keys(keys: Collection[str]) -> dict[str, str]:
-    """Map verl's present names to the log's own keys; where two keys mean the same, the present
-    name itself wins.
+def _own_keys(keys: KeysOfLog, others: KeysOfLog = ()) -> dict[str, str]:
+    """Map verl's present names to the log's own keys, except some, and one of each distribution;
+    where two keys mean the same, the present name itself wins.
     """
+    keys = one_each([key for key in keys if key not in others])
     own = {modern(key): key for key in sorted(keys, reverse=True)}
     return own | {key: key for key in keys if modern(key) == key}
 
 
-def _of_distributions(keys: Collection[str]) -> dict[str, str]:
+def _of_distributions(keys: KeysOfLog) -> dict[str, str]:
     """Map what single numbers would be called to the lines of distributions: lists have names in
     the plural.
     """
@@ -287,7 +289,7 @@ _FORMS: dict[str, dict[Dialect, NamePattern]] = {
 """Names that several write, and those that tell whose they are: `shared`, `clear`."""
 
 
-def dialect(keys: Collection[str]) -> Dialect:
+def dialect(keys: KeysOfLog) -> Dialect:
     """Say whose names a log uses: verl's own, those of its tutorials, or another framework's.
 
     The own metrics of a trainer that has a file of its own decide, then one name that only verl
@@ -298,15 +300,13 @@ def dialect(keys: Collection[str]) -> Dialect:
     return "other" if writers(tuple(keys)) else _by_names(keys)
 
 
-def _by_names(keys: Collection[str]) -> Dialect:
+def _by_names(keys: KeysOfLog) -> Dialect:
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"
     for clear in (True, False):
-        most = max(
-            count["tutorial", clear], count["verl", clear], count["other", clear]
-        )
-        theirs = [whose for whose in _WRITERS if most and count[whose, clear] == most]
+        most = max(count[whose, clear] for whose in _WRITERS)
+        theirs = [whose for whose in _WRITERS if count[whose, clear] == most > 0]
         if theirs:
             return theirs[0] if len(theirs) == 1 else "other"
     return "other"

@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.diagnoses.dead_groups import BATCH, shares_of
+from verl_tui.health.diagnoses.dead_groups import shares_of
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
-from verl_tui.runs.settings import gpu_counts
-from verl_tui.runs.time.passes import Passes, passes
+from verl_tui.runs.settings import NAMES, gpu_counts
+from verl_tui.runs.time.step_clocks import Passes, passes
 from verl_tui.runs.time.step_timing import occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
-from verl_tui.words import counted
+from verl_tui.words import counted, few
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Column
+    from verl_tui.health.conditions.column import Column
     from verl_tui.health.guide import Guide
+    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
     from verl_tui.runs.time.step_timing import Numbers
 
@@ -180,7 +181,7 @@ def _dead(of: _Account) -> _Loss:
     found = shares_of(of.context)
     if isinstance(found, str):
         return _Loss(unknown=found)
-    share, points, _ = found
+    share, points = found
     taken, whole = of.held(points) * of.left, of.left.sum() or 1.0
     words = f"{share.key}{share.words}: {taken.sum() / whole:.0%} on average"
     measured = len(points) >= len(of.left) and not share.words
@@ -203,9 +204,9 @@ def _stale(of: _Account) -> _Loss:
     if dropped := of.context.first_key(_NAMES["dropped"]):
         return _Loss(unknown=f"{dropped} does not tell of which steps")
     key = of.context.names.get(_NAMES["evicted"], "")
-    _, batch = positive_setting(of.context.run, BATCH) or ("", np.inf)
+    _, batch = positive_setting(of.context.run, NAMES["batch_size"])
     counts = of.logged(key)
-    return _Loss(counts / (counts + batch) * of.left, [key])
+    return _Loss(counts / (counts + (batch or np.inf)) * of.left, [key])
 
 
 _CAUSES: Mapping[str, Callable[[_Account], _Loss]] = {
@@ -221,9 +222,7 @@ _CAUSES: Mapping[str, Callable[[_Account], _Loss]] = {
 # -- the ledger ------------------------------------------------------------------------------------
 
 
-def ledger(
-    run: Run, verdict: Verdict, guide: Guide, now: float
-) -> dict[str, Any] | None:
+def ledger(run: Run, verdict: Verdict, guide: Guide, now: float) -> Data | None:
     """Return where the hours of a run went, ready for JSON; None where nothing tells how long its
     steps took.
 
@@ -270,7 +269,7 @@ def _share_out(of: _Account) -> None:
         of = of._replace(left=of.left - taken * (not is_between))
 
 
-def _line(of: _Account, id: str, whole: float, scale: float) -> dict[str, Any]:
+def _line(of: _Account, id: str, whole: float, scale: float) -> Data:
     """Return a line ready for JSON."""
     loss = of.losses[id]
     hours = float(loss.seconds.sum() + loss.more) * scale
@@ -315,7 +314,7 @@ def _means(of: _Account, loss: _Loss) -> list[str]:
     return [f"{key}: {number(own.mean())} on average" for key, own in found]
 
 
-def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
+def _stop(of: _Account, scale: float) -> Data | None:
     """Return what a stop at the first critical finding would have saved, or without one at the
     first break; None where there was neither. A crash stops by itself.
     """
@@ -339,7 +338,7 @@ def _stop(of: _Account, scale: float) -> dict[str, Any] | None:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def listed(found: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequence[str]]]:
+def listed(found: Data) -> list[tuple[Data, Sequence[str]]]:
     """Return each line that has any hours with its name, hours, share and evidence; what taught
     first, then what was lost.
     """
@@ -351,16 +350,15 @@ def listed(found: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Sequence[s
     ]
 
 
-def _note(line: Mapping[str, Any]) -> str:
+def _note(line: Data) -> str:
     spans = [str(a) if a == b else f"{a}-{b}" for a, b in line["steps"]]
-    more = len(spans) - _SPANS_SHOWN + line["spans_left_out"]
-    spans[_SPANS_SHOWN:] = [f"{more} more"] if more > 0 else []
+    spans += [""] * line["spans_left_out"]  # which are only counted
     guessed = line["heuristic"] and f"heuristic: {line['heuristic']}"
-    steps = f"at {', '.join(spans)}" if spans else ""
+    steps = f"at {few(spans, _SPANS_SHOWN)}" if spans else ""
     return "; ".join(filter(None, (steps, *line["evidence"][:1], guessed)))
 
 
-def in_words(found: Mapping[str, Any]) -> list[str]:
+def in_words(found: Data) -> list[str]:
     """Return how many hours there were and how many of them taught, what a stop would have saved,
     and what is not counted, a sentence each.
     """

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Data: TypeAlias = "Mapping[str, Any]"
+"""An object of JSON, or what becomes one: texts, numbers, lists and the like, by name."""
 _PLAIN = (bool, int, str, type(None))
 
 

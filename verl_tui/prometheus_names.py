@@ -16,9 +16,10 @@ from zlib import crc32
 
 from verl_tui.metrics import describe, scale
 from verl_tui.patterns import pattern
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 PREFIX = "verl_"
 """Prefix of every name."""
@@ -65,27 +66,8 @@ SOURCE_CHANGED = "verl_source_modified_timestamp_seconds"
 LEFT_OUT = "verl_exporter_left_out"
 """How much is beyond the exporter's limits, by `kind`: `runs` or `metrics`."""
 
-OWN = {
-    STEPS: "Optimiser steps that a run has made.",
-    GENERATION: "Seconds that samples took to generate: one observation a logged step, its mean.",
-    GPU_MEMORY: "GPU memory in use: of this machine's devices, and of those that a run has logged.",
-    REWARD: "Mean reward of the newest step.",
-    INDICATOR: "What several frameworks' metrics mean, in base units.",
-    BAND: "Where a healthy indicator lies in this run, in base units.",
-    FINDING: "1 while a finding of the guide holds, 0 once it is over.",
-    FOLLOWS: "1 while a finding holds that only follows from another one, its cause.",
-    STATE: "1 for the state that a run is in, 0 for the others.",
-    LAST_STEP: "When the newest record of training was made.",
-    LAST_VALIDATION: "The step of the newest validation.",
-    TOTAL_STEPS: "Steps that the whole run will take.",
-    SOURCE_UP: "1 while all sources of a format can be read, 0 otherwise.",
-    SOURCE_RECORDS: "Records read, by format.",
-    SOURCE_UNREADABLE: "Lines that no reader understood, by format.",
-    SOURCE_CHANGED: "When a file was changed last, by format.",
-    LEFT_OUT: "How much is beyond the exporter's limits.",
-    INFO: "Always 1: which of the log's keys a name stands for.",
-    RUN: "Always 1: the id of a run, which stays when its name changes.",
-}
+_TABLE = toml_table(__file__, "prometheus_names.toml")
+OWN: Mapping[str, str] = _TABLE["own"]
 """Names that no key of a log can have -> help text, in the order of a page."""
 
 
@@ -97,22 +79,6 @@ class Name(NamedTuple):
     """The log's value times this is the value in base units."""
 
 
-_BASE = {
-    "s": ("seconds", 1.0),
-    "ms": ("seconds", 1e-3),
-    "ms/token": ("seconds", 1e-3),
-    "share": ("ratio", 1.0),
-    "percent": ("ratio", 1e-2),
-    "bytes": ("bytes", 1.0),
-    "MB": ("bytes", 1e6),
-    "GB": ("bytes", 1e9),
-    "MiB": ("bytes", 2.0**20),
-    "GiB": ("bytes", 2.0**30),
-    "10⁹ tokens": ("tokens", 1e9),
-    "°C": ("celsius", 1.0),
-    "W": ("watts", 1.0),
-}
-"""A metric's unit -> the word that its name ends in, and the factor to the base unit."""
 _SPOKEN = pattern(
     r"(?<=per_token)_ms(?=[/_])"
     r"|(?<=[a-z/_.])_?(?:[gm]i?b|mbytes|percent|GB|MB|Percent|\(B\))(?=/l:|$)"
@@ -132,7 +98,7 @@ def named(key: str) -> Name:
     A percentage by its unit is taken as one; a caller that knows the log's values are shares of 1
     ignores the factor. Keys that differ only in letters unknown to Prometheus get a checksum.
     """
-    word, factor = _BASE.get(describe(key).unit, ("", 1.0))
+    word, factor = _TABLE["units"].get(describe(key).unit, ("", 1.0))
     text = _SPOKEN.sub("", key) if factor != 1.0 else key
     if not word and (times := scale(key)) != 1.0:
         text = _SCALED.sub("", key)

@@ -161,7 +161,7 @@ def refreshes(
     specs: Sequence[str],
     monitor: Monitor,
     *,
-    between: float,
+    between: float = 0.5,
     clock: Callable[[], float],
     stop: Callable[[], object],
 ) -> Generator[None, None, None]:
@@ -170,7 +170,8 @@ def refreshes(
     Args:
         specs: Paths, directories and globs; runs that appear later are followed, too.
         monitor: Takes what is read.
-        between: Seconds from one look to the next; a signal is heeded within them.
+        between: Seconds from one look to the next; a signal is heeded within them. Without news a
+            look costs next to nothing, and a run may hang without a word.
         clock: Seconds since the epoch.
         stop: Says whether to end.
     """

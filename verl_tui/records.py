@@ -258,6 +258,7 @@ Record = (
     | Unreadable
     | Restart
 )
+Records = tuple[Record, ...]
 
 
 def digest(*parts: str) -> str:

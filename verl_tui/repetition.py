@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+Spans: TypeAlias = "list[tuple[int, int]]"
+"""Where they begin and end."""
 _FEW, _SOME = 32, 128
 """Up to so many tokens repetition is that of pairs, of triples; beyond, of four in a row: in a
 longer text short n-grams come again by themselves.
@@ -71,7 +73,8 @@ def repetition(
     """
     # Where no pair comes twice, nothing longer does.
     repeated = 0.0 if len(pairs) == len(words) - 1 else _repeated(words)
-    return max(repeated, _in_runs(text))
+    in_runs = sum(end - start for start, end in runs(text))
+    return max(repeated, in_runs / max(1, len(text)))
 
 
 def entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
@@ -86,11 +89,7 @@ def entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
 
 
 def _repeated(words: Sequence[str]) -> float:
-    n = 4
-    if len(words) < _FEW:
-        n = 2
-    elif len(words) < _SOME:
-        n = 3
+    n = 2 + (len(words) >= _FEW) + (len(words) >= _SOME)
     total = len(words) - n + 1
     if total < 2:
         return 0.0
@@ -98,14 +97,7 @@ def _repeated(words: Sequence[str]) -> float:
     return 1.0 - len(different) / total
 
 
-def _in_runs(text: str) -> float:
-    spans = runs(text)
-    if not spans:
-        return 0.0
-    return sum(end - start for start, end in spans) / len(text)
-
-
-def runs(text: str) -> list[tuple[int, int]]:
+def runs(text: str) -> Spans:
     """Return where the same character comes again and again, or a syllable does without a blank, in
     order.
     """
@@ -118,9 +110,9 @@ def runs(text: str) -> list[tuple[int, int]]:
     return disjoint(found)
 
 
-def disjoint(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def disjoint(spans: Iterable[tuple[int, int]]) -> Spans:
     """Return spans in order, those that overlap put together."""
-    joined: list[tuple[int, int]] = []
+    joined: Spans = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
@@ -138,22 +130,18 @@ def _too_often(character: str) -> int:
     return _DIGITS if character.isdigit() else _SIGNS
 
 
-def _beats(text: str) -> list[tuple[int, int]]:
+def _beats(text: str) -> Spans:
     """Look for syllables only where there are few different characters: the search itself costs
     much.
     """
-    places: list[tuple[int, int]] = []
-    for start in range(0, len(text) - _STRETCH + 1, _STRETCH):
-        end = start + _STRETCH
-        if len(set(text[start:end])) > _FEW_DIFFERENT:
-            continue
-        if places and places[-1][1] == start:
-            places[-1] = (places[-1][0], end)
-        else:
-            places.append((start, end))
-    found: list[tuple[int, int]] = []
+    places = disjoint(
+        (max(0, start - _STRETCH), start + 2 * _STRETCH)
+        for start in range(0, len(text) - _STRETCH + 1, _STRETCH)
+        if len(set(text[start : start + _STRETCH])) <= _FEW_DIFFERENT
+    )
+    found: Spans = []
     for start, end in places:
-        for beat in _BEAT.finditer(text, max(0, start - _STRETCH), end + _STRETCH):
+        for beat in _BEAT.finditer(text, start, end):
             is_long = len(beat[0]) >= _LEAST_BEAT
             if is_long and not _ONLY_DRAWN.fullmatch(beat[1] or beat[2]):
                 found.append(beat.span())

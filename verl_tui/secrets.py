@@ -79,12 +79,10 @@ def _hidden(found: re.Match[str]) -> str:
     """Hide what stands behind a name, if it is no ordinary word (`invalid access token provided`)
     and no reference to an environment variable.
     """
-    if found[2].startswith("${"):
-        return found[0]
-    named = "=" in found[1] or ":" in found[1] or any(map(str.isdigit, found[2]))
-    if named:
-        return found[1] + HIDDEN
-    return found[0]
+    is_word = not (
+        "=" in found[1] or ":" in found[1] or any(map(str.isdigit, found[2]))
+    )
+    return found[0] if is_word or found[2].startswith("${") else found[1] + HIDDEN
 
 
 _WORD = pattern(r"[^\s'\"<>]+")

@@ -78,6 +78,11 @@ def strip_ansi(line: bytes) -> bytes:
     return _ANSI_BYTES.sub(b"", line)
 
 
+def decoded(data: bytes) -> str:
+    """Return bytes of a log as text, with what is no UTF-8 replaced."""
+    return data.decode("utf-8", "replace")
+
+
 def safe(text: str, limit: int | None = None) -> str:
     """Return text for any terminal: no escapes, no controls but newline, tabs expanded.
 

@@ -70,7 +70,7 @@ class WebServer(Server):
         Raises:
             OSError: It cannot listen there.
         """
-        app = web.Application(middlewares=[self._admitted()])
+        app = web.Application(middlewares=[self._admitted])
         aiohttp_jinja2.setup(app, loader=FileSystemLoader(self.templates_path))
         app.router.add_get("/", self.handle_index)
         app.router.add_get("/ws", self.handle_websocket, name="websocket")
@@ -87,25 +87,23 @@ class WebServer(Server):
         finally:
             await runner.cleanup()
 
-    def _admitted(self) -> Callable[..., Awaitable[web.StreamResponse]]:
-        @web.middleware
-        async def admit(
-            request: web.Request,
-            handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
-        ) -> web.StreamResponse:
-            if self._is_token(request.cookies.get(self._cookie, "")):
-                answer = await handler(request)
-                answer.headers["Content-Security-Policy"] = _POLICY
-                return answer
-            if request.path == "/" and self._is_token(request.query.get("token", "")):
-                entered = web.HTTPFound("/")
-                entered.set_cookie(
-                    self._cookie, self.token, httponly=True, samesite="Strict"
-                )
-                return entered
-            return web.Response(status=403, text=_REFUSED)
-
-        return admit
+    @web.middleware
+    async def _admitted(
+        self,
+        request: web.Request,
+        handler: Callable[[web.Request], Awaitable[web.StreamResponse]],
+    ) -> web.StreamResponse:
+        if self._is_token(request.cookies.get(self._cookie, "")):
+            answer = await handler(request)
+            answer.headers["Content-Security-Policy"] = _POLICY
+            return answer
+        if request.path == "/" and self._is_token(request.query.get("token", "")):
+            entered = web.HTTPFound("/")
+            entered.set_cookie(
+                self._cookie, self.token, httponly=True, samesite="Strict"
+            )
+            return entered
+        return web.Response(status=403, text=_REFUSED)
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from math import floor, isfinite, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MOST_DECIMALS = 8
 _NAMES = ("Ray", "Slurm", "Python", "Triton")
@@ -12,6 +16,13 @@ _NAMES = ("Ray", "Slurm", "Python", "Triton")
 def counted(count: int, noun: str, plural: str | None = None) -> str:
     """Write a number of things: `1 run`, `2 runs`, `1,024 matches`."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def few(names: Iterable[str], most: int = 5) -> str:
+    """Name the first of many things: `a, b, 3 more`."""
+    found = [*names]
+    more = [f"{len(found) - most:,} more"] if len(found) > most else []
+    return ", ".join([*found[:most], *more])
 
 
 def number(value: float) -> str:

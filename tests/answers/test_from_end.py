@@ -62,7 +62,8 @@ def console(steps: list[int]) -> str:
 
 
 def from_end(path: Path, answer: Any, first: int = 400) -> Any:
-    return run_reading.from_end([str(path)], None, NOW, answer, least=0, first=first)
+    read = run_reading.readings([str(path)], None, NOW, first=first)
+    return next(filter(None, map(answer, read)))
 
 
 def whole(path: Path, answer: Any) -> Any:

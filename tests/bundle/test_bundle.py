@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from property_examples import examples
 
-from verl_tui.bundle.archive import masked_files, zipped
-from verl_tui.bundle.contents import Wanted, gather
+from verl_tui.bundle.contents import Bundle, masked_files, zipped
 from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -84,8 +83,8 @@ def test_the_same_evidence_gives_the_same_bytes(tmp_path):
 
     def made() -> bytes:
         monitor = load([str(log)], Config(), NOW)
-        found = gather(monitor, next(iter(monitor.runs.values())), NOW, Wanted())
-        return zipped(masked_files(found.pieces, Mask({}), found.words))
+        found = Bundle(monitor, next(iter(monitor.runs.values())), NOW)
+        return zipped(masked_files(found.files(), Mask({}), found.words))
 
     assert made() == made()
 
@@ -194,9 +193,9 @@ def test_no_secret_and_no_home_survives_in_any_file(tmp_path, secrets, owner):
     lines = "\n".join(context.format(one) for context, one in pairs)
     monitor = load([str(_log(folder, lines))], Config(), NOW)
     (run,) = monitor.runs.values()
-    found = gather(monitor, run, NOW, Wanted(samples=True))
+    found = Bundle(monitor, run, NOW, samples=True)
     mask, hidden = Mask({"MY_TOKEN": secrets[-1]}), (*secrets, owner, str(tmp_path))
-    for file in masked_files(found.pieces, mask, found.words):
+    for file in masked_files(found.files(), mask, found.words):
         text = file.content.decode()
         assert not [one for one in hidden if one in text], file.name
 

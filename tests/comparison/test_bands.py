@@ -14,7 +14,8 @@ from test_compare_command import write
 from verl_tui.check.data import OUTCOMES, outcome
 from verl_tui.check.note import gate_lines
 from verl_tui.cli import main
-from verl_tui.comparison.bands import WIDTHS, Against, BaselineError, Held, Width, hold
+from verl_tui.comparison.bands import WIDTHS, Against, Held, Width, hold
+from verl_tui.given_files import UsageError
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.plain_data import plain
 
@@ -93,7 +94,7 @@ def test_several_seeds_make_a_baseline_and_their_spread_its_band():
     # 4.303 × 0.1 × √(1 + 1/3)
     assert wide.high - wide.baseline == pytest.approx(0.497, abs=0.03)
     other = run_of("other", noise(0.5, 8), recipe(**{LR: 1e-3}))
-    with pytest.raises(BaselineError, match="differ by more than their seed"):
+    with pytest.raises(UsageError, match="differ by more than their seed"):
         held(seeds[0], seeds[1], other)
 
 

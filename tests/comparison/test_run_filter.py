@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from verl_tui.comparison.run_columns import (
     apart,
+    awaited,
+    meeting,
     parse_columns,
     sorted_by,
     together,
     value_of,
 )
-from verl_tui.comparison.run_filter import awaited, meeting
 from verl_tui.health.finding import Finding, Moment, Severity, Verdict
 
 SMALL = run_of(

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.doctor.examination import format_evidence
-from verl_tui.doctor.machine import change_notices, terminal
+from verl_tui.doctor.examination import change_notices, format_evidence, terminal
 
 STEPS = "".join(
     f"step:{at} - actor/pg_loss:0.{at} - critic/score/mean:0.5\n" for at in range(1, 6)

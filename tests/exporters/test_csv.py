@@ -85,9 +85,9 @@ def test_a_file_logger_is_exported_to_the_letter(tmp_path):
 def test_one_run_goes_into_a_file_or_a_directory(tmp_path):
     run = run_of(rows("a", (1, 2.5)))
     (tmp_path / "there").mkdir()
-    assert export([run], str(tmp_path / "out.csv")).files == [tmp_path / "out.csv"]
+    assert export([run], str(tmp_path / "out.csv"))[0] == [tmp_path / "out.csv"]
     for place, name in (("there", "there/run.csv"), ("new/", "new/run.csv")):
-        assert export([run], f"{tmp_path}/{place}").files == [tmp_path / name]
+        assert export([run], f"{tmp_path}/{place}")[0] == [tmp_path / name]
     for path in tmp_path.rglob("*.csv"):
         assert path.read_bytes() == b"step,a\n1,2.5\n"
 
@@ -117,7 +117,7 @@ def test_names_of_ours_are_written_through_no_link(tmp_path):
     folder.mkdir()
     (folder / "run.csv").symlink_to(theirs)
     run = run_of(rows("a", (1, 2.5)))
-    (path,) = export([run], f"{folder}/").files
+    (path,) = export([run], f"{folder}/")[0]
     assert theirs.read_text() == "theirs"
     assert not path.is_symlink()
     assert path.read_text() == "step,a\n1,2.5\n"

@@ -81,9 +81,10 @@ def test_an_export_that_follows_outlives_an_error_of_its_own(logs, monkeypatch, 
             raise ZeroDivisionError
 
     monkeypatch.setattr("verl_tui.commands.signals.at_end", lambda _: None)
-    monkeypatch.setattr("verl_tui.exporters.following.follow", lambda _, config, write, **__: [
-        write(Monitor(config)) for _ in range(4)
-    ])  # fmt: skip
+    monkeypatch.setattr(
+        "verl_tui.exporters.following.follow",
+        lambda _, config, **__: [Monitor(config) for _ in range(4)],
+    )
     assert write_until_stopped([str(logs)], Config(), write, interval=1.0) == 0
     once, again = capsys.readouterr().err.splitlines()
     assert once.startswith("verl-tui: nothing was exported: ZeroDivisionError in ")

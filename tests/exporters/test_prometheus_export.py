@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from verl_tui.check.data import CRITICAL, exit_code, report
 from verl_tui.config import Config
 from verl_tui.exporters.endpoint import MetricsServer
-from verl_tui.exporters.prometheus import ExportLimits, exposition
+from verl_tui.exporters.prometheus import exposition
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
 from verl_tui.prometheus_names import named
@@ -44,11 +44,9 @@ def feed(
     monitor.apply(Batch(run, said, (rows,)), NOW)
 
 
-def scraped(
-    monitor: Monitor, limits: ExportLimits | None = None
-) -> dict[str, dict[Labels, float]]:
+def scraped(monitor: Monitor, **limits: int) -> dict[str, dict[Labels, float]]:
     """Return what a scraper reads, by name of the series and labels."""
-    text = generate_latest(exposition(monitor, NOW, limits or ExportLimits())).decode()
+    text = generate_latest(exposition(monitor, NOW, **limits)).decode()
     found: dict[str, dict[Labels, float]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -154,12 +152,12 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor):
     others = {f"custom/{number}": [1.0] for number in range(8)}
     for run in "abc":
         feed(monitor, run, {**others, "actor/ppo_kl": [0.01]})
-    page = exposition(monitor, NOW, ExportLimits(runs=2, metrics=3))
+    page = exposition(monitor, NOW, most_runs=2, most_metrics=3)
     assert page.left_out == (
         "1 run left out: at most 2 exported",
         "12 metrics left out: at most 3 of a run exported",
     )
-    found = scraped(monitor, ExportLimits(runs=2, metrics=3))
+    found = scraped(monitor, most_runs=2, most_metrics=3)
     assert found["verl_exporter_left_out"][of(kind="runs")] == 1
     assert found["verl_exporter_left_out"][of(kind="metrics")] == 12
     assert len(found["verl_actor_ppo_kl"]) == 2

@@ -174,7 +174,7 @@ def test_scores_and_first_samples_of_a_step_go_in(tmp_path):
     (text,) = accumulator.Tensors(tags[1])
     (said,) = text.tensor_proto.string_val
     assert b"prompt 1" in said
-    assert b"````\n# heading <b>```x```</b>\n````" in said
+    assert b"````text\n# heading <b>```x```</b>\n````" in said
 
 
 def test_a_dump_is_read_once_it_has_come_to_rest(tmp_path):

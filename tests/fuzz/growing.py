@@ -42,33 +42,24 @@ class Part(NamedTuple):
     """Of the file, in the log's folder."""
     data: bytes
     points: Points
-    begins: str = "new"
-    """What becomes of the file that is there: one of `_BEGINNINGS`."""
+    clears: bool = False
+    """Whether the file is emptied first, as verl does when it resumes."""
 
 
 class Log:
-    """A log in a folder of its own; `append` writes its next piece."""
+    """A log in a folder of its own; `append` writes its next piece.
+
+    Args:
+        folder: Where to write.
+        parts: All that it is to hold.
+        random: Chooses the pieces.
+        counted: Whether readers say each point as often as it is written.
+    """
 
     def __init__(
-        self,
-        folder: Path,
-        kind: str,
-        parts: Sequence[Part],
-        random: Random,
-        *,
-        counted: bool,
+        self, folder: Path, parts: Sequence[Part], random: Random, *, counted: bool
     ) -> None:
-        """Make the folder.
-
-        Args:
-            folder: Where to write.
-            kind: What it is called among others.
-            parts: All that it is to hold.
-            random: Chooses the pieces.
-            counted: Whether readers say each point as often as it is written.
-        """
-        self.folder, self.kind, self.counted = folder, kind, counted
-        self.appends = 0
+        self.folder, self.counted = folder, counted
         self.written: Counter[tuple[str, int]] = Counter()
         """How often each point has been written."""
         self.points: Points = {}
@@ -88,48 +79,28 @@ class Log:
     @property
     def clears(self) -> bool:
         """True if the next piece takes away what has been written before."""
-        return bool(self._parts) and not self._at and self._parts[0].begins == "cleared"
+        return bool(self._parts) and not self._at and self._parts[0].clears
 
     def append(self) -> None:
         """Write a piece."""
         part = self._parts[0]
         path = self.folder / part.name
-        if not self._at:
-            path.parent.mkdir(exist_ok=True)
-            _BEGINNINGS[part.begins](path)
-        elif self._random.random() < _COPIED:
-            _replace_by_copy(path)
+        path.parent.mkdir(exist_ok=True)
+        if self.clears:
+            path.write_bytes(b"")
+        elif self._at and self._random.random() < _COPIED:
+            copy = path.with_name(f".{path.name}.copy")
+            shutil.copy2(path, copy)
+            copy.replace(path)
         stop = self._at + 1 + int(self._random.expovariate(1 / self._scale))
         with path.open("ab") as file:
             file.write(part.data[self._at : stop])
         self._at = stop
-        self.appends += 1
         if stop >= len(part.data):
             self.written.update(part.points.keys())
             self.points.update(part.points)
             self._at = 0
             del self._parts[0]
-
-
-def _leave(_path: Path) -> None:
-    """A new file has nothing before it."""
-
-
-def _clear(path: Path) -> None:
-    """Empty a file, as verl does when it resumes."""
-    path.write_bytes(b"")
-
-
-def _replace_by_copy(path: Path) -> None:
-    copy = path.parent / f".{path.name}.copy"
-    shutil.copy2(path, copy)
-    copy.replace(path)
-
-
-_BEGINNINGS: dict[str, Callable[[Path], object]] = {
-    "new": _leave,
-    "cleared": _clear,
-}
 
 
 # -- formats ---------------------------------------------------------------------------------------
@@ -138,65 +109,54 @@ _BEGINNINGS: dict[str, Callable[[Path], object]] = {
 class Form(NamedTuple):
     """How numbers are written in a format."""
 
-    name: str
-    """Of the file."""
     data: Callable[[list[int]], bytes]
     """What the file holds of some steps."""
-    begins: tuple[str, ...] = ()
-    """How further parts may begin."""
     prefix: str = ""
     """Of all keys."""
     text: bool = True
-    """True if lines may end otherwise, and keys be called otherwise."""
+    """True if lines may end otherwise, keys be called otherwise, and the file begin anew."""
     single: bool = False
     """True if values are in single precision."""
 
 
-_RESUMED = ("cleared",)
-_FORMS = (
-    Form("train.log", console_log, _RESUMED),
-    Form("log.jsonl", file_log, _RESUMED),
-    Form("verl_logs.jsonl", tutorial_log, ("cleared",), prefix="ppo/"),
-    Form("progress.csv", csv_log, ("cleared",)),
-    Form("logging.jsonl", swift_log, ("cleared",)),
-    Form("trainer_log.jsonl", llama_factory_log, ("cleared",)),
-    Form("events.out.tfevents.1700000000.host.1.0", event_log, text=False, single=True),
-    Form("run-abc.wandb", wandb_log, text=False),
-)
+_FORMS = {
+    "train.log": Form(console_log),
+    "log.jsonl": Form(file_log),
+    "verl_logs.jsonl": Form(tutorial_log, prefix="ppo/"),
+    "progress.csv": Form(csv_log),
+    "logging.jsonl": Form(swift_log),
+    "trainer_log.jsonl": Form(llama_factory_log),
+    "events.out.tfevents.1700000000.host.1.0": Form(event_log, text=False, single=True),
+    "run-abc.wandb": Form(wandb_log, text=False),
+}
 _PLAIN, _OTHER = "actor/entropy", "actor/熵"
 """A key, and what it is called in some texts: pieces then end within a character."""
 
 
 def log(folder: Path, random: Random) -> Log:
     """Return a log of which nothing has been written yet."""
-    form = random.choice((*_FORMS, *_OTHERS))
-    if isinstance(form, Form):
-        return Log(
-            folder, form.name, list(_numbers(form, random)), random, counted=True
-        )
-    return Log(folder, form, list(_OTHERS[form](random)), random, counted=False)
+    name = random.choice((*_FORMS, *_OTHERS))
+    counted = name in _FORMS
+    parts = _numbers(name, random) if counted else _OTHERS[name](random)
+    return Log(folder, [*parts], random, counted=counted)
 
 
-def _numbers(form: Form, random: Random) -> Iterator[Part]:
+def _numbers(name: str, random: Random) -> Iterator[Part]:
     """Yield the parts of a log: it begins, and may be resumed."""
+    form = _FORMS[name]
     line_end = random.choice((b"\n", b"\n", b"\r\n")) if form.text else b"\n"
-    name = random.choice((_PLAIN, _OTHER)) if form.text else _PLAIN
-    begins, first, last, starts = "new", 1, 0, {1}
-    for _ in range(random.randint(1, 4)):
+    key = random.choice((_PLAIN, _OTHER)) if form.text else _PLAIN
+    first, last, starts = 1, 0, {1}
+    for number in range(random.randint(1, 4) if form.text else 1):
         steps = [*range(first, first + random.randint(5, 50))]
         data = form.data(steps)
         if form.text:
-            data = data.replace(b"\n", line_end).replace(_PLAIN.encode(), name.encode())
-        yield Part(form.name, data, _points(form, steps, name), begins)
+            data = data.replace(b"\n", line_end).replace(_PLAIN.encode(), key.encode())
+        yield Part(name, data, _points(form, steps, key), clears=number > 0)
         last = max(last, steps[-1])
-        if not form.begins:
-            return
-        begins = random.choice(form.begins)
-        first = steps[-1] + 1
-        if begins == "cleared":  # two beginnings that are alike would be one
-            first = random.choice(
-                [step for step in range(2, last + 2) if step not in starts]
-            )
+        # two beginnings that are alike would be one
+        others = [step for step in range(2, last + 2) if step not in starts]
+        first = random.choice(others)
         starts.add(first)
 
 
@@ -204,10 +164,9 @@ def _points(form: Form, steps: list[int], name: str) -> Points:
     points = {}
     for at, step in enumerate(steps):
         for key, value in values_of(at, step).items():
-            known = (
-                struct.unpack("f", struct.pack("f", value))[0] if form.single else value
-            )
-            points[form.prefix + key.replace(_PLAIN, name), step] = known
+            single = struct.unpack("f", struct.pack("f", value))[0]
+            known = form.prefix + key.replace(_PLAIN, name)
+            points[known, step] = single if form.single else value
     return points
 
 
@@ -215,19 +174,13 @@ def _dumps(random: Random) -> Iterator[Part]:
     """Yield dumps of samples: of each step a file."""
     for step in range(1, random.randint(3, 12)):
         rows = [
-            {
-                "input": "1 + 1 = ¿?",
-                "output": "二" * n,
-                "score": n * step / 8,
-                "step": step,
-            }
+            {"input": "1 + 1 = ¿?", "output": "二" * n, "score": n * step / 8, "step": step}
             for n in range(1, _SAMPLES + 1)
-        ]
+        ]  # fmt: skip
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         mean = sum(row["score"] for row in rows) / _SAMPLES
-        yield Part(
-            f"rollouts/{step}.jsonl", text.encode(), {("samples/score", step): mean}
-        )
+        point = {("samples/score", step): mean}
+        yield Part(f"rollouts/{step}.jsonl", text.encode(), point)
 
 
 def _states(random: Random) -> Iterator[Part]:
@@ -237,17 +190,15 @@ def _states(random: Random) -> Iterator[Part]:
         {"step": step, "epoch": step / 9, "loss": 1 / step, "熵": step / 7}
         for step in range(1, count + 1)
     ]
-    begins = "new"
-    for end in sorted({random.randint(1, count), random.randint(1, count), count}):
+    ends = sorted({random.randint(1, count), random.randint(1, count), count})
+    for number, end in enumerate(ends):
         state = {"global_step": end, "max_steps": count, "log_history": history[:end]}
+        rows = history[:end]
         points = {
-            (key, row["step"]): row[key]
-            for row in history[:end]
-            for key in ("loss", "熵")
+            (key, row["step"]): row[key] for row in rows for key in ("loss", "熵")
         }
         text = json.dumps(state, indent=2, ensure_ascii=False)
-        yield Part("trainer_state.json", text.encode(), points, begins)
-        begins = "cleared"
+        yield Part("trainer_state.json", text.encode(), points, clears=number > 0)
 
 
 _OTHERS = {"dumps": _dumps, "trainer_state.json": _states}

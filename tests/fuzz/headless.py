@@ -53,7 +53,7 @@ COMMANDS = (
     "guard PATH --on hang --dry-run -- true", "guard RUN --on-best reward", "guard ODD", "guard PATH --on ODD",
     "guard PATH --on-best ODD:max", "watch PATH --events", "watch RUN --events", "watch ODD --events",
     "get state RUN --wait step=1 --timeout 9 --json", "get findings RUN --wait finding>=info --timeout 1",
-    "get state RUN --wait ODD --timeout 1", "get log RUN --wait state=ODD",
+    "get state RUN --wait ODD --timeout 0.1", "get log RUN --wait state=ODD",
     "replay RUN", "replay PATH --paused", "replay RUN --from 7 --until 9", "replay ODD",
     "check PATH --config ODD", "config --config ODD", "guide --config ODD", "help ODD", "bundle PATH --run ODD --list",
 )  # fmt: skip
@@ -117,23 +117,15 @@ def _looking_once() -> Iterator[None]:
     """Have what follows runs end once it has looked at all that is there."""
     followed = following.follow
 
-    def follow(
-        *orders: Any,
-        stop: Callable[[], object],
-        looked: Callable[[Monitor, float], None] = lambda *_: None,
-        **more: Any,
-    ) -> Any:
+    def follow(paths: Any, follower: Any, stop: Callable[[], object]) -> Iterator[Any]:
         ended = Event()
-
-        def look(monitor: Monitor, now: float) -> None:
-            looked(monitor, now)
-            ended.set()
-
         too_long = Timer(_PATIENCE, ended.set)
         too_long.start()
         try:
             ends = lambda: ended.is_set() or stop()  # noqa: E731
-            return followed(*orders, stop=ends, looked=look, **more)
+            for look in followed(paths, follower, ends):
+                yield look
+                ended.set()
         finally:
             too_long.cancel()
 

@@ -5,21 +5,16 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from log_reading import NOW, values
+from log_reading import Watch, values
 
-from verl_tui.config import Config
 from verl_tui.evaluation import PREFIX
-from verl_tui.monitor import Monitor
-from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from fuzz.damaged import Case
 
-    from verl_tui.monitor import News
     from verl_tui.runs.run import Run
 
 
@@ -27,36 +22,9 @@ class BrokenError(Exception):
     """Something that must always hold does not."""
 
 
-class Watch:
-    """Reads what is below a directory, as often as it is told to."""
-
-    def __init__(self, spec: Path) -> None:
-        self._feed = Feed([str(spec)])
-        self.monitor = Monitor(Config())
-
-    def look(self, *, search: bool = True) -> list[News]:
-        """Read what is new, and return it.
-
-        Args:
-            search: Whether to look for new files, too.
-        """
-        found: list[News] = [self._feed.scan(), *self._feed.reread] if search else []
-        return self._taken((*found, *self._feed.read()))
-
-    def finish(self) -> list[News]:
-        """Read lines without an end, and return what they say."""
-        return self._taken(self._feed.finish())
-
-    def _taken(self, news: Iterable[News]) -> list[News]:
-        taken = list(news)
-        for one in taken:
-            self.monitor.apply(one, NOW)
-        return taken
-
-
 def _found(watch: Watch) -> dict[str, Any]:
     """Return all that was read in the end; an error of a reader is none of a log."""
-    watch.finish()
+    watch.look(search=False, finish=True)
     monitor = watch.monitor
     said = monitor.problems
     for run in monitor.runs.values():

@@ -1,9 +1,6 @@
 """Walk through the installed app on a real pty: keys, mouse, pastes, sizes and bytes of no meaning,
 signals, stopping and going on, while hostile logs change; and say what breaks it.
 
-    python tests/fuzz/terminal_walk.py --walks 20 --steps 500    walks of the seeds 0 to 19
-    python tests/fuzz/terminal_walk.py --seed 7 --steps 500      one that was reported
-
 Whatever comes, the process goes on until it is told to end, ends with success, leaves the terminal
 and its modes as they were, writes nothing behind that, leaves no process, and has had no error of
 its own.
@@ -11,11 +8,9 @@ its own.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import signal
-import sys
 import termios
 import time
 from pathlib import Path
@@ -23,13 +18,12 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import psutil
+from fuzz.worlds import World
+from real_terminal import Pty, restored
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from real_terminal import Pty
-
-HERE = Path(__file__).resolve()
-sys.path[:0] = [str(HERE.parents[2]), str(HERE.parents[1])]
 
 _PATIENCE = 30.0
 """Seconds in which the process must do what it is told, on a busy machine too."""
@@ -70,13 +64,10 @@ class Walk:
 
     def __init__(self, folder: Path, seed: int) -> None:
         """Start the app."""
-        from fuzz.worlds import World
-        from real_terminal import Pty
-
         self.rng = Random(seed)
         self.world = World(folder / "logs", seed)
         self.log = folder / "debug.log"
-        self.terminal: Pty = Pty(
+        self.terminal = Pty(
             *("--debug-log", self.log, self.world.folder),
             folder=folder,
             VERL_TUI_STATE="",
@@ -154,8 +145,6 @@ class Walk:
         return self.terminal.code is not None
 
     def _state(self) -> str:
-        import psutil
-
         return f"it is {psutil.Process(self.terminal.pid).status()}"
 
     def _note_end(self, status: int) -> None:
@@ -187,8 +176,6 @@ class Walk:
 
     def wrong(self) -> Iterator[str]:
         """Yield what is not as it should be after the end."""
-        from real_terminal import restored
-
         terminal = self.terminal
         if terminal.code != 0:
             yield f"it ended with {terminal.code}"
@@ -232,8 +219,6 @@ def _keys(rng: Random) -> Iterator[bytes]:
 
 def _session(leader: int) -> list[int]:
     """Return the processes of a session."""
-    import psutil
-
     return [pid for pid in psutil.pids() if _leads(leader, pid)]
 
 
@@ -257,32 +242,3 @@ def walked(seed: int, steps: int) -> tuple[int, list[str]]:
             return walk.taken, [str(error), *walk.errors()]
         finally:
             walk.terminal.close()
-
-
-def main() -> int:
-    """Walk as often as the command line says; return 1 if anything broke."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--walks", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=300, help="in each walk")
-    parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--seed", type=int, help="the walk of this seed only")
-    args = parser.parse_args()
-    seeds = (
-        range(args.first, args.first + args.walks)
-        if args.seed is None
-        else (args.seed,)
-    )
-    began, together, broken = time.monotonic(), 0, 0
-    for seed in seeds:
-        taken, wrong = walked(seed, args.steps)
-        together, broken = together + taken, broken + bool(wrong)
-        print(f"--seed {seed}: {taken} steps", *wrong, sep="\n    ", flush=True)
-    took = time.monotonic() - began
-    print(f"{len(seeds)} walks, {together:,} steps, {broken} broken, {took:.0f} s")
-    return int(broken > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fuzz.damaged import EXAMPLES
-from log_reading import NOW, read_runs, values
+from log_reading import Watch, read_runs, values
 from ordinary_rights import ordinary_rights
 
-from verl_tui.config import Config
-from verl_tui.monitor import Monitor
-from verl_tui.sources.feed import Feed
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from verl_tui.runs.run import Run
@@ -58,10 +54,11 @@ def _numbers(runs: Iterable[Run]) -> dict[str, list[str]]:
     }
 
 
-def _look(feed: Feed, monitor: Monitor) -> None:
-    monitor.apply(feed.scan(), NOW)
-    for news in (*feed.reread, *feed.read(), *feed.finish()):
-        monitor.apply(news, NOW)
+def _logs(home: Path) -> Iterator[tuple[Path, bytes]]:
+    """Yield where to write a log of each format, and its bytes."""
+    for name in LOGS:
+        (home / name).mkdir()
+        yield home / name / name, EXAMPLES[name]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -69,52 +66,39 @@ def test_a_log_that_something_else_takes_the_name_of(
     fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in LOGS:
-        folder = tmp_path / name
-        folder.mkdir()
-        path, data = folder / name, EXAMPLES[name]
+    for path, data in _logs(tmp_path):
         path.write_bytes(data)
-        whole = _numbers(read_runs(folder).values())
-        feed, monitor = Feed([str(folder)]), Monitor(Config())
-        _look(feed, monitor)
+        whole = _numbers(read_runs(path.parent).values())
+        watch = Watch(path.parent)
+        watch.look(finish=True)
         path.unlink()
         FAULTS[fault](path)
-        _look(feed, monitor)
-        assert _numbers(monitor.runs.values()).keys() >= whole.keys(), (
-            name,
-            "what was read stays",
-        )
+        watch.look(finish=True)
+        kept = _numbers(watch.runs.values())
+        assert kept.keys() >= whole.keys(), (path, "what was read stays")
         path.rmdir() if fault == "a folder" else path.unlink(missing_ok=True)
         path.write_bytes(data)
-        _look(feed, monitor)
-        assert _numbers(monitor.runs.values()) == whole, name
-        problems = [
-            state.status.problem
-            for run in monitor.runs.values()
-            for state in run.sources.values()
-        ]
-        assert not any(problems), (name, problems)
+        watch.look(finish=True)
+        assert _numbers(watch.runs.values()) == whole, path
+        sources = (one for run in watch.runs.values() for one in run.sources.values())
+        assert not any(one.status.problem for one in sources), path
 
 
 def test_a_log_that_may_not_be_read_for_a_while(tmp_path: Path) -> None:
-    for name in LOGS:
-        folder = tmp_path / name
-        folder.mkdir()
-        path, data = folder / name, EXAMPLES[name]
+    for path, data in _logs(tmp_path):
         path.write_bytes(data[:600])
-        feed, monitor = Feed([str(folder)]), Monitor(Config())
-        _look(feed, monitor)
+        watch = Watch(path.parent)
+        watch.look(finish=True)
         path.chmod(0)
         with ordinary_rights(), pytest.raises(PermissionError):
             path.read_bytes()
         with ordinary_rights():
-            _look(feed, monitor)
+            watch.look(finish=True)
         path.chmod(0o600)
         path.write_bytes(data)
-        _look(feed, monitor)
-        assert _numbers(monitor.runs.values()) == _numbers(
-            read_runs(folder).values()
-        ), name
+        watch.look(finish=True)
+        whole = _numbers(read_runs(path.parent).values())
+        assert _numbers(watch.runs.values()) == whole, path
 
 
 TEXTS = [name for name in LOGS if b"\0" not in EXAMPLES[name] and name != "bars.log"]
@@ -124,10 +108,9 @@ TEXTS = [name for name in LOGS if b"\0" not in EXAMPLES[name] and name != "bars.
 def test_a_mark_of_byte_order_and_other_line_ends_change_no_number(
     name: str, tmp_path: Path
 ) -> None:
+    data = EXAMPLES[name]
     found = []
-    for at, text in enumerate(
-        (EXAMPLES[name], b"\xef\xbb\xbf" + EXAMPLES[name].replace(b"\n", b"\r\n"))
-    ):
+    for at, text in enumerate((data, b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"))):
         folder = tmp_path / f"{at}"
         folder.mkdir()
         (folder / name).write_bytes(text)

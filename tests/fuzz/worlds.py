@@ -210,6 +210,10 @@ class World:
 # -- formats ---------------------------------------------------------------------------------------
 
 
+Files = list[tuple[str, str]]
+"""Names of files, and their texts."""
+
+
 def _steps(rng: random.Random, count: int) -> list[int]:
     usual = list(range(1, count + 1))
     odd = rng.random()
@@ -220,94 +224,58 @@ def _steps(rng: random.Random, count: int) -> list[int]:
     return [rng.choice(STEPS) if rng.random() < 0.3 else step for step in usual]
 
 
-def _time(rng: random.Random, step: int, *, odd: bool) -> float:
-    return rng.choice(TIMES) if odd else NOW - 1000 + (step % 1000)
-
-
 def _dumped(fields: Any) -> str:
     return json.dumps(fields, ensure_ascii=False) + "\n"
 
 
-def _tutorial(
-    rng: random.Random, count: int, names: Sequence[str]
-) -> list[tuple[str, str]]:
+def _values(rng: random.Random, names: Sequence[str]) -> dict[str, Any]:
+    return {one: value(rng) for one in names}
+
+
+def _tutorial(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     odd, lines = rng.random() < 0.4, []
     for step in _steps(rng, count):
-        moment = _time(rng, step, odd=odd)
-        fields = {
-            "scope": "rollout",
-            "step": step,
-            "timestamp": moment,
-            "reward_mean": value(rng),
-            "kl_div": value(rng),
-        }
-        lines.append(_dumped({**fields, **{one: value(rng) for one in names}}))
+        moment = rng.choice(TIMES) if odd else NOW - 1000 + (step % 1000)
+        at = {"scope": "rollout", "step": step, "timestamp": moment}
+        lines.append(_dumped(at | _values(rng, ("reward_mean", "kl_div", *names))))
         if rng.random() < 0.2:
-            sample = {
-                "scope": "sample",
-                "step": step,
-                "prompt": rng.choice(TEXTS),
-                "response": rng.choice(TEXTS),
-            }
-            lines.append(_dumped({**sample, "reward": value(rng)}))
+            said = {one: rng.choice(TEXTS) for one in ("prompt", "response")}
+            lines.append(_dumped({"scope": "sample", "step": step, **said, "reward": value(rng)}))  # fmt: skip
     return [("verl_logs.jsonl", "".join(lines))]
 
 
-def _filelogger(
-    rng: random.Random, count: int, names: Sequence[str]
-) -> list[tuple[str, str]]:
-    usual = (
-        "critic/score/mean",
-        "actor/ppo_kl",
-        "actor/entropy",
-        "response_length/mean",
-        "timing_s/step",
-    )
+def _filelogger(rng: random.Random, count: int, names: Sequence[str]) -> Files:
+    usual = ("critic/score/mean", "actor/ppo_kl", "actor/entropy", "response_length/mean", "timing_s/step")  # fmt: skip
     rows = (
-        {"step": step, "data": {one: value(rng) for one in (*usual, *names)}}
+        {"step": step, "data": _values(rng, (*usual, *names))}
         for step in _steps(rng, count)
     )
     return [("log.jsonl", "".join(map(_dumped, rows)))]
 
 
-def _console(
-    rng: random.Random, count: int, names: Sequence[str]
-) -> list[tuple[str, str]]:
+def _console(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     lines = ["(main_task pid=1) Started a local Ray instance."] * rng.randrange(3)
     for step in _steps(rng, count):
-        metrics = (
-            f"{one}:{value(rng)}"
-            for one in ("critic/score/mean", "actor/ppo_kl", *names)
-        )
-        lines.append(
-            f"(TaskRunner pid={rng.randrange(9)}) step:{step} - " + " - ".join(metrics)
-        )
+        figures = _values(rng, ("critic/score/mean", "actor/ppo_kl", *names))
+        metrics = " - ".join(f"{one}:{known}" for one, known in figures.items())
+        lines.append(f"(TaskRunner pid={rng.randrange(9)}) step:{step} - {metrics}")
         if rng.random() < 0.2:
             lines.append(rng.choice(TEXTS))
     if rng.random() < 0.4:
-        lines += [
-            "Traceback (most recent call last):",
-            '  File "x.py", line 1, in f',
-            f"ValueError: {rng.choice(TEXTS)}",
-        ]
+        head = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n'
+        lines.append(f"{head}ValueError: {rng.choice(TEXTS)}")
     return [("train.log", "\n".join(lines) + "\n" * (rng.random() < 0.8))]
 
 
-def _trl(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _trl(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     rows = (
-        {
-            "loss": value(rng),
-            "reward": value(rng),
-            "kl": value(rng),
-            **{one: value(rng) for one in names},
-            "epoch": step / 10,
-        }
+        _values(rng, ("loss", "reward", "kl", *names)) | {"epoch": step / 10}
         for step in _steps(rng, count)
     )
     return [("out.log", "".join(f"{row}\n" for row in rows))]
 
 
-def _csv(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str, str]]:
+def _csv(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["step", "loss", "reward", *names])
@@ -316,72 +284,44 @@ def _csv(rng: random.Random, count: int, names: Sequence[str]) -> list[tuple[str
     return [("metrics.csv", out.getvalue())]
 
 
-def _state(
-    rng: random.Random, count: int, names: Sequence[str]
-) -> list[tuple[str, str]]:
+def _state(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     history = [
-        {
-            "step": step,
-            "epoch": step / 10,
-            "loss": value(rng),
-            **{one: value(rng) for one in names},
-        }
+        {"step": step, "epoch": step / 10} | _values(rng, ("loss", *names))
         for step in _steps(rng, count)
     ]
-    state = {
-        "global_step": rng.choice(STEPS),
-        "max_steps": rng.choice(STEPS),
-        "log_history": history,
-    }
-    return [("trainer_state.json", json.dumps(state))]
+    ends = {one: rng.choice(STEPS) for one in ("global_step", "max_steps")}
+    return [("trainer_state.json", json.dumps({**ends, "log_history": history}))]
 
 
-def _dumps(
-    rng: random.Random, count: int, names: Sequence[str]
-) -> list[tuple[str, str]]:
+def _dumps(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     found = []
     for step in _steps(rng, min(count, 6)):
-        rows = "".join(
-            _dumped(_row(rng, step, names)) for _ in range(rng.choice((1, 4, 16)))
+        rows = (
+            {one: rng.choice(TEXTS) for one in ("input", "output", "gts")}
+            | _values(rng, ("score", "acc", *names[:5]))
+            | {"step": step}
+            for _ in range(rng.choice((1, 4, 16)))
         )
-        found.append((f"rollouts/{step}.jsonl", rows))
+        found.append((f"rollouts/{step}.jsonl", "".join(map(_dumped, rows))))
     return found + _filelogger(rng, count, names)
 
 
-def _row(rng: random.Random, step: int, names: Sequence[str]) -> dict[str, Any]:
-    texts = {one: rng.choice(TEXTS) for one in ("input", "output", "gts")}
-    return {
-        **texts,
-        "score": value(rng),
-        "step": step,
-        "acc": value(rng),
-        **{one: value(rng) for one in names[:5]},
-    }
-
-
-def _settings(
-    rng: random.Random, count: int, names: Sequence[str]
-) -> list[tuple[str, str]]:
+def _settings(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     lines = "".join(
         f"{json.dumps(one)}: {json.dumps(str(value(rng)))}\n" for one in (*names, "lr")
     )
     texts = "".join(f"t{at}: {json.dumps(one)}\n" for at, one in enumerate(TEXTS))
     nested = f"actor_rollout_ref:\n  actor:\n    optim: {{lr: {rng.choice(STEPS)}}}\n"
-    return [
-        (".hydra/config.yaml", nested + lines + texts),
-        *_console(rng, count, names),
-    ]
+    return [(".hydra/config.yaml", nested + lines + texts), *_console(rng, count, names)]  # fmt: skip
 
 
-def _junk(
-    rng: random.Random, count: int, names: Sequence[str]
-) -> list[tuple[str, str]]:
+def _junk(rng: random.Random, count: int, names: Sequence[str]) -> Files:
     words = "".join(rng.choices("{}[]:,\"'\n\x00 step:1-", k=200))
     deep = "[" * 3000 + "]" * 3000
     return [("junk.log", words), ("deep.jsonl", f'{{"step": 1, "data": {deep}}}\n')]
 
 
-WRITERS: dict[str, Callable[[random.Random, int, Sequence[str]], list[tuple[str, str]]]] = {
+WRITERS: dict[str, Callable[[random.Random, int, Sequence[str]], Files]] = {
     "tutorial": _tutorial, "file logger": _filelogger, "console": _console, "TRL": _trl, "CSV": _csv,
     "trainer state": _state, "dumps": _dumps, "settings": _settings, "junk": _junk,
 }  # fmt: skip

@@ -16,7 +16,9 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1])]
@@ -31,20 +33,25 @@ from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.monitor import load
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 SEEDS, MOST, FEWEST = 24, 0.01, 20
 """Runs of each kind, the share of them that a rule may speak of, and how many make a rate."""
 SAYS_SO = {"plateau", "restart"}
 """Rules that tell of what healthy runs do, too: stand still, begin anew."""
 
 
-def measure(seeds: int, first: int = 0) -> tuple[Counter[str], Counter[str]]:
+def measure(
+    seeds: int, first: int = 0, kinds: Iterable[str] = HEALTHY
+) -> tuple[Counter[str], Counter[str]]:
     """Return of how many runs each rule spoke, by its unique name, and how many it judged."""
     guide = load_guide()
     rules = [replace(one, id=one.name, variant="") for one in guide.rules]
     least = {one.id: min(one.severity, Severity.WARNING) for one in rules}
     spoke: Counter[str] = Counter()
     judged: Counter[str] = Counter()
-    for name, seed in ((n, s) for n in HEALTHY for s in range(first, first + seeds)):
+    for name, seed in product(kinds, range(first, first + seeds)):
         world = HEALTHY[name](random.Random(f"{name} {seed}"))
         form = FORMS[world.dialect][seed % len(FORMS[world.dialect])]
         with tempfile.TemporaryDirectory() as scratch:

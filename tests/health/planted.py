@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.health.finding import failed
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.records import Batch, MetricRows, Record, Settings, SourceStatus
@@ -14,7 +15,7 @@ from verl_tui.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.finding import Finding, Verdict
+    from verl_tui.health.finding import Episode, Finding, Verdict
     from verl_tui.health.guide import Guide
 
 STATUS = SourceStatus(path="x", format="f", rank=5)
@@ -93,3 +94,81 @@ def noisy(values: Sequence[float], size: float, seed: int = 1) -> list[float]:
 def found(verdict: Verdict, id: str) -> Finding | None:
     """Return the first finding of an id, None where there is none."""
     return next((one for one in verdict.findings if one.id == id), None)
+
+
+def episodes(verdict: Verdict, id: str) -> list[Episode]:
+    """Return all episodes of an id."""
+    return [one for one in verdict.history if one.id == id]
+
+
+def ramp(
+    start: float,
+    end: float,
+    count: int = 300,
+    begin: int = 0,
+    finish: int | None = None,
+) -> list[float]:
+    """Return values that go from one level to another between two points."""
+    last = count if finish is None else finish
+    shares = (min(1.0, max(0.0, (i - begin) / (last - begin))) for i in range(count))
+    return [start + (end - start) * share for share in shares]
+
+
+OVER = "over"
+
+
+class Case(NamedTuple):
+    """Columns of a run, and what a rule says of them."""
+
+    id: str
+    columns: Mapping[str, Sequence[float]]
+    says: str | None
+    beside: Mapping[str, float]
+    settings: Mapping[str, Any] | None
+    why: str
+    facts: Mapping[str, object]
+
+
+def case(
+    id: str,
+    columns: Mapping[str, Sequence[float]],
+    says: str | None = None,
+    *,
+    beside: Mapping[str, float] = VERL,
+    settings: Mapping[str, Any] | None = None,
+    why: str = "",
+    **facts: object,
+) -> Case:
+    """Return a case.
+
+    Args:
+        id: Of the rule.
+        columns: What is logged.
+        says: Parts of what the finding says, with `…` between them; None: it was never raised; OVER:
+            it was once.
+        beside: Constant figures that say whose names the log uses.
+        settings: Of the run.
+        why: Part of the reason for which the rule is not judged.
+        facts: Further fields of the finding.
+    """
+    return Case(id, columns, says, beside, settings, why, facts)
+
+
+def hold(one: Case) -> None:
+    """Check what is said of a case."""
+    verdict = judge(planted(one.columns, one.beside, one.settings))
+    assert not [rule for rule in verdict.not_judged if failed(rule.reason)]
+    reported = found(verdict, one.id)
+    assert one.why in (reason(verdict, one.id) or "")
+    if one.says is None or one.says == OVER:
+        assert reported is None
+        assert [bool(past.cleared_step) for past in episodes(verdict, one.id)] == (
+            [True] if one.says else []
+        )
+        return
+    assert reported is not None
+    said = "\n".join((reported.message, *reported.evidence, reported.advice or ""))
+    for words in one.says.split("…"):
+        assert words in said
+    for name, value in one.facts.items():
+        assert getattr(reported, name) == value

@@ -11,8 +11,8 @@ import pytest
 
 from verl_tui.health.columns import COMBINATIONS, column_of
 from verl_tui.health.conditions import KINDS, Kind
-from verl_tui.health.conditions.condition import Column, Judged
-from verl_tui.health.conditions.falls import cliff, vanish
+from verl_tui.health.conditions.changes import cliff, vanish
+from verl_tui.health.conditions.column import Column, Judged
 from verl_tui.health.finding import filled
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.runs.series import Series
@@ -20,7 +20,7 @@ from verl_tui.runs.series import Series
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health.conditions.condition import Breach
+    from verl_tui.health.conditions.column import Breach
 
 RULES = [rule for rule in load_guide().rules if rule.condition in KINDS]
 CONDITIONS: dict[str, Callable[[Column, tuple[int, ...]], Judged]] = {
@@ -126,12 +126,11 @@ def test_an_input_up_to_a_step_depends_on_nothing_after_it(kind: str) -> None:
         values[chance.random(len(values)) < 0.05] = np.nan
         one.values.extend(values.tolist())
         series.append(one)
-    whole, _ = column_of(series, None, kind, limit=0.3)
+    whole = column_of(series, None, kind, limit=0.3)
     assert len(whole)
     assert np.isfinite(whole.values).all()
     for stop in (1, 2, 39, 40, 81, 200, 300):
-        part, step = column_of(series, stop, kind, limit=0.3)
+        part = column_of(series, stop, kind, limit=0.3)
         count = int(np.searchsorted(whole.steps, stop, side="right"))
         assert part.steps.tolist() == whole.steps[:count].tolist()
         assert part.values.tolist() == whole.values[:count].tolist()
-        assert step is None or step <= 300

@@ -52,13 +52,13 @@ message = "it ends at the odd step {since}"
 }
 """File of the package -> what is added at its end."""
 DIAGNOSIS = """
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.diagnosis import diagnosis
 
 
 @diagnosis("odd-step")
 def odd_step(context, rule):
     step = context.run.step or 0
-    return told(rule, {}, since=step) if step % 2 else None
+    return rule.told({}, since=step) if step % 2 else None
 """
 SPELLING = (
     'names = [\n  ["entropy", "brain/fog", "how foggy the brain is", "brain.py:1"],'

@@ -246,71 +246,6 @@ def test_restart_is_information() -> None:
     assert "file truncated" in found.message
 
 
-def test_not_finite_now_and_lately() -> None:
-    run = planted(
-        {"actor/pg_loss": [0.1] * 32 + [NAN] + [0.1] * 7, "actor/kl_loss": [0.1] * 40}
-    )
-    found = judge(run).findings
-    assert [one.id for one in found] == ["not-finite"]
-    assert found[0].key == "actor/pg_loss"
-    assert (
-        found[0].message
-        == "actor/pg_loss was not finite at 1 of the last 20 points (step 33)"
-    )
-    assert found[0].since_step == 33
-    run = planted({"actor/pg_loss": [0.1] * 12 + [NAN] + [0.1] * 20})
-    assert "not-finite" not in ids(judge(run)), "21 points ago"
-    run = planted({"val-core/gsm8k/acc/mean@1": [0.1] * 12 + [float("inf")]})
-    assert "is not finite" in judge(run).findings[0].message
-
-
-def test_what_never_had_a_value_is_not_broken() -> None:
-    columns = {
-        "actor/pg_loss": [0.1] * 30,
-        "training/rollout_probs_diff_mean": [NAN] * 30,
-    }
-    assert not ids(judge(planted(columns)))
-    verdict = judge(planted({"training/rollout_probs_diff_mean": [NAN] * 30}, {}))
-    assert reason(verdict, "not-finite") == "no metric ever had a value"
-    columns = {"actor/pg_loss": [0.1] * 10, "actor/kl_loss": [NAN] * 4 + [0.1] * 6}
-    assert not ids(judge(planted(columns))), "it had to have a value to lose it"
-
-
-def test_what_training_needs_is_broken_where_it_never_had_a_value() -> None:
-    (found,) = judge(
-        planted({"actor/pg_loss": [NAN] * 12, "timing_s/step": [1.0] * 12})
-    ).findings
-    assert (found.id, found.severity, found.since_step, found.key) == (
-        "not-finite",
-        Severity.CRITICAL,
-        1,
-        "actor/pg_loss",
-    )
-    assert not ids(
-        judge(planted({"actor/pg_loss": [NAN] * 9, "timing_s/step": [1.0] * 9}))
-    ), "rows may be padded"
-
-
-def test_many_broken_metrics_are_one_finding() -> None:
-    columns = {f"actor/x{i}": [1.0, NAN] for i in range(30)}
-    found = judge(planted(columns)).findings
-    assert len(found) == 1
-    assert "29 other metrics" in found[0].message
-    assert len(found[0].evidence) == 9
-
-
-def test_plateau_wants_reward_and_validation_flat() -> None:
-    flat = wave(230, 0.7, 0.05)
-    rising = [0.3 + 0.002 * i for i in range(230)]
-    assert "plateau" in ids(judge(planted({"critic/score/mean": flat})))
-    assert "plateau" not in ids(judge(planted({"critic/score/mean": rising})))
-    run = planted({"critic/score/mean": flat, "val-core/gsm8k/acc/mean@1": rising})
-    assert "plateau" not in ids(judge(run))
-    run = planted({"critic/score/mean": flat, "val-core/gsm8k/acc/mean@1": flat})
-    assert "plateau" in ids(judge(run))
-    assert reason(judge(planted({"critic/score/mean": flat[:150]}, VERL)), "plateau")
-
-
 # -- block by block ---------------------------------------------------------------------------------
 
 RAMPS = {
@@ -364,7 +299,7 @@ def _raised(verdict: Verdict, until: int) -> set[tuple[object, ...]]:
 
 def test_what_blocks_show_up_to_a_step_depends_on_nothing_after_it() -> None:
     seen = set()
-    for seed in range(0, 60, 4):
+    for seed in range(0, 60, 8):
         columns = _wandering(seed)
         whole = judge(planted(columns))
         seen |= {one.id for one in whole.history}

@@ -164,31 +164,20 @@ CUT = f"responses cut off since step 1, {FIRST}"
 NONE = "of 69 rules, "
 RUNS = {
     "lf93_ppo": NONE,
-    "lf_dpo": NONE,
     "lf_dpo_raise": f"{JUDGE_503}; {{path}}/train.log, line 511",
-    "lf_kto": NONE,
     "swift_log1": "Size does not match at dimension 1",
     "swift_raise": f"{JUDGE_503}; {{path}}/train.log, line 713",
-    "swift_resume": CUT,
     "t014_eval": "has no attribute 'get'; {path}/train.log, line 31",
-    "t014_log1": "noted: reward shows no trend",
-    "t019_eval": NONE,
     "t019_log1": "noted: share of prompt groups without any spread",
-    "t019_raise": f"{JUDGE_503}; {{path}}/train.log, line 72",
     "t019_resume": "noted: the log started over at step 101",
     "t019_unbuf": "truncated share 0 → 12.5 % (step 54): responses cut off; nothing else",
     "t116_rloo_raise": f"{JUDGE_503}; {{path}}/train.log, line 59",
-    "t116_trackio_live": f"{JUDGE_503}; {{path}}/train.log, line 94",
     "verl061_collapse": "first reference KL above its band (step 2); 1 step later answers are "
     "alike (step 3); 17 steps later run dead: no entropy, no gradient (step 20)",
     "verl061_defaults": CUT,
-    "verl061_healthy": CUT,
-    "verl061_ppo": CUT,
     "verl061_raise": "; {path}/train.log, line 723",
-    "verl061_resume": CUT,
     "verl061_sigterm": "*** SIGTERM received at time=1795344697 on cpu 1 ***; {path}/train.log",
     "verl061_startfail_ray": "CUDA_VISIBLE_DEVICES contains []",
-    "verl091_healthy": CUT,
     "verl091_raise": "; {path}/train.log, line 1151",
 }
 """Runs -> a part of the line on each."""

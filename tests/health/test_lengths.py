@@ -1,23 +1,31 @@
-"""Responses that shrink to nothing, and when those that grow to the limit began to grow."""
+"""What is said of responses that shrink, grow, are cut off or repeat themselves."""
 
 from __future__ import annotations
 
-import random
-from typing import TYPE_CHECKING
-
 import pytest
-from planted import VERL, judge, planted, reason
+from planted import (
+    TUTORIAL,
+    Case,
+    case,
+    episodes,
+    found,
+    hold,
+    judge,
+    noisy,
+    planted,
+    ramp,
+)
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from verl_tui.health.guide_settings import load_guide
 
-    from verl_tui.health.finding import Finding, Verdict
-
-COUNT = 200
 LENGTH, REWARD = "response_length/mean", "critic/score/mean"
+VALIDATION = "val-core/x/acc/mean@1"
 
 
-def ramp(
+# -- lengths ---------------------------------------------------------------------------------------
+
+
+def course(
     start: float,
     end: float,
     begin: int = 80,
@@ -25,107 +33,141 @@ def ramp(
     size: float = 0.02,
     seed: int = 1,
 ) -> list[float]:
-    """Return values that go from one level to another between two points, with noise of a share of
-    the larger one.
-    """
-    chance = random.Random(seed)
+    """Return values that go from one level to another, with noise of a share of the larger one."""
     noise = size * max(abs(start), abs(end))
-    way = (min(1.0, max(0.0, (i - begin) / (finish - begin))) for i in range(COUNT))
-    return [start + (end - start) * one + chance.gauss(0.0, noise) for one in way]
+    return noisy(ramp(start, end, 200, begin, finish), noise, seed)
 
 
-SHRINKS = ramp(300, 10)
-FALLS = ramp(0.6, 0.1, seed=2)
-GAINS = ramp(0.3, 0.6, seed=3)
-LEVEL = ramp(0.3, 0.3, seed=4)
-
-
-def judged(
-    columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL
-) -> Verdict:
-    return judge(planted(columns, beside))
+SHRINKS, GROWN = course(300, 10), [300 + 6.5 * i for i in range(100)]
+FALLS, GAINS, LEVEL = course(0.6, 0.1, seed=2), course(0.3, 0.6, seed=3), course(0.3, 0.3, seed=4)  # fmt: skip
 
 
 def collapse(
-    columns: Mapping[str, Sequence[float]], beside: Mapping[str, float] = VERL
-) -> Finding | None:
-    return next(
-        (
-            one
-            for one in judged(columns, beside).findings
-            if one.id == "length-collapse"
-        ),
-        None,
-    )
+    columns: dict[str, list[float]], says: str | None = None, why: str = ""
+) -> Case:
+    return case("length-collapse", columns, says, why=why)
 
 
-def test_responses_that_shrink_and_nothing_gains() -> None:
-    found = collapse({LENGTH: SHRINKS, REWARD: LEVEL})
-    assert found is not None
-    assert found.message.endswith("and no score gained")
-    # Some tasks need few words: without any loss it takes more.
-    assert collapse({LENGTH: ramp(300, 60), REWARD: LEVEL}) is None
-    assert collapse({LENGTH: ramp(300, 60), REWARD: FALLS}) is not None
+def shrinks(**columns: list[float]) -> Case:
+    return collapse({LENGTH: SHRINKS, **columns})
+
+
+def short(
+    columns: dict[str, list[float]],
+    says: str | None,
+    settings: dict[str, object] | None = None,
+    beside: dict[str, float] = TUTORIAL,
+    why: str = "",
+) -> Case:
+    return case("response-short", columns, says, beside=beside, settings=settings, why=why)  # fmt: skip
+
+
+OURS = {"rollout/response_length_mean": [299.0] * 12}
+THEIRS = {"generation/length": [120.0] * 20, "avg_reward": [0.5] * 20}
+LENGTHS = [
+    collapse({LENGTH: SHRINKS, REWARD: LEVEL}, "and no score gained"),
+    # some tasks need few words: without any loss it takes more
+    collapse({LENGTH: course(300, 60), REWARD: LEVEL}),
+    collapse({LENGTH: course(300, 60), REWARD: FALLS}, ""),
+    # what serves the task: a reward that gains, or had before; a solved task; a validation or a part that gains
+    shrinks(**{REWARD: GAINS}),
+    shrinks(**{REWARD: course(0.2, 0.6, 10, 60)}),
+    shrinks(**{REWARD: course(0.97, 0.97, size=0.005)}),
+    shrinks(**{REWARD: LEVEL, VALIDATION: GAINS}),
+    shrinks(**{REWARD: LEVEL, "critic/reward_extra_info/answer/mean": GAINS}),
+    shrinks(**{REWARD: GAINS, "critic/reward_extra_info/steps/mean": FALLS, VALIDATION: GAINS}),
+    shrinks(**{REWARD: course(-0.4, -0.1)}),
+    collapse({LENGTH: SHRINKS[:20], REWARD: FALLS[:20]}, why="needs 31 points, has 20"),
+    collapse({LENGTH: SHRINKS}, why="the log has no reward"),
+    collapse({REWARD: FALLS}, why="the log has no response length"),
+    # an explosion where no share of cut responses is logged
+    case("length-explosion",
+         {LENGTH: [*[300.0] * 100, *GROWN], REWARD: [*[0.6] * 100, *[0.6 - 0.004 * i for i in range(100)]]},
+         "the limit 1,024", settings={"data.max_response_length": 1024}),
+    # a response is short by its limit
+    short(OURS, "the limit 512 (assumed)"),
+    short(OURS, None, {"actor_rollout_ref.rollout.max_new_tokens": 300}),
+    short(OURS, "the limit 2,048 (data.max_response_length)", {"data.max_response_length": "2048"}),
+    # one that is assumed holds for the tutorials' own logs only
+    short(THEIRS, ""),
+    short(THEIRS, None, None, {"policy/loss": -0.2}, "is unknown"),
+    short(THEIRS, "", {"max_completion_length": 512}, {"policy/loss": -0.2}),
+    case("response-long", THEIRS, beside={"policy/loss": -0.2}),
+    # verl's V1 trainer counts other responses as cut
+    case("truncation", {"response_length/clip_ratio": [0.4] * 20, "response_length/max": [1000.0] * 20},
+         beside={"training/off_policy/trajectory_spans/mean": 1.0}, why="v0.9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", LENGTHS, ids=lambda one: one.id)
+def test_lengths(one: Case) -> None:
+    hold(one)
 
 
 @pytest.mark.parametrize(
-    "columns",
-    [
-        {REWARD: GAINS},
-        # what it had learnt before stays
-        {REWARD: ramp(0.2, 0.6, begin=10, finish=60)},
-        {REWARD: ramp(0.97, 0.97, size=0.005)},
-        {REWARD: LEVEL, "val-core/x/acc/mean@1": GAINS},
-        {REWARD: LEVEL, "critic/reward_extra_info/answer/mean": GAINS},
-        {
-            REWARD: GAINS,
-            "critic/reward_extra_info/steps/mean": FALLS,
-            "val-core/x/acc/mean@1": GAINS,
-        },
-        {REWARD: ramp(-0.4, -0.1)},
-    ],
-    ids=[
-        "reward",
-        "reward before",
-        "solved",
-        "validation",
-        "part",
-        "validation against a part",
-        "below 0",
-    ],
+    ("limit", "stated", "says"),
+    [(350, "${x}", None), (1024, None, "the limit 1,024 (your settings)")],
 )
-def test_short_responses_that_serve_the_task(
-    columns: Mapping[str, Sequence[float]],
+def test_the_users_limit_goes_first(
+    limit: int, stated: str | None, says: str | None
 ) -> None:
-    assert collapse({LENGTH: SHRINKS, **columns}) is None
+    settings = {"data.max_response_length": stated} if stated else None
+    guide = load_guide({"response_limit": limit})
+    one = found(judge(planted(OURS, TUTORIAL, settings), guide), "response-short")
+    assert (one is None) is (says is None)
+    assert one is None or (says or "") in one.message
 
 
 def test_a_collapse_of_length_that_is_over() -> None:
-    columns = {LENGTH: [*SHRINKS[:140], *ramp(300, 300)[140:]], REWARD: FALLS}
-    verdict = judged(columns)
-    (reported,) = (one for one in verdict.history if one.id == "length-collapse")
-    assert reported.raised_step is not None
-    assert reported.raised_step <= 120
-    assert reported.cleared_step is not None
+    columns = {LENGTH: [*SHRINKS[:140], *course(300, 300)[140:]], REWARD: FALLS}
+    (one,) = episodes(judge(planted(columns)), "length-collapse")
+    assert (one.raised_step or 999) <= 120
+    assert one.cleared_step is not None
 
 
-def test_a_run_of_few_points_or_without_scores_is_not_judged() -> None:
-    few = judged({LENGTH: SHRINKS[:20], REWARD: FALLS[:20]})
-    assert reason(few, "length-collapse") == "needs 31 points, has 20"
-    assert (
-        reason(judged({LENGTH: SHRINKS}), "length-collapse") == "the log has no reward"
-    )
-    assert (
-        reason(judged({REWARD: FALLS}), "length-collapse")
-        == "the log has no response length"
-    )
+# -- repetition ------------------------------------------------------------------------------------
+
+LOOPS = [*noisy([0.05] * 201, 0.02), *noisy([0.8] * 49, 0.05)]
+EVEN = noisy([0.6] * 300, 0.03)
 
 
-def test_an_explosion_is_told_where_no_share_of_cut_responses_is_logged() -> None:
-    columns = {
-        "response_length/mean": [*[300.0] * 100, *[300 + 6.5 * i for i in range(100)]],
-        "critic/score/mean": [*[0.6] * 100, *[0.6 - 0.004 * i for i in range(100)]],
+def right(share: list[float]) -> dict[str, list[float]]:
+    """Return the figures of samples that are right or wrong."""
+    spread = [(one * (1 - one)) ** 0.5 for one in share]
+    return {"samples/score": share, "samples/score_std": spread}
+
+
+def in_parts(first: list[float], second: list[float]) -> dict[str, list[float]]:
+    """Return a reward that is the sum of two parts, and these."""
+    return {
+        REWARD: [a + b for a, b in zip(first, second, strict=True)],
+        "reward_extra_info/right/mean": first,
+        "reward_extra_info/brief/mean": second,
     }
-    run = planted(columns, VERL, {"data.max_response_length": 1024})
-    (one,) = [one for one in judge(run).findings if one.id == "length-explosion"]
-    assert "the limit 1,024" in one.message
+
+
+def loops(scores: dict[str, list[float]], says: str | None) -> Case:
+    return case("repetition", {"samples/repetition": LOOPS, **scores}, says)
+
+
+REPETITIONS = [
+    loops(right([0.2] * 150 + [0.9] * 100), None),  # the text behind the answer repeats itself
+    loops(right([0.5] * 250), ""),
+    loops(right([0.9] * 150 + [0.1] * 100), ""),
+    loops({"samples/score": ramp(0.2, 0.9), "samples/score_std": [0.05] * 300}, ""),  # by degrees
+    loops(in_parts([0.2] * 150 + [0.9] * 150, EVEN), None),  # no part has lost
+    loops(in_parts([0.2] * 150 + [0.9] * 150, [0.5] * 150 + [0.1] * 150), ""),  # bought with the other
+    loops(in_parts(EVEN, EVEN), ""),  # and nothing is gained
+    # loops and the entropy that they cost are one finding
+    case("repetition", {"val_samples/repetition": LOOPS, "val_samples/ngram_entropy": [1 - one for one in LOOPS]},
+         "repetition of samples in validation has risen…val_samples/ngram_entropy: "),
+    # repetition that creeps, that was always there, that hardly rises
+    case("repetition", {"samples/repetition": noisy(ramp(0.05, 0.6), 0.02)}, ""),
+    case("repetition", {"samples/repetition": noisy([0.5] * 300, 0.05)}),
+    case("repetition", {"samples/repetition": noisy(ramp(0.05, 0.15), 0.03)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", REPETITIONS, ids=lambda one: one.id)
+def test_repetition(one: Case) -> None:
+    hold(one)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from planted import OTHER, STATUS, TUTORIAL, VERL, batch, ids, judge, planted, rows
+from planted import OTHER, STATUS, TUTORIAL, VERL, batch, rows
 from scenarios.failures import FAILURES
 from scenarios.failures import planted as failing
 
 from verl_tui.health.diagnoses import DIAGNOSES
-from verl_tui.health.finding import Severity
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
 from verl_tui.records import Settings
@@ -59,7 +57,7 @@ def live(
     columns: Columns, dialect: str, settings: Mapping[str, object]
 ) -> Iterator[tuple[int, set[Reported]]]:
     """Yield the steps after which a run that grows is judged, with what had been reported by then: one,
-    three or eight steps come between.
+    five or eighteen steps come between.
     """
     run = Run("r")
     status = (
@@ -76,7 +74,7 @@ def live(
             if (value := values[i]) is not None
         }
         run.apply(batch(rows(row, [i + 1], order=i), status=status), now=0.0)
-        if i % 12 in (0, 1, 4) or i == count - 1:
+        if i % 24 in (0, 1, 6) or i == count - 1:
             yield i + 1, reported(watching.verdict(1.0))
 
 
@@ -113,7 +111,7 @@ def compare(
     dialect: str,
     settings: Mapping[str, object] | None = None,
     *,
-    every: int = 75,
+    every: int = 38,
 ) -> set[Reported]:
     """Hold a run that grows against the same run when it has ended, and against what it was now and
     then.
@@ -149,8 +147,8 @@ PLANTED = {
     "dead-groups": ("zero_std", "reward"),
     "component-imbalance": ("rewards/", "reward"),
     "reward-hacking": ("reward", "val", "eval"),
-    "slow-phase": ("timing_s", "step_time"),
     "plateau": ("critic/score/mean", "reward", "val", "eval"),
+    "slow-phase": ("timing_s", "step_time"),
     "no-signal": ("critic/advantages", "critic/score/mean"),
 }
 """Failure -> parts of the names of what is looked at: few metrics are quickly judged at every
@@ -193,33 +191,3 @@ def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points: int) -> None:
     watching = Judge(load_guide(), run)
     assert "hang" not in {one.id for one in watching.verdict(last + 399.0).findings}
     assert "hang" in {one.id for one in watching.verdict(last + 2500.0).findings}
-
-
-def test_a_reward_too_noisy_to_tell_is_not_said_to_have_stood_still() -> None:
-    chance = random.Random(4)
-    noisy = [
-        sum(chance.random() < 0.3 + 0.3 * i / 60 for _ in range(4)) / 4
-        for i in range(60)
-    ]
-    far = [min(0.4, 0.02 * i) for i in range(60)]
-    verdict = judge(planted({"actor/kl_loss": far, "critic/score/mean": noisy}))
-    assert "ref-kl-above-band" not in ids(verdict)
-
-
-def test_a_solved_task_has_no_signal_and_that_is_no_fault() -> None:
-    solved = {
-        "critic/score/mean": [1.0] * 30,
-        "critic/advantages/max": [0.0] * 30,
-        "critic/advantages/min": [0.0] * 30,
-    }
-    (told_of,) = [
-        one for one in judge(planted(solved)).findings if one.id == "no-signal"
-    ]
-    assert told_of.severity is Severity.INFO
-    assert told_of.message.startswith("the task is solved: all advantages have been 0")
-    (told_of,) = [
-        one
-        for one in judge(planted({**solved, "critic/score/mean": [0.4] * 30})).findings
-        if one.id == "no-signal"
-    ]
-    assert told_of.severity is Severity.WARNING

@@ -199,11 +199,43 @@ def test_the_first_that_nothing_else_explains(tmp_path: Path, ending: Ending) ->
     assert ending.never not in said
 
 
-def test_a_log_of_100_000_errors_has_one_cause(tmp_path: Path) -> None:
+IN_REWARD = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/trl/trainer/grpo_trainer.py", line 1626, in _calculate_rewards\n'
+    "    output_reward_func = reward_func(\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ("", "Lower per_device_train_batch_size or"),
+        ('{"per_device_train_batch_size": 8}', "per_device_train_batch_size 8 → 4 or"),
+    ],
+)
+def test_other_trainers_are_not_told_to_change_settings_of_verl(
+    tmp_path: Path, settings: str, advice: str
+) -> None:
+    text = "".join(
+        f"{{'loss': 0.1, 'grad_norm': 1.2, 'learning_rate': 1e-06, 'reward': 0.2, 'reward_std': 0.1, "
+        f"'completions/mean_length': 30.0, 'kl': 0.01, 'epoch': {at / 9}}}\n"
+        for at in range(1, 10)
+    )
+    (tmp_path / "train.log").write_text(f"{text}{IN_REWARD}{OOM}\n")
+    if settings:
+        (tmp_path / "args.json").write_text(settings)
+    (run,) = report(load([str(tmp_path)], Config(), NOW), NOW)["runs"]
+    (crash,) = (one for one in run["findings"] if one["id"] == "crash")
+    assert "scoring responses" in crash["message"]
+    assert advice in crash["advice"]
+    assert "reward_model." not in crash["advice"]
+
+
+def test_a_log_of_20_000_errors_has_one_cause(tmp_path: Path) -> None:
     first = prefixed("(WorkerDict pid=411) ", f"{TRACE}{OOM}")
     noise = "".join(
         f"(AgentLoopWorker pid={at % 97}) ERROR: request {at} failed: Connection refused\n"
-        for at in range(100_000)
+        for at in range(20_000)
     )
     assert "GPU memory" in crash_of(tmp_path, first + noise + DIED)["message"]
 

@@ -49,60 +49,50 @@ def ripple(i: int, size: float) -> float:
 def trl(i: int, **changed: float) -> Row:
     """Return a step of a healthy run in TRL's names."""
     return {
-        "step": i,
-        "reward": 0.3 + 0.002 * i + ripple(i, 0.02),
-        "reward_std": 0.4,
-        "kl": 0.001 * i,
-        "entropy": 0.6 + ripple(i, 0.02),
-        "grad_norm": 0.512345 + ripple(i, 0.05),
-        "loss": ripple(i, 0.01),
-        "learning_rate": 1.234567e-6,
-        "completions/mean_length": 200 + ripple(i, 5),
-        "frac_reward_zero_std": 0.1,
+        "step": i, "reward": 0.3 + 0.002 * i + ripple(i, 0.02), "reward_std": 0.4, "kl": 0.001 * i,
+        "entropy": 0.6 + ripple(i, 0.02), "grad_norm": 0.512345 + ripple(i, 0.05), "loss": ripple(i, 0.01),
+        "learning_rate": 1.234567e-6, "completions/mean_length": 200 + ripple(i, 5), "frac_reward_zero_std": 0.1,
         **changed,
-    }
+    }  # fmt: skip
 
 
 def home_made(i: int) -> Row:
-    far = i >= 25
-    return {
-        "step": i,
-        "loss": 4.2 if far else 0.02,
-        "mean_reward": 0.7 + ripple(i, 0.03),
-        "std_reward": 0.1,
-        "mean_kl": 105.0 if far else 0.001 * i,
-    }
+    loss, kl = (4.2, 105.0) if i >= 25 else (0.02, 0.001 * i)
+    reward = {"mean_reward": 0.7 + ripple(i, 0.03), "std_reward": 0.1}
+    return {"step": i, "loss": loss, "mean_kl": kl, **reward}
 
 
 def nemo(i: int) -> Row:
-    return {
-        "step": i,
-        "train/reward": 0.4 + 0.001 * i,
-        "train/policy_kl_error": 22_015.0 if i > 20 else 0.01,
-        "train/gen_kl_error": 0.0005,
-        "train/kl_penalty": 0.001 * i,
-        "train/approx_entropy": 0.5,
-        "train/grad_norm": 0.4,
+    kls = {
+        "policy_kl_error": 22_015.0 if i > 20 else 0.01,
+        "gen_kl_error": 0.0005,
+        "kl_penalty": 0.001 * i,
     }
+    figures = {
+        "reward": 0.4 + 0.001 * i,
+        **kls,
+        "approx_entropy": 0.5,
+        "grad_norm": 0.4,
+    }
+    return {"step": i, **{f"train/{key}": value for key, value in figures.items()}}
 
 
 def openrlhf(i: int) -> Row:
-    return {
-        "step": i,
-        "train/reward": 0.4 + 0.001 * i,
-        "train/kl": 0.002 * i,
-        "train/logprobs_diff": 0.3,
-        "train/ppo_kl": 0.001,
-        "train/entropy_loss": 0.5,
-        "train/actor_grad_norm": 0.4,
+    kls = {"kl": 0.002 * i, "logprobs_diff": 0.3, "ppo_kl": 0.001}
+    figures = {
+        "reward": 0.4 + 0.001 * i,
+        **kls,
+        "entropy_loss": 0.5,
+        "actor_grad_norm": 0.4,
     }
+    return {"step": i, **{f"train/{key}": value for key, value in figures.items()}}
 
 
 def own_reward_mean(i: int) -> Row:
+    reward = {"reward_mean": 0.3 + 0.001 * i + ripple(i, 0.03), "reward_std": 0.4}
     return {
         "step": i,
-        "reward_mean": 0.3 + 0.001 * i + ripple(i, 0.03),
-        "reward_std": 0.4,
+        **reward,
         "policy_loss": 0.03 + ripple(i, 0.01),
         "kl": 0.0003 * i,
     }
@@ -131,10 +121,8 @@ def no_penalty(i: int) -> Row:
 
 def dead(i: int) -> Row:
     """One answer for all prompts from step 2 on: half of them are right."""
-    if i == 1:
-        return trl(i)
-    gone = {"entropy": 0.0, "grad_norm": 0.0, "kl": 4.1}
-    return trl(i, reward=0.5, reward_std=0.0, frac_reward_zero_std=1.0, **gone)
+    gone = {"entropy": 0.0, "grad_norm": 0.0, "kl": 4.1, "frac_reward_zero_std": 1.0}
+    return trl(i) if i == 1 else trl(i, reward=0.5, reward_std=0.0, **gone)
 
 
 def dead_at_once(i: int) -> Row:
@@ -143,14 +131,9 @@ def dead_at_once(i: int) -> Row:
 
 def half_way(i: int) -> Row:
     """All answers to a prompt are alike from step 40 on, at half of the scale."""
-    alike = i > 40
+    std, alike = (0.0, 1.0) if i > 40 else (0.3, 0.2)
     reward = min(0.5, 0.05 + 0.0112 * i)
-    return trl(
-        i,
-        reward=reward,
-        reward_std=0.0 if alike else 0.3,
-        frac_reward_zero_std=1.0 if alike else 0.2,
-    )
+    return trl(i, reward=reward, reward_std=std, frac_reward_zero_std=alike)
 
 
 def self_play(i: int) -> Row:
@@ -158,13 +141,12 @@ def self_play(i: int) -> Row:
 
 
 def self_play_in_verls_names(i: int) -> Row:
-    data = {
+    scores = {
         "critic/score/mean": ripple(i, 0.02),
         "critic/score/max": 1.0,
         "critic/score/min": -1.0,
-        "actor/kl_loss": 0.0001 * i,
-        "actor/grad_norm": 0.512345,
     }
+    data = {**scores, "actor/kl_loss": 0.0001 * i, "actor/grad_norm": 0.512345}
     return {"step": i, "data": data}
 
 
@@ -254,18 +236,10 @@ def collapse(i: int, onset: int, dialect: str) -> Row:
     reward = 0.9 - 0.4 * math.exp(-0.5 * i) + ripple(i, 0.01) if well else 0.08
     kl = 0.004 + 0.004 * i if well else 1.9 + ripple(i, 0.1)
     if dialect == "tutorial":
-        kls = {"kl_div": kl if well else 0.4}
-        return {
-            "scope": "rollout",
-            "step": i,
-            "reward_mean": 3 * reward,
-            **kls,
-        }
+        figures = {"reward_mean": 3 * reward, "kl_div": kl if well else 0.4}
+        return {"scope": "rollout", "step": i, **figures}
     if dialect == "verl":
-        return {
-            "step": i,
-            "data": {"critic/score/mean": reward, "actor/kl_loss": kl},
-        }
+        return {"step": i, "data": {"critic/score/mean": reward, "actor/kl_loss": kl}}
     return trl(i, reward=reward, kl=kl)
 
 

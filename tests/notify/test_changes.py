@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from verl_tui.config import Config
+from verl_tui.given_files import UsageError
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
-from verl_tui.notify.changes import Changes
 from verl_tui.notify.delivery import Destination, NotSentError
 from verl_tui.notify.message import Message, of_finding, of_guard
-from verl_tui.notify.notifier import Notifier, Sender, StateFileError
+from verl_tui.notify.notifier import Changes, Notifier, Sender
 from verl_tui.notify.notify_settings import Choice, NotifySettings
 from verl_tui.records import Batch, SourceStatus
 
@@ -200,7 +200,7 @@ def test_another_file_is_left_alone(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_text(text, encoding="latin-1")
     wrong = r"notes\.txt: is not a file that `check --state` wrote"
-    with pytest.raises(StateFileError, match=wrong):
+    with pytest.raises(UsageError, match=wrong):
         notifier(NotifySettings())[0].read_state(path)
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from verl_tui.notify.delivery import Destination, DestinationError, destination
+from verl_tui.given_files import UsageError
+from verl_tui.notify.delivery import Destination, destination
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ def test_an_address_shows_its_preset(url, preset, for_apprise):
 
 def test_a_token_that_apprise_would_not_use_is_refused():
     environment = {"VERL_TUI_NOTIFY_URL": ADDRESS, "VERL_TUI_NOTIFY_TOKEN": "S3CRET"}
-    with pytest.raises(DestinationError, match="within the address only") as caught:
+    with pytest.raises(UsageError, match="within the address only") as caught:
         destination(environment)
     assert "S3CRET" not in str(caught.value)
 
@@ -75,7 +76,7 @@ def test_it_is_never_shown(tmp_path):
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 def test_a_file_that_others_may_read_is_refused(tmp_path, mode):
     path = file(tmp_path, mode=mode)
-    with pytest.raises(DestinationError) as caught:
+    with pytest.raises(UsageError) as caught:
         destination({}, path)
     assert str(caught.value) == (
         f"{path}: others may read or change it (mode {mode:04o}): chmod 600 {path}"
@@ -99,7 +100,7 @@ def test_a_file_that_others_may_read_is_refused(tmp_path, mode):
 )
 def test_what_is_no_address_is_said_without_it(tmp_path, text, why):
     path = file(tmp_path, text)
-    with pytest.raises(DestinationError) as caught:
+    with pytest.raises(UsageError) as caught:
         destination({}, path)
     assert str(caught.value).startswith(f"{path}: {why}")
     assert "X1Y2Z3" not in str(caught.value)
@@ -110,6 +111,6 @@ def test_what_is_no_file_is_refused_at_once(tmp_path):
     wrong = {"pipe": "is no file", "": "is a directory"}
     wrong["nowhere"] = "no such file or directory"
     for name, why in wrong.items():
-        with pytest.raises(DestinationError) as caught:
+        with pytest.raises(UsageError) as caught:
             destination({}, tmp_path / name)
         assert str(caught.value) == f"{tmp_path / name}: {why}"

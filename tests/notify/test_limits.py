@@ -76,7 +76,7 @@ def test_what_is_beyond_the_limit_of_an_hour_is_summed_up():
     (summed,) = limits.take([], 3600.0)
     assert (summed.event, summed.severity) == ("summary", Severity.WARNING)
     assert sum(summed.held_back.values()) == 3
-    assert summed.message == "run_2: kl-high; run_3: kl-high; run_4: kl-high"
+    assert summed.message == "run_2: kl-high, run_3: kl-high, run_4: kl-high"
     assert summed.title == "verl-tui: 3 held back"
 
 

@@ -30,6 +30,11 @@ def check(path: Path) -> dict[str, Any]:
     return run
 
 
+def critical(run: dict[str, Any]) -> list[str]:
+    """Return the ids of the critical findings on a run."""
+    return [one["id"] for one in run["findings"] if one["severity"] == "critical"]
+
+
 def later(path: Path, seconds: float = PATIENCE) -> tuple[State, dict[str, Finding]]:
     """Return the state of a run and what is found, as if it were later."""
     now = time.time() + seconds

@@ -12,14 +12,8 @@ from pathlib import Path
 import platformdirs
 
 TRL = (
-    "torch==2.13.0",
-    "trl==1.16.0",
-    "transformers==5.23.0",
-    "tensorboard>=2.16",
-    "pandas",
-    "pyarrow",
-    "rich",
-)
+    "torch==2.13.0", "trl==1.16.0", "transformers==5.23.0", "tensorboard>=2.16", "pandas", "pyarrow", "rich",
+)  # fmt: skip
 QUIET = {
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
@@ -76,16 +70,8 @@ def python_with(
 
 
 def _install(python: Path, name: str, *what: str) -> None:
-    command = [
-        python,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        *what,
-    ]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    ended = subprocess.run([*pip, *what], capture_output=True, text=True, check=False)
     if ended.returncode:
         raise NotInstalledError(
             f"{name} cannot be installed here: {ended.stderr.strip().splitlines()[-1:]}"

@@ -35,20 +35,10 @@ class Fault(TrainerCallback):
 def data(home: Path) -> str:
     """Write pairs of answers, the better one with the letter a; return their directory."""
     rows = [
-        {
-            "instruction": text,
-            "input": "",
-            "chosen": "a" * (at % 7 + 1),
-            "rejected": "zq" * (at % 5 + 1),
-        }
+        {"instruction": text, "input": "", "chosen": "a" * (at % 7 + 1), "rejected": "zq" * (at % 5 + 1)}
         for at, text in enumerate(tiny_chat.PROMPTS * 40)
-    ]
-    columns = {
-        "prompt": "instruction",
-        "query": "input",
-        "chosen": "chosen",
-        "rejected": "rejected",
-    }
+    ]  # fmt: skip
+    columns = {"prompt": "instruction", "query": "input", "chosen": "chosen", "rejected": "rejected"}  # fmt: skip
     (home / "pairs.json").write_text(json.dumps(rows))
     datasets = {
         "pairs": {"file_name": "pairs.json", "ranking": True, "columns": columns}

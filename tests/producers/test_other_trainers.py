@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from log_reading import read_run, values
-from producers.answers import check, later
+from producers.answers import check, critical, later
 from producers.environments import QUIET, TRL, NotInstalledError, python_with
 from producers.holders import let_go
 
@@ -119,16 +119,8 @@ def python_of(name: str, trainer: Trainer) -> Path:
     except NotInstalledError as error:
         pytest.skip(str(error))
     if trainer.without:
-        uninstall = [
-            python,
-            "-m",
-            "pip",
-            "uninstall",
-            "--quiet",
-            "--yes",
-            *trainer.without,
-        ]
-        subprocess.run(uninstall, check=True, capture_output=True)
+        uninstall = (python, "-m", "pip", "uninstall", "--quiet", "--yes")
+        subprocess.run([*uninstall, *trainer.without], check=True, capture_output=True)
         for site in python.parent.parent.glob("lib/python*/site-packages"):
             (site / "torchaudio.py").touch()  # it is imported, and not used
     return python
@@ -195,7 +187,7 @@ def test_healthy(train: Callable[..., Training]) -> None:
     run = check(training.directory)
     assert (run["state"], run["step"], run["total_steps"]) == ("finished", STEPS, STEPS)
     assert training.trainer.console in {source["program"] for source in run["sources"]}
-    assert [one["id"] for one in run["findings"] if one["severity"] == "critical"] == []
+    assert critical(run) == []
 
 
 def test_failing_and_resumed(train: Callable[..., Training]) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from benchmarks.terminal import Terminal
 from log_reading import read_run, values
-from producers.answers import PATIENCE, check, later
+from producers.answers import PATIENCE, check, critical, later
 
 from verl_tui.runs.views.state import State, state
 
@@ -69,21 +69,10 @@ def test_a_healthy_training_is_read_value_for_value(
     holds(trained.directory, trained)
     run = check(trained.directory)
     assert (run["state"], run["step"], run["total_steps"]) == ("finished", 30, 30)
-    assert [one for one in run["findings"] if one["severity"] == "critical"] == []
+    assert critical(run) == []
     export = trained.directory.parent / "out.csv"
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "verl_tui",
-            "export",
-            "csv",
-            str(trained.directory),
-            "-o",
-            str(export),
-        ],
-        check=True,
-    )
+    asked = ("export", "csv", trained.directory, "-o", export)
+    subprocess.run([sys.executable, "-m", "verl_tui", *asked], check=True)
     with export.open() as file:
         rows = {int(row["step"]): row for row in csv.DictReader(file)}
     assert set(rows) == set(range(1, 31))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from benchmarks.terminal import Terminal
 from log_reading import read_run, values
-from producers.answers import check, later
+from producers.answers import check, critical, later
 from producers.environments import NotInstalledError, python_with
 from producers.holders import let_go
 
@@ -35,54 +35,21 @@ pytestmark = [
     ),
 ]
 
-_BOTH = (
-    *(
-        "torch==2.13.0",
-        "ray[default]==2.49.2",
-        "tensordict==0.10.0",
-        "datasets",
-        "accelerate",
-        "codetiming",
-        "dill",
-    ),
-    *(
-        "hydra-core",
-        "peft",
-        "pybind11",
-        "pylatexenc",
-        "torchdata",
-        "wandb",
-        "tensorboard",
-        "setuptools",
-        "cachetools",
-    ),
-    "wrapt",
-)
+_BOTH = """
+torch==2.13.0 ray[default]==2.49.2 tensordict==0.10.0 datasets accelerate codetiming dill hydra-core peft pybind11
+pylatexenc torchdata wandb tensorboard setuptools cachetools wrapt
+""".split()  # noqa: SIM905 - to be read as text
 VERSIONS = {
     "0.6.1": (
-        (
-            *_BOTH,
-            "transformers==4.55.4",
-            "numpy==1.26.4",
-            "pandas==2.2.3",
-            "pyarrow==20.0.0",
-        ),
+        (*_BOTH, "transformers==4.55.4", "numpy==1.26.4", "pandas==2.2.3", "pyarrow==20.0.0"),
         ("verl==0.6.1",),
     ),
     "0.9.1": (
-        (
-            *(
-                *_BOTH,
-                "transformers>=5.5.3,<5.11,!=5.6.0",
-                "numpy>=2",
-                "pandas",
-                "pyarrow",
-            ),
-            *("pyzmq", "msgspec", "prometheus_client", "uvicorn", "fastapi"),
-        ),
+        (*_BOTH, "transformers>=5.5.3,<5.11,!=5.6.0", "numpy>=2", "pandas", "pyarrow", "pyzmq", "msgspec",
+         "prometheus_client", "uvicorn", "fastapi"),
         ("verl==0.9.1", "TransferQueue"),
     ),
-}
+}  # fmt: skip
 """What each version needs, and what is installed without what it says it needs: vLLM and others
 that want a GPU.
 """
@@ -262,14 +229,9 @@ def test_a_healthy_training_is_watched_and_read_value_for_value(
     for path in (trained.log, trained.directory):
         holds(path, trained.history, LAST)
         run = check(path)
-        assert (run["state"], run["step"], run["total_steps"]) == (
-            "finished",
-            LAST,
-            LAST,
-        )
-        assert [
-            one["id"] for one in run["findings"] if one["severity"] == "critical"
-        ] == []
+        known = (run["state"], run["step"], run["total_steps"])
+        assert known == ("finished", LAST, LAST)
+        assert critical(run) == []
     exports(trained.directory, trained.history, LAST)
 
 
@@ -311,9 +273,7 @@ def test_a_killed_training_is_seen_at_once_and_is_one_run_with_the_one_that_resu
     for path in (trained.log, trained.directory):
         holds(path, before | resumed.history, LAST)
         assert (run := check(path))["state"] == "finished"
-        assert [
-            one["id"] for one in run["findings"] if one["severity"] == "critical"
-        ] == []
+        assert critical(run) == []
 
 
 def test_a_hang_is_certain_while_its_process_lives(
@@ -355,7 +315,5 @@ def test_a_hang_before_the_first_step_is_reported_with_what_is_known(
     for path in (trained.log, trained.directory):
         run = check(path)
         assert (run["state"], run["step"]) == ("waiting", None)
-        assert [
-            one["id"] for one in run["findings"] if one["severity"] == "critical"
-        ] == []
+        assert critical(run) == []
         assert str(trained.process.pid) in json.dumps(run["not_judged"])

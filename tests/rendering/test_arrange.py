@@ -43,7 +43,7 @@ def needs_of(rows: dict[str, int]) -> dict[str, Need]:
     }
 
 
-def test_no_panel_is_a_third_empty_while_another_is_cut() -> None:
+def test_no_panel_is_a_third_empty_while_another_is_cut():
     for size in SIZES:
         for state, rows in STATES.items():
             for name, room in arrange(needs_of(rows), *size).items():
@@ -53,7 +53,7 @@ def test_no_panel_is_a_third_empty_while_another_is_cut() -> None:
                     assert 1 <= inner <= rows[name], (size, state, name)
 
 
-def test_gpus_and_samples_stand_beside_each_other_on_a_wide_screen() -> None:
+def test_gpus_and_samples_stand_beside_each_other_on_a_wide_screen():
     rooms = arrange(needs_of(STATES["a node"]), 161, 60)
     gpus, samples = rooms["gpus"], rooms["samples"]
     assert (gpus.x, gpus.width, samples.x, samples.width) == (0, 80, 80, 81)
@@ -70,8 +70,8 @@ def test_gpus_and_samples_stand_beside_each_other_on_a_wide_screen() -> None:
     foot=st.sampled_from(["keys", "filter-bar"]),
 )
 def test_parts_fill_the_screen_and_the_charts_keep_their_share(
-    rows: dict[str, int], width: int, height: int, zoomed: str, foot: str
-) -> None:
+    rows, width, height, zoomed, foot
+):
     rooms = arrange(needs_of(rows), width, height, names=30, zoomed=zoomed, foot=foot)
     covered = [
         (x, y)

@@ -11,16 +11,17 @@ from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.rendering.run_list import RunRows, lay_out
+from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
 def words(rows: RunRows) -> list[str]:
-    return ["".join(text for text, _ in row()) for row in rows.rows]
+    return [text_of(row()) for row in rows.rows]
 
 
-def test_the_reading_of_logs_stands_above_the_runs() -> None:
+def test_the_reading_of_logs_stands_above_the_runs():
     listed = [make_run("run-0"), make_run("run-1")]
     rows = lay_out(make_view(*listed, loading=True), listed, 40, 9, titled=True)
     assert words(rows)[0].startswith("reading 45%")
@@ -34,9 +35,7 @@ def test_the_reading_of_logs_stands_above_the_runs() -> None:
     st.integers(8, 76),
     st.data(),
 )
-def test_states_stand_in_one_column_and_badges_shift_no_row(
-    names: list[str], width: int, data: st.DataObject
-) -> None:
+def test_states_stand_in_one_column_and_badges_shift_no_row(names, width, data):
     steps = [data.draw(st.sampled_from([0, 3, 120, 500])) for _ in names]
     listed = [make_run(name, count) for name, count in zip(names, steps, strict=True)]
     found = Finding("kl-high", Severity.WARNING, "The KL is high.")

@@ -40,24 +40,24 @@ def first(*runs: Run, **verdicts: Verdict) -> str | None:
     return first_to_show(cast("Monitor", monitor), NOW)
 
 
-def test_a_critical_run_is_shown_first_however_old_it_is() -> None:
+def test_a_critical_run_is_shown_first_however_old_it_is():
     runs = written("a", 5.0), written("b", 90_000.0), written("c", 5.0)
     assert first(*runs, b=CRITICAL, c=WARNING) == "b"
 
 
-def test_of_several_critical_runs_the_newest_is_shown() -> None:
+def test_of_several_critical_runs_the_newest_is_shown():
     runs = written("a", 9_000.0), written("b", 500.0), written("c", 5.0)
     assert first(*runs, a=CRITICAL, b=CRITICAL) == "b"
 
 
-def test_a_run_with_steps_is_shown_before_notes() -> None:
+def test_a_run_with_steps_is_shown_before_notes():
     assert first(notes(), written("a", 9_000.0)) == "a"
     assert first(notes()) == "INDEX"
     assert first() is None
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_what_is_no_training_is_last_in_every_order(order: str) -> None:
+def test_what_is_no_training_is_last_in_every_order(order):
     listed = ordered(
         [notes(), written("a", 9_000.0), written("z", 5.0)], order, Moment(NOW, {})
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from verl_tui.records import Batch, MetricRows, SourceStatus, Unreadable
 from verl_tui.rendering.session.snapshot import View, not_reached, passed_over
 from verl_tui.rendering.source_rows import source_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.sources.discovery.passed_over import PassedOver
 from verl_tui.sources.http.addresses import Unreached
@@ -17,28 +18,11 @@ if TYPE_CHECKING:
 
 NOW = 10_000.0
 LOG = SourceStatus(
-    "/data/runs/grpo/train.log",
-    "verl console",
-    2,
-    0,
-    12_345,
-    2,
-    98_700_000,
-    123_400_000,
-    NOW - 70,
-)
+    "/data/runs/grpo/train.log", "verl console", 2, 0, 12_345, 2, 98_700_000, 123_400_000, NOW - 70
+)  # fmt: skip
 DOWN = SourceStatus(
-    "/data/runs/grpo/m.jsonl",
-    "verl file logger",
-    3,
-    1,
-    120,
-    0,
-    3400,
-    3400,
-    NOW - 900,
-    "no permission",
-)
+    "/data/runs/grpo/m.jsonl", "verl file logger", 3, 1, 120, 0, 3400, 3400, NOW - 900, "no permission"
+)  # fmt: skip
 
 
 def add(run: Run, status: SourceStatus, *lines: Unreadable) -> None:
@@ -76,7 +60,7 @@ def view_of(
     return View(monitor, run, NOW, **more)
 
 
-def test_what_is_passed_over_is_listed_with_its_reason() -> None:
+def test_what_is_passed_over_is_listed_with_its_reason():
     passed = (
         PassedOver("/data/runs/b.log", "of no known format"),
         PassedOver("/data/runs/c", "no log in it"),
@@ -89,15 +73,11 @@ def test_what_is_passed_over_is_listed_with_its_reason() -> None:
     ]
 
 
-def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
+def test_an_address_that_is_not_reached_is_no_path_passed_over():
     unreached = (
-        Unreached(
-            "http://head:9090/",
-            "refuses the connection: nothing is listening there",
-            NOW - 130,
-        ),
+        Unreached("http://head:9090/", "refuses the connection: nothing is listening there", NOW - 130),
         Unreached("http://node1:8000/metrics", "no answer so far", None),
-    )
+    )  # fmt: skip
     view = view_of(grpo(), unreached=unreached)
     assert texts(view, 120)[:4] == [
         "not reached: 2",
@@ -112,12 +92,10 @@ def test_an_address_that_is_not_reached_is_no_path_passed_over() -> None:
 
 
 def texts(view: View, width: int) -> list[str]:
-    return [
-        "".join(text for text, _ in row).rstrip() for row in source_rows(view, width)
-    ]
+    return [text_of(row).rstrip() for row in source_rows(view, width)]
 
 
-def test_table() -> None:
+def test_table():
     assert texts(view_of(grpo()), 120) == [
         "sources",
         "path                       format            state     records  metrics  unreadable             read  changed",
@@ -132,7 +110,7 @@ def test_table() -> None:
     ]
 
 
-def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
+def test_what_a_source_gives_and_what_else_is_to_be_known_of_it():
     run = Run("r")
     status = LOG._replace(path="x.log", note="only half of it is read")
     run.apply(
@@ -143,7 +121,7 @@ def test_what_a_source_gives_and_what_else_is_to_be_known_of_it() -> None:
     assert shown[3] == "  only half of it is read"
 
 
-def test_many_files_of_one_kind_share_a_row_unless_something_is_wrong() -> None:
+def test_many_files_of_one_kind_share_a_row_unless_something_is_wrong():
     run = Run("grpo")
     for step in range(300):
         add(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from reported import KL, LENGTH, REWARD, report_of, rising
 
-from verl_tui.report.drawing import COLUMNS, drawing_of
+from verl_tui.report.run_charts import COLUMNS, drawing_of
 
 if TYPE_CHECKING:
     from verl_tui.report.record import Report
@@ -17,18 +17,13 @@ def titles(report: Report) -> list[tuple[str, str]]:
     return [(chart.family, chart.title) for chart in report.charts]
 
 
-def test_each_family_has_its_charts_in_order() -> None:
+def test_each_family_has_its_charts_in_order():
     report = report_of(
         {
-            "a": {
-                KL: [0.01] * 60,
-                LENGTH: rising(60, 1),
-                REWARD: rising(),
-                "actor/lr": [1e-6] * 60,
-            },
+            "a": {KL: [0.01] * 60, LENGTH: rising(60, 1), REWARD: rising(), "actor/lr": [1e-6] * 60},
             "b": {REWARD: rising(), KL: [0.02] * 60},
         }
-    )
+    )  # fmt: skip
     assert titles(report) == [
         ("reward", "reward"), ("KL", "policy KL"), ("length", "response length"),
     ]  # fmt: skip
@@ -36,26 +31,13 @@ def test_each_family_has_its_charts_in_order() -> None:
     assert report.charts[2].notes == (LENGTH, "not logged by b")
 
 
-def test_runs_without_a_common_metric_have_their_own_charts() -> None:
+def test_runs_without_a_common_metric_have_their_own_charts():
     report = report_of({"a": {"foo/x": rising()}, "b": {"bar/y": rising()}})
     assert titles(report) == [("metrics", "foo/x"), ("metrics", "bar/y")]
     assert [len(chart.curves) for chart in report.charts] == [1, 1]
 
 
-def test_of_many_runs_the_baseline_and_the_best_have_colours() -> None:
-    runs = {f"run{at}": {REWARD: [at / 100] * 12} for at in range(70)}
-    report = report_of(runs)
-    assert [run.name for run in report.drawn.coloured] == [
-        *("run0", "run65", "run66", "run67", "run68", "run69")
-    ]
-    assert len(report.drawn.all) + report.drawn.left_out == 70
-    said = " ".join(report.left_out)
-    assert "Of 70 runs 6 have a colour" in said
-    assert "curves of 10 runs are not drawn" in said
-    assert "samples and hours of 64 runs are not shown" in said
-
-
-def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps() -> None:
+def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps():
     kl = [0.01] * 40 + [0.8] * 20
     drawn = drawing_of(report_of({"a": {REWARD: rising(), KL: kl}}).charts[1])
     assert drawn is not None
@@ -66,7 +48,7 @@ def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps() -> No
     assert "critical" in {mark.style for mark in drawn.data.marks}
 
 
-def test_values_that_are_no_numbers_break_the_curve_and_are_marked() -> None:
+def test_values_that_are_no_numbers_break_the_curve_and_are_marked():
     values = rising()
     values[30] = nan
     drawn = drawing_of(report_of({"a": {REWARD: values}}).charts[0])
@@ -74,7 +56,7 @@ def test_values_that_are_no_numbers_break_the_curve_and_are_marked() -> None:
     assert len(drawn.odds) == 1
 
 
-def test_noise_is_smoothed_with_the_values_around_for_one_run_only() -> None:
+def test_noise_is_smoothed_with_the_values_around_for_one_run_only():
     noisy = [0.5 + 0.3 * ((at * 7919) % 101 / 101 - 0.5) for at in range(600)]
     one = drawing_of(report_of({"a": {REWARD: noisy}}).charts[0])
     two = drawing_of(report_of({name: {REWARD: noisy} for name in "ab"}).charts[0])

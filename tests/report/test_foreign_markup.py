@@ -53,9 +53,7 @@ class Shape(HTMLParser):
 
 @settings(max_examples=examples(0.3))
 @given(run=FOREIGN, metric=FOREIGN, text=FOREIGN)
-def test_no_element_and_no_attribute_comes_from_a_log(
-    run: str, metric: str, text: str
-) -> None:
+def test_no_element_and_no_attribute_comes_from_a_log(run, metric, text):
     samples = [Sample(9, text, text, 1.0, text)]
     columns = {REWARD: rising(9), metric: rising(9)}
     report = report_of({run: columns, "b": columns}, {run: samples})

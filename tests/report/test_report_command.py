@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import page
+from jsonl import write_jsonl
 
 from verl_tui.cli import main
 
@@ -18,39 +18,26 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def write(folder: Path, by: float = 0.01) -> Path:
     """Write the log of a run of 40 steps whose KL explodes, with a dump of samples."""
-    (folder / "rollouts").mkdir(parents=True)
-    lines = (
-        {
-            "step": s,
-            "data": {
-                "critic/score/mean": by * s,
-                "actor/ppo_kl": 0.8 if s > 25 else 0.01,
-            },
-        }
+    lines = [
+        {"step": s, "data": {"critic/score/mean": by * s, "actor/ppo_kl": 0.8 if s > 25 else 0.01}}
         for s in range(1, 41)
-    )
-    (folder / "train.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in lines)
-    )
-    rows = (
+    ]  # fmt: skip
+    write_jsonl(folder / "train.jsonl", lines)
+    rows = [
         {"input": "2+2?", "output": f"{HOSTILE} {n}", "score": n, "step": 40}
         for n in range(3)
-    )
-    (folder / "rollouts" / "40.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in rows)
-    )
+    ]
+    write_jsonl(folder / "rollouts" / "40.jsonl", rows)
     return folder
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     return write(tmp_path / "run_7")
 
 
 @pytest.mark.parametrize("ending", ["md", "html", "json"])
-def test_the_ending_says_the_form(
-    run: Path, ending: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_ending_says_the_form(run, ending, capsys):
     out = run.parent / f"report.{ending}"
     assert main(["report", str(run), "-o", str(out)]) == 0
     assert capsys.readouterr().err == f"wrote {out}\n"
@@ -71,20 +58,10 @@ def test_the_ending_says_the_form(
         (["-o", "{folder}/none/r.md"], 73, "there is no directory"),
         (["-o", "{folder}/there.md"], 73, "there.md exists: --force replaces it"),
         (["-o", "{folder}/link.md"], 73, "link.md exists"),
-        (
-            ["-o", "{folder}/r.md", "--baseline", "nobody"],
-            64,
-            "nobody is none of the runs",
-        ),
+        (["-o", "{folder}/r.md", "--baseline", "nobody"], 64, "nobody is none of the runs"),
     ],
-)
-def test_what_is_refused(
-    run: Path,
-    words: list[str],
-    code: int,
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+)  # fmt: skip
+def test_what_is_refused(run, words, code, sentence, capsys):
     folder = run.parent
     (folder / "there.md").write_text("mine")
     (folder / "link.md").symlink_to(folder / "nowhere")
@@ -97,7 +74,7 @@ def test_what_is_refused(
     assert not (folder / "nowhere").exists()
 
 
-def test_force_replaces_a_file_and_never_writes_through_a_link(run: Path) -> None:
+def test_force_replaces_a_file_and_never_writes_through_a_link(run):
     mine = run.parent / "mine.md"
     link = run.parent / "link.md"
     mine.write_text("mine")
@@ -109,7 +86,7 @@ def test_force_replaces_a_file_and_never_writes_through_a_link(run: Path) -> Non
     assert mine.read_text().startswith("# run\\_7")
 
 
-def test_charts_beside_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_charts_beside_a_report(run, capsys):
     folder = run.parent / "out"
     words = [
         "report",
@@ -132,7 +109,7 @@ def test_charts_beside_a_report(run: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.browser
-async def test_the_page_in_a_browser(tmp_path: Path) -> None:
+async def test_the_page_in_a_browser(tmp_path):
     write(tmp_path / "runs" / HOSTILE)
     write(tmp_path / "runs" / "other", 0.02)
     out = tmp_path / "r.html"

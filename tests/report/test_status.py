@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from command_line import write_log
+from jsonl import write_jsonl
 from test_report_command import write
 
 from verl_tui.check.data import report
@@ -68,7 +68,7 @@ def when(page: str, what: str) -> Sequence[float]:
     return [datetime.strptime(one, "%Y-%m-%d %H:%M %z").timestamp() for one in found]
 
 
-def test_a_block_says_what_check_says(tmp_path: Path) -> None:
+def test_a_block_says_what_check_says(tmp_path):
     monitor, page = seen(write_log(tmp_path, *[0.01] * 25, *[0.3] * 8))
     (found,) = report(monitor, NOW)["runs"]
     assert page.startswith(f"{MARK}\n# Status\n\nWritten 20")
@@ -80,7 +80,7 @@ def test_a_block_says_what_check_says(tmp_path: Path) -> None:
     assert "not logged: entropy, response length" in told(page, "rests on")
 
 
-def test_the_next_check_is_when_there_is_something_new(tmp_path: Path) -> None:
+def test_the_next_check_is_when_there_is_something_new(tmp_path):
     _, page = seen(training(tmp_path, 130), held=True)
     assert told(page, "step").startswith("130 of 400 (32%), running; last record")
     assert "step 140, the next validation" in told(page, "next check")
@@ -106,16 +106,14 @@ def test_the_next_check_is_when_there_is_something_new(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_when_to_look_again(
-    tmp_path: Path, steps: int, ending: str, later: float, said: str
-) -> None:
+def test_when_to_look_again(tmp_path, steps, ending, later, said):
     held = "Trace" not in ending
     _, page = seen(training(tmp_path, steps, ending=ending), later=later, held=held)
     assert said in told(page, "next check")
 
 
 @pytest.mark.parametrize("later", [65.0, 90.0])
-def test_the_same_evidence_gives_the_same_bytes(tmp_path: Path, later: float) -> None:
+def test_the_same_evidence_gives_the_same_bytes(tmp_path, later):
     paths = training(tmp_path / "a", 130), write_log(tmp_path, *[0.3] * 30)
     pages = [
         re.sub(r"^Written .*$", "", seen(*paths, later=at, held=True)[1], flags=re.M)
@@ -124,7 +122,7 @@ def test_the_same_evidence_gives_the_same_bytes(tmp_path: Path, later: float) ->
     assert pages[0] == pages[1]
 
 
-def test_the_worst_is_first_and_text_from_logs_is_text(tmp_path: Path) -> None:
+def test_the_worst_is_first_and_text_from_logs_is_text(tmp_path):
     odd = "sk-proj-abcdefghij0123456789abcdefghij <img> `x`"
     paths = [write_log(tmp_path, *[kl] * 30, name=name) for name, kl in (("b", 0.02), (odd, 0.3))]  # fmt: skip
     _, page = seen(*paths)
@@ -139,9 +137,7 @@ def cron(run: Path, *words: str) -> int:
     return main(["report", str(run), "--status", *words])
 
 
-def test_a_cron_line_replaces_its_own_page_and_nothing_else(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cron_line_replaces_its_own_page_and_nothing_else(tmp_path, capsys):
     run, page = write(tmp_path / "run_7"), tmp_path / "STATUS.md"
     assert cron(run, "-o", str(page)) == 0
     page.write_text(page.read_text() + "left over\n")
@@ -161,9 +157,7 @@ def test_a_cron_line_replaces_its_own_page_and_nothing_else(
     assert cron(run, "--format", "html") == 64
 
 
-def test_where_nothing_can_be_read_the_page_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_nothing_can_be_read_the_page_says_so(tmp_path, capsys):
     run, page = write(tmp_path / "run_7"), tmp_path / "STATUS.md"
     assert cron(run, "-o", str(page)) == 0
     gone = tmp_path / "gone"
@@ -178,12 +172,8 @@ def test_where_nothing_can_be_read_the_page_says_so(
     assert told(page.read_text(), "step") == "waiting for the first step"
 
 
-def test_the_figures_are_those_of_the_log(tmp_path: Path) -> None:
-    path = tmp_path / "run.jsonl"
-    rows: list[dict[str, Any]] = [
-        {"step": step, "data": {"loss": 1.0 / step}} for step in range(1, 30)
-    ]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    _, page = seen(path)
+def test_the_figures_are_those_of_the_log(tmp_path):
+    rows = [{"step": step, "data": {"loss": 1.0 / step}} for step in range(1, 30)]
+    _, page = seen(write_jsonl(tmp_path / "run.jsonl", rows))
     assert told(page, "progress") == "loss 0.03448"
     assert told(page, "rests on").endswith("; not judged: loss")

@@ -25,33 +25,19 @@ def hyper(found: Identity) -> dict[str, str]:
 
 
 GRPO = {
-    "trainer__project_name": "gsm8k",
-    "trainer__experiment_name": "try 7",
-    "algorithm__adv_estimator": "grpo",
-    "algorithm__use_kl_in_reward": False,
-    "algorithm__kl_ctrl__kl_coef": 0.001,
-    "actor_rollout_ref__model__path": "Qwen/Qwen3-8B",
-    "actor_rollout_ref__model__lora_rank": 0,
-    "actor_rollout_ref__actor__optim__lr": 1e-6,
-    "critic__optim__lr": 1e-5,
-    "actor_rollout_ref__actor__use_kl_loss": True,
-    "actor_rollout_ref__actor__kl_loss_coef": 0.01,
-    "actor_rollout_ref__actor__clip_ratio": 0.2,
-    "actor_rollout_ref__actor__clip_ratio_low": 0.2,
-    "actor_rollout_ref__actor__clip_ratio_high": 0.2,
-    "actor_rollout_ref__actor__ppo_mini_batch_size": 256,
-    "actor_rollout_ref__actor__entropy_coeff": 0,
-    "actor_rollout_ref__rollout__n": 8,
-    "actor_rollout_ref__rollout__name": "vllm",
-    "actor_rollout_ref__rollout__temperature": 1.0,
-    "data__train_batch_size": 1024,
-    "data__max_prompt_length": 512,
-    "data__max_response_length": 8192,
-    "trainer__total_epochs": 15,
-    "trainer__total_training_steps": None,
-    "trainer__n_gpus_per_node": 8,
+    "trainer__project_name": "gsm8k", "trainer__experiment_name": "try 7", "algorithm__adv_estimator": "grpo",
+    "algorithm__use_kl_in_reward": False, "algorithm__kl_ctrl__kl_coef": 0.001,
+    "actor_rollout_ref__model__path": "Qwen/Qwen3-8B", "actor_rollout_ref__model__lora_rank": 0,
+    "actor_rollout_ref__actor__optim__lr": 1e-6, "critic__optim__lr": 1e-5,
+    "actor_rollout_ref__actor__use_kl_loss": True, "actor_rollout_ref__actor__kl_loss_coef": 0.01,
+    "actor_rollout_ref__actor__clip_ratio": 0.2, "actor_rollout_ref__actor__clip_ratio_low": 0.2,
+    "actor_rollout_ref__actor__clip_ratio_high": 0.2, "actor_rollout_ref__actor__ppo_mini_batch_size": 256,
+    "actor_rollout_ref__actor__entropy_coeff": 0, "actor_rollout_ref__rollout__n": 8,
+    "actor_rollout_ref__rollout__name": "vllm", "actor_rollout_ref__rollout__temperature": 1.0,
+    "data__train_batch_size": 1024, "data__max_prompt_length": 512, "data__max_response_length": 8192,
+    "trainer__total_epochs": 15, "trainer__total_training_steps": None, "trainer__n_gpus_per_node": 8,
     "trainer__nnodes": 2,
-}
+}  # fmt: skip
 
 
 def test_verl() -> None:
@@ -107,73 +93,30 @@ def test_trl() -> None:
     }
 
 
+VERL = "algorithm.adv_estimator"
+MODE = "actor_rollout_ref.actor.policy_loss.loss_mode"
+
+
 @pytest.mark.parametrize(
     ("settings", "words", "key"),
     [
-        ({"algorithm__adv_estimator": "gae"}, "PPO", "algorithm.adv_estimator"),
-        ({"algorithm__adv_estimator": "rloo"}, "RLOO", "algorithm.adv_estimator"),
-        (
-            {"algorithm__adv_estimator": "reinforce_plus_plus"},
-            "REINFORCE++",
-            "algorithm.adv_estimator",
-        ),
-        ({"algorithm__adv_estimator": "remax"}, "ReMax", "algorithm.adv_estimator"),
-        ({"algorithm__adv_estimator": "my_own"}, "my_own", "algorithm.adv_estimator"),
-        (
-            {
-                "algorithm__adv_estimator": "grpo",
-                "actor_rollout_ref__actor__policy_loss__loss_mode": "gspo",
-            },
-            "GSPO",
-            "actor_rollout_ref.actor.policy_loss.loss_mode, algorithm.adv_estimator",
-        ),
-        (
-            {
-                "algorithm__adv_estimator": "grpo",
-                "actor_rollout_ref__actor__policy_loss__loss_mode": "vanilla",
-            },
-            "GRPO",
-            "algorithm.adv_estimator",
-        ),
-        (
-            {
-                "algorithm__adv_estimator": "grpo",
-                "actor_rollout_ref__actor__policy_loss__loss_mode": "kl_cov",
-            },
-            "GRPO with KL-Cov",
-            "algorithm.adv_estimator, actor_rollout_ref.actor.policy_loss.loss_mode",
-        ),
-        (
-            {
-                "algorithm__adv_estimator": "grpo",
-                "algorithm__filter_groups__enable": True,
-            },
-            "DAPO",
-            "algorithm.filter_groups.enable",
-        ),
-        (
-            {
-                "algorithm__adv_estimator": "grpo",
-                "reward_model__reward_manager": "dapo",
-            },
-            "DAPO",
-            "reward_model.reward_manager",
-        ),
+        ({VERL: "gae"}, "PPO", VERL),
+        ({VERL: "rloo"}, "RLOO", VERL),
+        ({VERL: "reinforce_plus_plus"}, "REINFORCE++", VERL),
+        ({VERL: "remax"}, "ReMax", VERL),
+        ({VERL: "my_own"}, "my_own", VERL),
+        ({VERL: "grpo", MODE: "gspo"}, "GSPO", f"{MODE}, {VERL}"),
+        ({VERL: "grpo", MODE: "vanilla"}, "GRPO", VERL),
+        ({VERL: "grpo", MODE: "kl_cov"}, "GRPO with KL-Cov", f"{VERL}, {MODE}"),
+        ({VERL: "grpo", "algorithm.filter_groups.enable": True}, "DAPO", "algorithm.filter_groups.enable"),
+        ({VERL: "grpo", "reward_model.reward_manager": "dapo"}, "DAPO", "reward_model.reward_manager"),
         ({"advantage_estimator": "group_norm"}, "GRPO", "advantage_estimator"),
         ({"algorithm": "ppo"}, "PPO", "algorithm"),
-        (
-            {"model__partial_pretrain": "Qwen/Qwen3-1.7B"},
-            "SFT",
-            "model.partial_pretrain",
-        ),
-        (
-            {"num_generations": 4, "normalize_advantages": True},
-            "RLOO",
-            "num_generations, normalize_advantages",
-        ),
-        ({"grpo__num_prompts_per_step": 32}, "GRPO", "grpo.num_prompts_per_step"),
+        ({"model.partial_pretrain": "Qwen/Qwen3-1.7B"}, "SFT", "model.partial_pretrain"),
+        ({"num_generations": 4, "normalize_advantages": True}, "RLOO", "num_generations, normalize_advantages"),
+        ({"grpo.num_prompts_per_step": 32}, "GRPO", "grpo.num_prompts_per_step"),
     ],
-)
+)  # fmt: skip
 def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -> None:
     assert known(**settings).algorithm == ("algorithm", words, key)
 
@@ -181,31 +124,24 @@ def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -
 @pytest.mark.parametrize(
     ("metrics", "words"),
     [
-        (["critic/score/mean", "critic/vf_loss"], "PPO"),
-        (["train/loss", "train/lr(1e-3)"], "SFT"),
-        (["train/completion_length", "train/reward"], "GRPO"),
-        (["frac_reward_zero_std", "reward"], "GRPO or RLOO"),
-        (["objective/rlhf_reward", "policy/approxkl_avg", "loss/value_avg"], "PPO"),
-        (["objective/rlhf_reward", "policy/approxkl_avg"], "RLOO"),
-        (
-            [
-                "train/rewards/chosen",
-                "train/rewards/margins",
-                "train/rewards/accuracies",
-            ],
-            "DPO",
-        ),
-        (["train/rewards/chosen", "train/rewards/margins", "train/kl"], "KTO"),
-        (["rewards/chosen", "rewards/accuracies", "log_odds_ratio"], "ORPO"),
-        (["critic/score/mean", "actor/pg_loss"], None),
-        (["train/loss", "train/lr", "train/reward"], None),
-        ([], None),
+        ("critic/score/mean critic/vf_loss", "PPO"),
+        ("train/loss train/lr(1e-3)", "SFT"),
+        ("train/completion_length train/reward", "GRPO"),
+        ("frac_reward_zero_std reward", "GRPO or RLOO"),
+        ("objective/rlhf_reward policy/approxkl_avg loss/value_avg", "PPO"),
+        ("objective/rlhf_reward policy/approxkl_avg", "RLOO"),
+        ("train/rewards/chosen train/rewards/margins train/rewards/accuracies", "DPO"),
+        ("train/rewards/chosen train/rewards/margins train/kl", "KTO"),
+        ("rewards/chosen rewards/accuracies log_odds_ratio", "ORPO"),
+        ("critic/score/mean actor/pg_loss", None),
+        ("train/loss train/lr train/reward", None),
+        ("", None),
     ],
 )
 def test_algorithm_by_metrics_only_where_one_trainer_writes_them(
-    metrics: list[str], words: str | None
+    metrics: str, words: str | None
 ) -> None:
-    found = known(*metrics).algorithm
+    found = known(*metrics.split()).algorithm
     assert (found.value if found else None) == words
 
 

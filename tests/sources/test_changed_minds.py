@@ -8,12 +8,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import NOW, values
+from log_reading import NOW, Watch, values
 
-from verl_tui.config import Config
-from verl_tui.monitor import Monitor
 from verl_tui.records import Reread
-from verl_tui.sources.feed import Feed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,27 +19,14 @@ FIRST = "INFO trainer starts\nstep:1 - actor/pg_loss:0.5 - actor/lr:1 - a/b:1\n"
 ROWS = "".join(json.dumps({"step": n, "data": {"a": n}}) + "\n" for n in range(1, 5))
 
 
-class Watch:
-    """What is read below a path, look by look."""
+def reread(watch: Watch) -> list[Reread]:
+    """Look once; return what is read once more."""
+    return [one for one in watch.look() if isinstance(one, Reread)]
 
-    def __init__(self, path: Path) -> None:
-        self.feed, self.monitor = Feed([str(path)]), Monitor(Config())
 
-    def look(self) -> list[Reread]:
-        self.monitor.apply(self.feed.scan(), NOW)
-        for news in (*self.feed.reread, *self.feed.read()):
-            self.monitor.apply(news, NOW)
-        self.monitor.judge(NOW)
-        return self.feed.reread
-
-    @property
-    def formats(self) -> set[str]:
-        return {
-            state.status.format
-            for run in self.monitor.runs.values()
-            for path, state in run.sources.items()
-            if state.status.format != "checkpoints"
-        }
+def formats(watch: Watch) -> set[str]:
+    sources = (one for run in watch.runs.values() for one in run.sources.values())
+    return {one.status.format for one in sources} - {"checkpoints"}
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
@@ -50,18 +34,18 @@ def test_a_file_that_says_only_later_what_it_is(tmp_path: Path, named: bool) -> 
     log = tmp_path / "train.log"
     log.write_text(FIRST)
     watch = Watch(log if named else tmp_path)
-    assert watch.look() == []
-    assert watch.formats == {"console"}
-    (name,) = watch.monitor.runs
-    revision = watch.monitor.runs[name].revision
+    assert reread(watch) == []
+    assert formats(watch) == {"console"}
+    (name,) = watch.runs
+    revision = watch.runs[name].revision
     log.write_text(FIRST + ROWS)
-    assert watch.look() == [Reread(name, left=True)]
-    assert watch.formats == {"verl file logger"}
-    run = watch.monitor.runs[name]
+    assert reread(watch) == [Reread(name, left=True)]
+    assert formats(watch) == {"verl file logger"}
+    run = watch.runs[name]
     assert list(run.keys) == ["a"]
     assert values(run, "a") == {1: 1, 2: 2, 3: 3, 4: 4}
     assert run.revision > revision, "else a screen would go on showing what it drew"
-    assert watch.look() == []
+    assert reread(watch) == []
 
 
 def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
@@ -69,10 +53,11 @@ def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
     table.write_text("text,loss\na,0.5\n")
     watch = Watch(tmp_path)
     watch.look()
-    assert list(watch.monitor.runs) == [tmp_path.name]
+    watch.monitor.judge(NOW)
+    assert list(watch.runs) == [tmp_path.name]
     table.write_text("text,loss\na,0.5\nb,0.5\nc,0.25\n")
-    assert watch.look() == [Reread(tmp_path.name, left=False)]
-    assert watch.monitor.runs == watch.monitor.verdicts == {}
+    assert reread(watch) == [Reread(tmp_path.name, left=False)]
+    assert watch.runs == watch.monitor.verdicts == {}
 
 
 def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
@@ -82,16 +67,16 @@ def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
     (tmp_path / "one" / "train.log").write_text("INFO trainer\n")
     watch = Watch(tmp_path)
     watch.look()
-    other = watch.monitor.runs["two"]
+    other = watch.runs["two"]
     (tmp_path / "one" / "train.log").write_text(FIRST)
-    assert watch.look() == []
+    assert reread(watch) == []
     (tmp_path / "one" / "train.log").write_text(
         FIRST + '{"current_steps":2,"total_steps":9}\n'
     )
     watch.look()
-    assert list(watch.monitor.runs) == ["one", "two"]
-    assert watch.monitor.runs["two"] is other
-    assert values(watch.monitor.runs["one"], "a") == {1: 1, 2: 2, 3: 3, 4: 4}
+    assert list(watch.runs) == ["one", "two"]
+    assert watch.runs["two"] is other
+    assert values(watch.runs["one"], "a") == {1: 1, 2: 2, 3: 3, 4: 4}
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
@@ -105,6 +90,6 @@ def test_zeros_in_place_of_a_log_leave_what_was_read(
     # as after a power failure: the same file, its content lost
     with log.open("r+b") as file:
         file.write(bytes(5000))
-    assert watch.look() == []
-    (run,) = watch.monitor.runs.values()
+    assert reread(watch) == []
+    (run,) = watch.runs.values()
     assert values(run, "a") == {1: 1, 2: 2, 3: 3, 4: 4}

@@ -8,7 +8,7 @@ import pytest
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.runs.run import Run
-from verl_tui.sources.files.paths import checkpoint_step
+from verl_tui.sources.files import checkpoint_step
 from verl_tui.sources.folders.checkpoint_folders import TRACKER, CheckpointSource
 
 if TYPE_CHECKING:

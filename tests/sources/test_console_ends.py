@@ -1,5 +1,5 @@
 """How a console tells of its run's end: errors, signals, failed starts, and what only looks like an
-end.
+end; and what the run was doing.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import read_run, read_runs
+from log_reading import read_run, read_runs, read_text
 
-from verl_tui.records import Event, EventKind, Pulse
+from verl_tui.records import Event, EventKind, Phase, Pulse
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.lines import LineReader
@@ -19,22 +19,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BAR = "\r 41%|████      | 41/100 [00:01<00:01, 33.86it/s]"
-TRACE = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\n'
-RANKS = "".join(
-    f"[rank{rank}]: {line}\n"
-    for rank, text in (
-        (3, "torch.OutOfMemoryError: CUDA out of memory."),
-        (1, "RuntimeError: NCCL communicator"),
-    )
-    for line in (*TRACE.splitlines(), text)
-)
-ENDS = {
-    EventKind.FATAL,
-    EventKind.TRACEBACK,
-    EventKind.STOPPED,
-    EventKind.FINISHED,
-    EventKind.EXITED,
-}
+HEAD = "Traceback (most recent call last):"
+TRACE = f'{HEAD}\n  File "train.py", line 3, in <module>\n    main()\n'
+JUDGE = "RuntimeError: judge endpoint returned 503"
+WORKER = "(AgentLoopWorkerTQ pid=7, ip=10.0.0.2) "
+ENDS = {EventKind.FATAL, EventKind.TRACEBACK, EventKind.STOPPED, EventKind.FINISHED, EventKind.EXITED}  # fmt: skip
 
 
 def records(text: str) -> list[object]:
@@ -44,106 +33,70 @@ def records(text: str) -> list[object]:
 
 def events(text: str) -> list[Event]:
     """Return all events but lines that only report trouble."""
-    return [
-        one
-        for one in records(text)
-        if isinstance(one, Event) and one.kind is not EventKind.WARNING
-    ]
+    found = (one for one in records(text) if isinstance(one, Event))
+    return [one for one in found if one.kind is not EventKind.WARNING]
 
 
-def last(text: str) -> tuple[EventKind, str, int]:
+def prefixed(prefix: str, text: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+REMOTE = f"""{TRACE}ray.exceptions.RayTaskError(RuntimeError): ray::RewardLoopWorker.compute_score() (pid=2)
+  File "reward.py", line 9, in score
+{JUDGE}"""
+CREATION = f"""{TRACE}ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7, ip=10.0.0.2)
+  File "ray_trainer.py", line 755, in init_workers
+ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, ray::WorkerDict.__init__() (pid=8)
+  File "fsdp_workers.py", line 149, in __init__
+ValueError: no such backend"""
+DIED = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{BAR}{TRACE}{JUDGE}\n{BAR}", (EventKind.TRACEBACK, JUDGE, 4, "")),  # behind a bar that is painted once more
+        (f"{TRACE}KeyboardInterrupt\n", (EventKind.STOPPED, "KeyboardInterrupt", 4, "")),
+        (prefixed("[rank0]: ", f"{TRACE}KeyboardInterrupt"), (EventKind.STOPPED, "KeyboardInterrupt", 4, "rank 0")),
+        (prefixed(WORKER, REMOTE), (EventKind.TRACEBACK, JUDGE, 6, "AgentLoopWorkerTQ")),
+        # an actor that failed while it was made died of its own exception
+        (CREATION + "\n", (EventKind.TRACEBACK, "ValueError: no such backend", 8, "")),
+        (prefixed(WORKER, CREATION), (EventKind.TRACEBACK, "ValueError: no such backend", 8, "AgentLoopWorkerTQ")),
+        (f"{TRACE}{DIED}\n", (EventKind.FATAL, DIED, 4, "")),
+    ],
+)  # fmt: skip
+def test_the_last_end(text: str, expected: tuple[object, ...]) -> None:
     found = [one for one in events(text) if one.kind in ENDS][-1]
-    return found.kind, found.text, found.line
+    assert (found.kind, found.text, found.line, found.actor) == expected
 
 
-def test_a_traceback_behind_a_bar_that_is_painted_once_more() -> None:
-    text = f"{BAR}{TRACE}RuntimeError: judge endpoint returned 503\n{BAR}"
-    assert last(text) == (
-        EventKind.TRACEBACK,
-        "RuntimeError: judge endpoint returned 503",
-        4,
-    )
-    bars = [one for one in records(text) if isinstance(one, Event) and one.line == 1]
-    assert [one.kind for one in bars] == [EventKind.TRACEBACK], (
-        "it is reported at its first line"
-    )
+def test_an_error_is_reported_at_its_first_line() -> None:
+    found = events(f"{BAR}{TRACE}{JUDGE}\n{BAR}")
+    assert [one.kind for one in found if one.line == 1] == [EventKind.TRACEBACK]
+
+
+def test_errors_of_ranks_carry_who_said_them() -> None:
+    memory = "torch.OutOfMemoryError: CUDA out of memory."
+    first = prefixed("[rank3]: ", f"{TRACE}{memory}")
+    second = prefixed("[rank1]: ", f"{TRACE}RuntimeError: NCCL communicator")
+    assert [(one.actor, one.text) for one in events(first + second)] == [
+        ("rank 3", memory),
+        ("rank 1", "RuntimeError: NCCL communicator"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("bar", "line"),
     [
-        (
-            BAR,
-            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***",
-        ),
+        (BAR, "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-22T10:00:00 DUE TO TIME LIMIT ***"),
         (BAR, "*** SIGTERM received at time=1795344697 on cpu 1 ***"),
-        (
-            "\rTrain:  31%|███       | 31/100 [00:05<00:13,  5.25it/s, loss=0.1]",
-            "Killed",
-        ),
-        (
-            "\rTraining Progress:  37%|███▋      | 11/30 [00:13<00:24,  1.31s/it]",
-            "Error executing job with overrides: []",
-        ),
+        ("\rTrain:  31%|███       | 31/100 [00:05<00:13,  5.25it/s, loss=0.1]", "Killed"),
+        ("\rTraining Progress:  37%|███▋      | 11/30 [00:13<00:24,  1.31s/it]", "Error executing job with overrides: []"),
     ],
-)
+)  # fmt: skip
 def test_bars_are_cut_off_before_every_kind_of_line(bar: str, line: str) -> None:
     (found,) = events(bar + line + "\n")
     assert found.text == line
-
-
-def test_ctrl_c_is_an_end_from_outside() -> None:
-    assert last(f"{TRACE}KeyboardInterrupt\n") == (
-        EventKind.STOPPED,
-        "KeyboardInterrupt",
-        4,
-    )
-    ranked = "".join(
-        f"[rank0]: {line}\n" for line in (*TRACE.splitlines(), "KeyboardInterrupt")
-    )
-    assert last(ranked)[:2] == (EventKind.STOPPED, "KeyboardInterrupt")
-
-
-def test_errors_of_ranks_and_actors_carry_who_said_it() -> None:
-    assert [(one.actor, one.text) for one in events(RANKS)] == [
-        ("rank 3", "torch.OutOfMemoryError: CUDA out of memory."),
-        ("rank 1", "RuntimeError: NCCL communicator"),
-    ]
-    worker = "(AgentLoopWorkerTQ pid=7, ip=10.0.0.2) "
-    text = [
-        *TRACE.splitlines(),
-        "ray.exceptions.RayTaskError(RuntimeError): ray::RewardLoopWorker.compute_score() (pid=2)",
-        '  File "reward.py", line 9, in score',
-        "RuntimeError: judge endpoint returned 503",
-    ]
-    (found,) = events("".join(f"{worker}{line}\n" for line in text))
-    assert (found.actor, found.text) == (
-        "AgentLoopWorkerTQ",
-        "RuntimeError: judge endpoint returned 503",
-    )
-
-
-@pytest.mark.parametrize("prefix", ["", "(AgentLoopWorkerTQ pid=7, ip=10.0.0.2) "])
-def test_an_actor_that_failed_while_it_was_made_died_of_its_own_exception(
-    prefix: str,
-) -> None:
-    text = [
-        *TRACE.splitlines(),
-        "ray.exceptions.RayTaskError(ActorDiedError): ray::TaskRunner.run() (pid=7, ip=10.0.0.2)",
-        '  File "ray_trainer.py", line 755, in init_workers',
-        "ray.exceptions.ActorDiedError: The actor died because of an error raised in its creation task, "
-        "ray::WorkerDict.__init__() (pid=8)",
-        '  File "fsdp_workers.py", line 149, in __init__',
-        "ValueError: no such backend",
-    ]
-    found = [
-        one
-        for one in events("".join(f"{prefix}{line}\n" for line in text))
-        if one.kind in ENDS
-    ]
-    assert found[-1].text == "ValueError: no such backend"
-    killed = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task."
-    assert last("".join(f"{line}\n" for line in (*text[:3], killed)))[1] == killed
 
 
 @pytest.mark.parametrize(
@@ -160,73 +113,114 @@ def test_lines_of_trouble_of_verl_0_9_1(line: str) -> None:
 
 
 def test_heartbeats_and_times_are_signs_of_life() -> None:
-    text = "".join(
-        f"(TaskRunnerV1 pid=7) INFO:2026-11-22 11:{minute}:22,673:pending: 0, running: 8, finished: 0, failure: 0\n"
-        for minute in (31, 32)
-    )
-    first, second = (one for one in records(text) if isinstance(one, Pulse))
-    assert (
-        first.counters
-        == second.counters
-        == "pending: 0, running: 8, finished: 0, failure: 0"
-    )
+    said = "pending: 0, running: 8, finished: 0, failure: 0"
+    beat = "(TaskRunnerV1 pid=7) INFO:2026-11-22 11:{}:22,673:" + said + "\n"
+    beats = (one for one in records(beat.format(31) + beat.format(32)) if isinstance(one, Pulse))  # fmt: skip
+    first, second = beats
+    assert first.counters == second.counters == said
     assert (second.time or 0) - (first.time or 0) == 60.0
-    lines = "".join(
-        f"[2026-11-22 10:51:{second},648 E 3 3] logging.cc:474: x\n"
-        for second in (37, 38, 39, 40)
-    )
-    assert len([one for one in records(lines) if isinstance(one, Pulse)]) == 2, (
-        "one for ten seconds is enough"
-    )
+    dated = "[2026-11-22 10:51:{},648 E 3 3] logging.cc:474: x\n"
+    lines = records("".join(map(dated.format, (37, 38, 39, 40))))
+    assert sum(isinstance(one, Pulse) for one in lines) == 2, "one for ten seconds"
 
 
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
-        (
-            f"{TRACE}ModuleNotFoundError: No module named 'trl'\n",
-            "ModuleNotFoundError: No module named 'trl'",
-        ),
-        (
-            "run.sh: line 3: accelerate: command not found\n",
-            "accelerate: command not found",
-        ),
-        (
-            "python: can't open file '/home/me/train.py': [Errno 2] No such file\n",
-            "python: can't open file",
-        ),
-        (
-            "/usr/bin/python3: No module named verl.trainer\n",
-            "No module named verl.trainer",
-        ),
-        (
-            "usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x\n",
-            "unrecognized arguments: --x",
-        ),
+        (f"{TRACE}ModuleNotFoundError: No module named 'trl'\n", "ModuleNotFoundError: No module named 'trl'"),
+        ("run.sh: line 3: accelerate: command not found\n", "accelerate: command not found"),
+        ("python: can't open file '/home/me/train.py': [Errno 2] No such file\n", "python: can't open file"),
+        ("/usr/bin/python3: No module named verl.trainer\n", "No module named verl.trainer"),
+        ("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --x\n", "unrecognized arguments: --x"),
         (
             "Could not override 'a.b'.\n\nSet the environment variable HYDRA_FULL_ERROR=1 for more.\n",
             "Could not override 'a.b'.",
         ),
     ],
-)
+)  # fmt: skip
 def test_a_failed_start_is_a_crashed_run_with_its_cause(
     tmp_path: Path, text: str, cause: str
 ) -> None:
-    (tmp_path / "train.log").write_text(text)
+    read_text(tmp_path, text)
     run = read_run(tmp_path)
     assert state(run, time.time() + 90) is State.CRASHED
     assert run.outcome is not None
     assert cause in run.outcome.text
 
 
-def test_a_training_that_has_just_begun_is_a_run_that_waits(tmp_path: Path) -> None:
-    log = tmp_path / "train.log"
-    log.write_text("ray init kwargs: {'num_cpus': 8}\nINFO -- Started a local Ray.\n")
-    assert state(read_run(tmp_path), log.stat().st_mtime) is State.WAITING
-
-
-def test_tracebacks_of_others_make_no_run(tmp_path: Path) -> None:
-    (tmp_path / "web.log").write_text(
-        'Traceback (most recent call last):\n  File "app.py", line 3\nKeyError: 1\n'
-    )
+def test_what_is_no_end_of_a_training(tmp_path: Path) -> None:
+    log = tmp_path / "begun" / "train.log"
+    begun = "ray init kwargs: {'num_cpus': 8}\nINFO -- Started a local Ray.\n"
+    run = read_text(log.parent, begun)
+    assert state(run, log.stat().st_mtime) is State.WAITING
+    (tmp_path / "web.log").write_text(f'{HEAD}\n  File "app.py", line 3\nKeyError: 1\n')
+    log.unlink()
     assert read_runs(tmp_path) == {}
+
+
+# -- what a run was doing when it failed -----------------------------------------------------------
+
+ERROR = "RuntimeError: the judge is gone"
+SITE = "/opt/venv/lib/python3.12/site-packages"
+CRITIC = (
+    "ray.exceptions.RayTaskError(OutOfMemoryError): \x1b[36mray::TaskRunner.run()\x1b[39m (pid=9)",
+    "ray.exceptions.RayTaskError(OutOfMemoryError): ray::WorkerDict.critic_update_critic()",
+)
+
+
+def frame(path: str, function: str, source: str = "pass") -> str:
+    return f'  File "{path}", line 7, in {function}\n    {source}'
+
+
+FIT = frame("/home/me/verl/trainer/ppo/ray_trainer.py", "fit")
+VALIDATE = frame("/x/verl/trainer/ppo/ray_trainer.py", "_validate")
+
+
+@pytest.mark.parametrize(
+    ("lines", "doing"),
+    [
+        ((FIT, VALIDATE), "validating"),
+        ((FIT, frame("/x/verl/trainer/ppo/ray_trainer.py", "_save_checkpoint")), "saving a"),
+        ((FIT, frame("/x/verl/workers/reward_manager/dapo.py", "__call__")), "scoring responses"),
+        ((frame(f"{SITE}/trl/trainer/grpo_trainer.py", "_calculate_rewards"),), "scoring"),
+        ((frame(f"{SITE}/transformers/trainer.py", "training_step"),), "updating the weights"),
+        ((frame(f"{SITE}/transformers/trainer.py", "evaluation_loop"),), "validating"),
+        ((frame(f"{SITE}/transformers/modeling_utils.py", "from_pretrained"),), "loading the mod"),
+        ((frame(f"{SITE}/transformers/tokenization_auto.py", "from_pretrained"),), "loading the t"),
+        ((frame(f"{SITE}/ray/_private/services.py", "wait_for_node"),), "starting Ray"),
+        # a call of workers that died without a traceback
+        ((frame("/x/ray_trainer.py", "fit", "out = self.actor_rollout_wg.generate_sequences(batch)"),),
+         "generating responses"),
+    ],
+)  # fmt: skip
+def test_the_functions_of_trainers_tell(lines: tuple[str, ...], doing: str) -> None:
+    phase = events("\n".join((HEAD, *lines, ERROR, "")))[-1].phase
+    assert phase is not None
+    assert phase.words.startswith(doing)
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind", "phase"),
+    [
+        # the outermost function tells, and is named
+        ((HEAD, FIT, VALIDATE, frame("/x/verl/workers/reward_manager/naive.py", "__call__"), ERROR),
+         EventKind.TRACEBACK, Phase("validating", "_validate() in ray_trainer.py")),
+        # what Ray reports of another process belongs to the traceback
+        (("Error executing job with overrides: []", HEAD, frame("/x/verl/trainer/main_ppo.py", "main"), CRITIC[0], FIT,
+          CRITIC[1], "torch.OutOfMemoryError: CUDA out of memory."),
+         EventKind.FATAL, Phase("updating the critic", "update_critic()")),
+    ],
+)  # fmt: skip
+def test_which_function_tells(
+    lines: tuple[str, ...], kind: EventKind, phase: Phase
+) -> None:
+    found = events("\n".join((*lines, "")))[-1]
+    assert (found.kind, found.phase) == (kind, phase)
+
+
+def test_a_worker_says_what_it_was_doing() -> None:
+    update = frame("/x/verl/workers/fsdp_workers.py", "update_actor")
+    found = events(prefixed("(WorkerDict pid=7) ", f"{HEAD}\n{update}\n{ERROR}"))[-1]
+    assert found.actor == "WorkerDict"
+    assert found.phase is not None
+    assert found.phase.words == "updating the policy"

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import drain, feed_in_pieces, read_run, values
+from log_reading import drain, read_run, values
 
 from verl_tui.records import MetricRows
 from verl_tui.sources.formats.console import reader as console
@@ -254,14 +252,3 @@ def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(
     line: bytes, shown: bytes | None
 ) -> None:
     assert printed_line(line) == (line if shown is None else shown)
-
-
-@pytest.mark.parametrize("way", ["Docker", "compose"])
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_gives_the_same_run(tmp_path: Path, way: str, cuts: list[int]) -> None:
-    path = tmp_path / "train.log"
-    data = kept(TRL, {**LEADS, **COLLECTED}[way]).encode()
-    whole, _ = feed_in_pieces(path, console, data, [], to_the_end=True)
-    pieces, _ = feed_in_pieces(path, console, data, cuts, to_the_end=True)
-    assert said(pieces) == said(whole)

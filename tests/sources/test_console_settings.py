@@ -16,30 +16,14 @@ from verl_tui.sources.formats.console import reader as console
 
 CONFIG = {
     "actor_rollout_ref": {
-        "actor": {
-            "clip_ratio": 0.2,
-            "optim": {"lr": 1e-06, "total_training_steps": -1},
-            "use_kl_loss": True,
-        },
-        "model": {
-            "external_lib": None,
-            "override_config": {},
-            "path": "/models/Qwen2.5-3B-Instruct",
-        },
-        "rollout": {
-            "n": 8,
-            "name": "vllm",
-            "stop": ["a" * 40, "b" * 40],
-            "val_kwargs": {"n": 1, "top_k": -1},
-        },
+        "actor": {"clip_ratio": 0.2, "optim": {"lr": 1e-06, "total_training_steps": -1}, "use_kl_loss": True},
+        "model": {"external_lib": None, "override_config": {}, "path": "/models/Qwen2.5-3B-Instruct"},
+        "rollout": {"n": 8, "name": "vllm", "stop": ["a" * 40, "b" * 40], "val_kwargs": {"n": 1, "top_k": -1}},
     },
-    "algorithm": {
-        "adv_estimator": "grpo",
-        "kl_ctrl": {"kl_coef": 0.001, "type": "fixed"},
-    },
+    "algorithm": {"adv_estimator": "grpo", "kl_ctrl": {"kl_coef": 0.001, "type": "fixed"}},
     "data": {"max_response_length": 1024, "train_files": "~/data/gsm8k/train.parquet"},
     "trainer": {"experiment_name": "it's", "nnodes": 1, "total_epochs": 15},
-}
+}  # fmt: skip
 PRINTED = pformat(CONFIG).split("\n")
 STEP = "step:1 - actor/pg_loss:0.1 - critic/score/mean:0.5"
 
@@ -55,121 +39,78 @@ def read(*lines: str) -> tuple[dict[str, dict], list[Unreadable]]:
 
 
 @pytest.mark.parametrize("at", range(1, len(PRINTED)))
-def test_a_configuration_into_which_a_line_cuts_is_not_read_which_is_said(at):
+def test_a_configuration_into_which_a_line_cuts_is_not_read(at):
     lines = list(PRINTED)
-    half = len(lines[at].rstrip()) - 4
-    lines[at] = (
-        lines[at][:half]
-        + "2026-02-07 12:14:22,356\tINFO worker.py:2012 -- Started a local {Ray} instance."
-    )
-    found, unreadable = read(*lines, STEP)
+    half = lines[at][: len(lines[at].rstrip()) - 4]
+    cut = "2026-02-07 12:14:22,356\tINFO worker.py:2012 -- Started a local {Ray} instance."
+    lines[at] = half + cut
+    found, (unreadable,) = read(*lines, STEP)
     assert found == {}
-    assert [(one.line, one.reason[:37]) for one in unreadable] == [
-        (1, "the printed configuration is cut, or ")
-    ]
+    assert unreadable.line == 1
+    assert unreadable.reason.startswith("the printed configuration is cut, or ")
 
 
-def test_a_printed_dict_of_metrics_is_no_configuration():
-    found, _ = read("{'a': 1,", " 'b': 2}", "{'x': 1}", STEP)
-    assert found == {}
+STATED = {
+    "a printed dict of metrics": (["{'a': 1,", " 'b': 2}", "{'x': 1}"], {}),
+    "a launch command as a shell traces it": (
+        [
+            "+ python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo 'data.train_files=['\\''a b'\\'', c]' "
+            "+trainer.val_before_train=False data.max_response_length=1024 actor.optim.lr=1e-6",
+        ],
+        {LAUNCH: {
+            "algorithm.adv_estimator": "grpo", "data.train_files": "['a b', 'c']", "trainer.val_before_train": False,
+            "data.max_response_length": 1024, "actor.optim.lr": "1e-6",
+        }},
+    ),
+    "one as it stands in a script": (
+        [
+            "python3 -m verl.trainer.main_ppo \\", "    algorithm.adv_estimator=gae \\",
+            "    data.train_batch_size=256 \\", "    trainer.n_gpus_per_node=$N_GPUS \\",
+            "    trainer.total_epochs=15 $@",
+        ],
+        {LAUNCH: {
+            "algorithm.adv_estimator": "gae", "data.train_batch_size": 256, "trainer.n_gpus_per_node": "$N_GPUS",
+            "trainer.total_epochs": 15,
+        }},
+    ),
+    "overrides of a start that failed": (
+        ["Error executing job with overrides: ['a.b=1', 'data.x=two', 'trainer.nnodes=1']"],
+        {LAUNCH: {"a.b": 1, "data.x": "two", "trainer.nnodes": 1}},
+    ),
+    "arguments on one line": (
+        [
+            "INFO args: Namespace(pretrain='Qwen/Qwen3-8B', rollout_batch_size=1024, kl_coef=1e-3, dtype=torch.bfloat16, "
+            "eval=<IntervalStrategy.NO: 'no'>, thing=<object at 0x7f>, betas=[0.9, 0.95])",
+        ],
+        {CONSOLE: {
+            "pretrain": "Qwen/Qwen3-8B", "rollout_batch_size": 1024, "kl_coef": 0.001, "dtype": "torch.bfloat16",
+            "eval": "no", "thing": None, "betas": "[0.9, 0.95]",
+        }},
+    ),
+    "arguments a line each": (
+        [
+            "[INFO] Training/evaluation parameters GRPOConfig(", "_n_gpu=1,",
+            "accelerator_config={'split_batches': False},", "lr_scheduler_type=SchedulerType.LINEAR,",
+            "learning_rate=1e-06,", "output_dir=/home/me/out,", "num_train_epochs=3.0,", "run_name=None,", ")",
+        ],
+        {CONSOLE: {
+            "_n_gpu": 1, "accelerator_config.split_batches": False, "lr_scheduler_type": "SchedulerType.LINEAR",
+            "learning_rate": 1e-06, "output_dir": "/home/me/out", "num_train_epochs": 3.0, "run_name": None,
+        }},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("lines", "expected"), STATED.values(), ids=STATED)
+def test_what_a_console_states(lines, expected):
+    assert read(*lines, STEP)[0] == expected
 
 
 def test_a_second_start_states_its_own_settings():
     again = [line.replace("15", "20") for line in PRINTED]
-    found, _ = read(
-        *PRINTED,
-        STEP,
-        "2026 INFO worker.py:1 -- Started a local Ray instance.",
-        *again,
-        STEP,
-    )
+    started = "2026 INFO worker.py:1 -- Started a local Ray instance."
+    found, _ = read(*PRINTED, STEP, started, *again, STEP)
     assert found[CONSOLE]["trainer.total_epochs"] == 20
-
-
-def test_a_launch_command_as_a_shell_traces_it():
-    found, _ = read(
-        "+ python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo 'data.train_files=['\\''a b'\\'', c]' "
-        "+trainer.val_before_train=False data.max_response_length=1024 actor.optim.lr=1e-6",
-        STEP,
-    )
-    assert found == {
-        LAUNCH: {
-            "algorithm.adv_estimator": "grpo",
-            "data.train_files": "['a b', 'c']",
-            "trainer.val_before_train": False,
-            "data.max_response_length": 1024,
-            "actor.optim.lr": "1e-6",
-        }
-    }
-
-
-def test_a_launch_command_as_it_stands_in_a_script():
-    found, _ = read(
-        "python3 -m verl.trainer.main_ppo \\",
-        "    algorithm.adv_estimator=gae \\",
-        "    data.train_batch_size=256 \\",
-        "    trainer.n_gpus_per_node=$N_GPUS \\",
-        "    trainer.total_epochs=15 $@",
-        STEP,
-    )
-    assert found[LAUNCH] == {
-        "algorithm.adv_estimator": "gae",
-        "data.train_batch_size": 256,
-        "trainer.n_gpus_per_node": "$N_GPUS",
-        "trainer.total_epochs": 15,
-    }
-
-
-def test_overrides_of_a_start_that_failed():
-    found, _ = read(
-        "Error executing job with overrides: ['a.b=1', 'data.x=two', 'trainer.nnodes=1']"
-    )
-    assert found == {LAUNCH: {"a.b": 1, "data.x": "two", "trainer.nnodes": 1}}
-
-
-def test_arguments_on_one_line():
-    found, _ = read(
-        "INFO args: Namespace(pretrain='Qwen/Qwen3-8B', rollout_batch_size=1024, kl_coef=1e-3, dtype=torch.bfloat16, "
-        "eval=<IntervalStrategy.NO: 'no'>, thing=<object at 0x7f>, betas=[0.9, 0.95])",
-        STEP,
-    )
-    assert found == {
-        CONSOLE: {
-            "pretrain": "Qwen/Qwen3-8B",
-            "rollout_batch_size": 1024,
-            "kl_coef": 0.001,
-            "dtype": "torch.bfloat16",
-            "eval": "no",
-            "thing": None,
-            "betas": "[0.9, 0.95]",
-        }
-    }
-
-
-def test_arguments_a_line_each():
-    found, _ = read(
-        "[INFO] Training/evaluation parameters GRPOConfig(",
-        "_n_gpu=1,",
-        "accelerator_config={'split_batches': False},",
-        "lr_scheduler_type=SchedulerType.LINEAR,",
-        "learning_rate=1e-06,",
-        "output_dir=/home/me/out,",
-        "num_train_epochs=3.0,",
-        "run_name=None,",
-        ")",
-        STEP,
-    )
-    assert found == {
-        CONSOLE: {
-            "_n_gpu": 1,
-            "accelerator_config.split_batches": False,
-            "lr_scheduler_type": "SchedulerType.LINEAR",
-            "learning_rate": 1e-06,
-            "output_dir": "/home/me/out",
-            "num_train_epochs": 3.0,
-            "run_name": None,
-        }
-    }
 
 
 KEYS = st.text(
@@ -192,7 +133,7 @@ VALUES = (
         max_size=6,
     )
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 @example({"0": {}, "'\"{": {}})  # repr escapes the quote
 @example({"it's {": {"b": 1}, "a\\": {"'\"": "}"}})
 def test_any_printed_configuration_is_read_as_it_was(config):

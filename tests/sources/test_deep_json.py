@@ -11,7 +11,7 @@ from log_reading import read_run
 if TYPE_CHECKING:
     from pathlib import Path
 
-DEPTHS = (100, 190, 300, 900, 980, 1020, 5000)
+DEPTHS = (190, 900, 1020, 5000)
 
 
 def nested(depth: int) -> str:

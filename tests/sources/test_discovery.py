@@ -9,108 +9,18 @@ import os
 from pathlib import Path
 
 import pytest
-from log_reading import read_runs
+from log_reading import Watch, read_run
 from ordinary_rights import ordinary_rights
 
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
-from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.beginnings import PACKED, WIDE
+from verl_tui.sources.files import PACKED, WIDE
 from verl_tui.sources.folders.checkpoint_folders import TRACKER
 from verl_tui.sources.formats.console import reader as console
 
 CONSOLE = "(TaskRunner pid=1) step:1 - a:1\n"
 METRICS = '{"step":1,"data":{"a":1}}\n'
 TUTORIAL = '{"scope":"ppo","step":1,"policy_loss":-0.1}\n'
-SAMPLE = '{"input":"q","output":"a","score":1}\n'
-
-
-@pytest.fixture
-def tree(tmp_path):
-    """Make files from a mapping of names to contents."""
-
-    def make(**files):
-        for name, text in files.items():
-            path = tmp_path / name.replace("__", "/").replace("_DOT_", ".")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-        return tmp_path
-
-    return make
-
-
-def found(*specs):
-    """Return run names with the names of their files."""
-    discovery = Finder([str(spec) for spec in specs]).scan()
-    return {
-        run.name: sorted(file.path.name for file in run.files) for run in discovery.runs
-    }
-
-
-def test_a_run_directory_with_everything(tree):
-    top = tree(
-        run__train_DOT_log=CONSOLE,
-        run__proj__exp_DOT_jsonl=METRICS,
-        run__rollouts__1_DOT_jsonl=SAMPLE,
-        run__rollouts__10_DOT_jsonl=SAMPLE,
-        run__validation__10_DOT_jsonl=SAMPLE,
-        run__config_DOT_yaml="a: 1",
-        run___DOT_hydra__overrides_DOT_yaml="- a=1",
-        run__checkpoints__global_step_10__x_DOT_log=CONSOLE,
-        run__notes_DOT_md="step:1 - a:1",
-    )
-    files = [
-        "config.yaml",
-        "exp.jsonl",
-        "overrides.yaml",
-        "rollouts",
-        "train.log",
-        "validation",
-    ]
-    assert found(top / "run") == {"run": files}
-    assert found(top) == {top.name: files}, "a directory that holds one run is that run"
-
-
-def test_a_directory_of_runs(tree):
-    top = tree(
-        run_1__train_DOT_log=CONSOLE,
-        run_2__verl_logs_DOT_jsonl=TUTORIAL,
-        run_3__a__exp_DOT_jsonl=METRICS,
-    )
-    assert found(top) == {
-        "run_1": ["train.log"],
-        "run_2": ["verl_logs.jsonl"],
-        "run_3/a": ["exp.jsonl"],
-    }
-    assert found(f"{top}/run_[12]") == {
-        "run_1": ["train.log"],
-        "run_2": ["verl_logs.jsonl"],
-    }
-
-
-def test_a_link_to_the_latest_run_is_no_second_run(tree):
-    top = tree(run_6__train_DOT_log=CONSOLE, run_7__train_DOT_log=CONSOLE)
-    (top / "latest").symlink_to(top / "run_7")
-    assert found(top) == {"run_6": ["train.log"], "run_7": ["train.log"]}
-
-
-def test_the_console_that_wandb_kept_is_no_second_run(tree):
-    top = tree(
-        train_DOT_log=CONSOLE,
-        **{"wandb__run-20260101_000000-abc__files__output_DOT_log": CONSOLE},
-    )
-    assert found(top) == {top.name: ["train.log"]}
-
-
-def test_dumps_alone_are_a_run(tree):
-    top = tree(
-        rollouts__3_DOT_jsonl=SAMPLE,
-        rollouts__4_DOT_jsonl="",
-        rollouts__notes_DOT_txt="nothing",
-    )
-    assert found(top) == {top.name: ["rollouts"]}
-    assert found(top / "rollouts") == {top.name: ["rollouts"]}
-    assert found(top / "rollouts" / "3.jsonl") == {top.name: ["3.jsonl"]}
 
 
 @pytest.mark.parametrize(
@@ -217,9 +127,7 @@ def close(monkeypatch):
 
 def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
     top = tree(
-        good__train_DOT_log=CONSOLE,
-        bad__train_DOT_log=CONSOLE,
-        shut__train_DOT_log=CONSOLE,
+        {"good/train.log": CONSOLE, "bad/train.log": CONSOLE, "shut/train.log": CONSOLE}
     )
     finder = Finder([str(top)])
     close(top / "bad/train.log")
@@ -237,7 +145,7 @@ def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
 
 
 def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch):
-    top = tree(a__train_DOT_log=CONSOLE, b__train_DOT_log=CONSOLE)
+    top = tree({"a/train.log": CONSOLE, "b/train.log": CONSOLE})
     real = console.matches
 
     def failing(path, head):
@@ -256,7 +164,7 @@ def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch
 
 
 def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):
-    top = tree(train_DOT_log="hello\n")
+    top = tree({"train.log": "hello\n"})
     finder = Finder([str(top)])
     assert finder.scan().runs == ()
     with (top / "train.log").open("a") as file:
@@ -265,51 +173,42 @@ def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):
 
 
 def test_a_file_stays_with_the_run_it_was_found_to_be_of(tree):
-    top = tree(a__exp_DOT_jsonl=METRICS, b__verl_logs_DOT_jsonl=TUTORIAL)
-    feed, read = Feed([str(top)]), []
-    for log in ({}, {"train_DOT_log": CONSOLE}):
-        assert len(found(tree(**log))) == 2 - len(log), (
-            "with a log above them all looks like one run"
-        )
-        feed.scan()
-        read += [
-            (batch.run, Path(batch.status.path).name)
-            for batch in feed.read()
-            if batch.records
-        ]
-    assert sorted(read) == [
-        ("a", "exp.jsonl"),
-        ("a", "train.log"),
-        ("b", "verl_logs.jsonl"),
-    ]
-
-
-def test_what_is_no_file_is_not_read(tree, tmp_path):
-    """Opening a pipe waits for who writes into it, and what is read from it another misses."""
-    tree(run__train_DOT_log=CONSOLE)
-    names = (
-        "a.log",
-        "b.jsonl",
-        "c.log.gz",
-        "3.jsonl",
-        "config.yaml",
-        "trainer_state.json",
-        TRACKER,
+    top = tree({"a/exp.jsonl": METRICS, "b/verl_logs.jsonl": TUTORIAL})
+    watch = Watch(top)
+    watch.look()
+    tree({"train.log": CONSOLE})
+    assert len(Finder([str(top)]).scan().runs) == 1, (
+        "with a log above them all it is one run"
     )
-    pipes = [
-        tmp_path / "run" / name
-        for name in (
-            *names,
-            "events.out.tfevents.1",
-            "run-x.wandb",
-            "job.out",
-            "job.err",
-        )
-    ]
-    for pipe in pipes:
-        os.mkfifo(pipe)
-    (run,) = read_runs(tmp_path).values()
-    assert run.step == 1
-    for pipe in pipes[:3]:
-        (problem,) = Finder([str(pipe)]).scan().problems
+    watch.look()
+    found = {
+        name: {Path(path).name for path in run.paths}
+        for name, run in watch.runs.items()
+    }
+    assert found["a"] >= {"exp.jsonl", "train.log"}
+    assert found["b"] >= {"verl_logs.jsonl"}
+
+
+PIPES = [
+    "a.log",
+    "b.jsonl",
+    "c.log.gz",
+    "3.jsonl",
+    "config.yaml",
+    "trainer_state.json",
+    "events.out.tfevents.1",
+    "run-x.wandb",
+    "job.out",
+    "job.err",
+]
+
+
+def test_what_is_no_file_is_not_read(tree):
+    """Opening a pipe waits for who writes into it, and what is read from it another misses."""
+    top = tree({"run/train.log": CONSOLE})
+    for name in (*PIPES, TRACKER):
+        os.mkfifo(top / "run" / name)
+    assert read_run(top).step == 1
+    for name in PIPES[:3]:
+        (problem,) = Finder([str(top / "run" / name)]).scan().problems
         assert problem.endswith("not a file; `verl-tui -` reads pipes")

@@ -6,17 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import NOW, drain_all, read_run, values
+from log_reading import Followed, drain_all, read_run, values
 
-from verl_tui.records import (
-    Batch,
-    Dump,
-    MetricRows,
-    Record,
-    Sample,
-    Unreadable,
-)
-from verl_tui.runs.run import Run
+from verl_tui.records import Dump, MetricRows, Record, Sample, Unreadable
 from verl_tui.runs.samples import Place
 from verl_tui.sources.folders import dumps
 from verl_tui.sources.folders.dumps import DumpSource, plan
@@ -37,18 +29,8 @@ def home(tmp_path: Path) -> Path:
 def row(
     score: float = 1.0, group: int = 0, output: str = "so it is", **more: Any
 ) -> str:
-    return (
-        json.dumps(
-            {
-                "input": f"q{group}",
-                "output": output,
-                "score": score,
-                "uid": f"g{group}_0_0",
-                **more,
-            }
-        )
-        + "\n"
-    )
+    fields = {"input": f"q{group}", "output": output, "score": score, "uid": f"g{group}_0_0"}  # fmt: skip
+    return json.dumps({**fields, **more}) + "\n"
 
 
 def write(directory: Path, step: int, *rows: str) -> Path:
@@ -65,28 +47,17 @@ def append(path: Path, *rows: str) -> None:
 
 def reported(records: Sequence[Record]) -> list[tuple[int, float]]:
     """Return step and mean score of each figure."""
-    figures = [
-        (r.steps[0], dict(zip(r.keys, r.columns, strict=True)))
-        for r in records
-        if isinstance(r, MetricRows)
-    ]
     return [
-        (step, next(c[0] for key, c in found.items() if key.endswith("samples/score")))
-        for step, found in figures
+        (rows.steps[0], column[0])
+        for rows in records
+        if isinstance(rows, MetricRows)
+        for key, column in zip(rows.keys, rows.columns, strict=True)
+        if key.endswith("samples/score")
     ]
 
 
 def dumped(records: Sequence[Record]) -> list[int]:
     return [r.step for r in records if isinstance(r, Dump) and not r.removed]
-
-
-def run_of(source: DumpSource, run: Run | None = None) -> Run:
-    run = run or Run("r")
-    more = True
-    while more:
-        records, more = source.read()
-        run.apply(Batch("r", source.status(), records), NOW)
-    return run
 
 
 def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(
@@ -104,17 +75,9 @@ def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(
         "samples stay on disk"
     )
     status = source.status()
-    assert (status.records, status.unreadable, status.problem, status.note) == (
-        6,
-        0,
-        None,
-        None,
-    )
-    assert (
-        status.bytes_read
-        == status.size
-        == sum(path.stat().st_size for path in (tmp_path / "rollouts").iterdir())
-    )
+    assert (status.records, status.unreadable, status.problem, status.note) == (6, 0, None, None)  # fmt: skip
+    sizes = [path.stat().st_size for path in (tmp_path / "rollouts").iterdir()]
+    assert status.bytes_read == status.size == sum(sizes)
     assert status.path.endswith("rollouts/*.jsonl")
     assert source.read() == ((), False)
 
@@ -141,15 +104,8 @@ def test_a_run_knows_its_dumps(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(
         "step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n"
     )
-    write(
-        tmp_path / "rollouts",
-        2,
-        row(1.0, 0),
-        row(0.0, 0),
-        row(0.0, 1),
-        row(0.0, 1),
-        row(uid="pad_0"),
-    )
+    groups = row(1.0, 0) + row(0.0, 0) + row(0.0, 1) * 2
+    write(tmp_path / "rollouts", 2, groups, row(uid="pad_0"))
     write(tmp_path / "validation", 2, row(0.25))
     run = read_run(tmp_path)
     assert run.samples.places == [Place(2, validation=False), Place(2, validation=True)]
@@ -162,17 +118,16 @@ def test_a_run_knows_its_dumps(tmp_path: Path) -> None:
 
 def test_what_comes_and_goes_is_noticed(home: Path) -> None:
     first = write(home, 1, row(0.0))
-    source = DumpSource(home)
-    run = run_of(source)
+    dumps = Followed(DumpSource(home))
+    dumps.read()
     write(home, 2, row(1.0))
-    run_of(source, run)
-    assert values(run, "samples/score") == {1: 0.0, 2: 1.0}
+    dumps.read()
+    assert values(dumps.run, "samples/score") == {1: 0.0, 2: 1.0}
     first.unlink()
-    records = drain_all(source)
-    assert records == [Dump(1, str(first), validation=False, size=0, removed=True)]
-    run.apply(Batch("r", source.status(), tuple(records)), NOW)
-    assert run.samples.places == [Place(2, validation=False)]
-    assert values(run, "samples/score") == {1: 0.0, 2: 1.0}, "what was found out stays"
+    gone = Dump(1, str(first), validation=False, size=0, removed=True)
+    assert dumps.read() == [gone]
+    assert dumps.run.samples.places == [Place(2, validation=False)]
+    assert values(dumps.run, "samples/score") == {1: 0.0, 2: 1.0}, "it stays"
 
 
 def test_a_growing_dump_is_read_on(home: Path) -> None:
@@ -221,9 +176,9 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
         write(home, step, *(row(float(i % 4 < 2), i // 4, "x" * 50) for i in range(40)))
     size = (home / "9.jsonl").stat().st_size
     assert size < 5_000
-    source = DumpSource(home)
-    run = run_of(source)
-    status = source.status()
+    log = Followed(DumpSource(home))
+    log.read()
+    run, status = log.run, log.source.status()
     assert status.note == "read for figures: 0 whole, 5 in part, 4 not"
     assert status.bytes_read == status.size < 13_000
     assert list(values(run, "samples/score")) == [1, 3, 5, 7, 9]
@@ -231,6 +186,6 @@ def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -
     assert all(0.3 < one < 0.8 for one in share.values())
     assert set(values(run, "samples/dead_groups").values()) == {0.0}
     write(home, 10, row(0.5) * 10)
-    run_of(source, run)
+    log.read()
     assert values(run, "samples/score")[10] == 0.5, "what comes later is read whole"
-    assert source.status().note == status.note
+    assert log.source.status().note == status.note

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_reading import NOW, read_run, values
+from log_reading import NOW, notes, read_run, read_text, values
 
 from verl_tui.check.data import report
 from verl_tui.check.note import note_text
@@ -47,20 +47,17 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
 def test_an_evaluation_is_shown_as_one(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
-    assert (
-        next(one for one in FORMATS if one.matches(path, text.encode())).name
-        == "samples"
-    )
+    format = next(one for one in FORMATS if one.matches(path, text.encode()))
+    assert format.name == "samples"
     run = read_run(tmp_path)
     assert is_evaluation(run)
     assert run.step is None
     assert values(run, "val_samples/score") == {0: 0.5}
     assert values(run, "val_samples/count") == {0: 5.0}
     assert state(run, NOW * 2) is State.FINISHED
-    (note,) = (
-        source.status.note for source in run.sources.values() if source.status.note
+    assert (
+        notes(run) == "an evaluation of 5 samples, mean score 0.5: they state no step"
     )
-    assert note == "an evaluation of 5 samples, mean score 0.5: they state no step"
 
 
 def test_what_check_says_of_one(tmp_path: Path) -> None:
@@ -76,18 +73,10 @@ def test_what_check_says_of_one(tmp_path: Path) -> None:
 
 
 def test_samples_with_a_step_are_a_trainings(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_text(
-        "".join(
-            json.dumps({"step": n, "prompt": "p", "response": "r", "score": 1.0}) + "\n"
-            for n in (3, 4)
-        )
-    )
-    run = read_run(path)
+    line = '{{"step": {}, "prompt": "p", "response": "r", "score": 1.0}}\n'
+    run = read_text(tmp_path, "".join(map(line.format, (3, 4))), "s.jsonl")
     assert values(run, "samples/score") == {3: 1.0, 4: 1.0}
-    assert [
-        source.status.note for source in run.sources.values() if source.status.note
-    ] == []
+    assert not notes(run)
 
 
 @pytest.mark.parametrize("scores", ["reward", "score"])
@@ -96,14 +85,11 @@ def test_a_reward_for_each_token_is_summed(tmp_path: Path, scores: str) -> None:
     path = tmp_path / "step_7_examples.jsonl"
     parts: list[Any] = [[0, 0, 1.0], [0, None, 0.0], [[0, 0.5], [0, 0, 0]], [0.0, -0.5]]
     record = {"global_step": 7, "input_prompt": "2+5?", "output_response": "It is 7."}
-    path.write_text(
-        "".join(json.dumps({**record, scores: one}) + "\n" for one in parts)
-    )
-    run = read_run(path)
+    lines = (json.dumps({**record, scores: one}) + "\n" for one in parts)
+    run = read_text(tmp_path, "".join(lines), path.name)
     assert values(run, "samples/score") == {7: 0.25}
     assert values(run, "samples/count") == {7: 4.0}
-    note = run.sources[str(path)].status.note
-    assert note == f"the score of a sample is the sum of its list {scores}"
+    assert notes(run) == f"the score of a sample is the sum of its list {scores}"
     monitor = load([str(path)], Config(), NOW)
     text = note_text(report(monitor, NOW), monitor, NOW)
     assert "4 samples of step 7, mean score 0.25" in text

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.sources.fields.histograms import take_histograms
-from verl_tui.sources.fields.jsonl import flatten
-from verl_tui.sources.fields.numbers import numbers_in
+from verl_tui.sources.fields.jsonl import flatten, numbers_in
 
 EDGES = [0, 1, 2]
 PACKED = {"min": 0, "size": 1, "count": 2}

@@ -7,12 +7,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from log_reading import feed_in_pieces, read_run, values
+from log_reading import read_run, values
 
 from verl_tui.indicators import dialect, resolve
-from verl_tui.sources.formats.tables import sample_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,29 +28,6 @@ def line(step: int, score: float, response: str = "so it is", **more: object) ->
         )
         + "\n"
     )
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    scores=st.lists(
-        st.tuples(st.integers(1, 9), st.sampled_from([0.0, 0.5, 1.0])),
-        min_size=1,
-        max_size=30,
-    ),
-    cuts=st.lists(st.integers(0, 10_000), max_size=8),
-)
-def test_any_cut_gives_the_same_figures(
-    tmp_path: Path, scores: list[tuple[int, float]], cuts: list[int]
-) -> None:
-    data = "".join(
-        line(step, score, f"it is {score} then") for step, score in scores
-    ).encode()
-    path = tmp_path / "eval.jsonl"
-    run, _ = feed_in_pieces(path, sample_records, data, cuts)
-    whole, _ = feed_in_pieces(path, sample_records, data, [])
-    assert run.keys
-    for key in whole.keys:
-        assert values(run, key) == values(whole, key)
 
 
 def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(

@@ -10,15 +10,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import NOW, drain, follow_feed, values
+from log_reading import NOW, Followed, Watch, follow_feed, values
 
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, Restart
-from verl_tui.runs.run import Run
+from verl_tui.records import Restart
+from verl_tui.sources import files
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files import tail
 from verl_tui.sources.formats import filelogger, lines
 from verl_tui.sources.source import FileSource
 
@@ -38,18 +37,12 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-class Followed:
-    """A file, its source, and the run it feeds."""
+class Log(Followed):
+    """A file logger's log that is followed."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(FileSource(path, filelogger))
         self.path = path
-        self.source = FileSource(path, filelogger)
-        self.run = Run("r")
-
-    def read(self) -> list[object]:
-        records = drain(self.source)
-        self.run.apply(Batch("r", self.source.status(), tuple(records)), NOW)
-        return records
 
     def values(self) -> dict[int, float]:
         return values(self.run, "a")
@@ -58,7 +51,7 @@ class Followed:
 @pytest.fixture
 def log(tmp_path):
     (tmp_path / "log.jsonl").touch()
-    return Followed(tmp_path / "log.jsonl")
+    return Log(tmp_path / "log.jsonl")
 
 
 def test_only_appended_bytes_are_read(log, monkeypatch):
@@ -67,12 +60,12 @@ def test_only_appended_bytes_are_read(log, monkeypatch):
     asked = []
     real = os.pread
     monkeypatch.setattr(
-        tail.os, "pread", lambda fd, n, at: asked.append((n, at)) or real(fd, n, at)
+        files.os, "pread", lambda fd, n, at: asked.append((n, at)) or real(fd, n, at)
     )
     append(log.path, line(3))
     log.read()
     assert log.values() == {1: 0.5, 2: 0.5, 3: 0.5}
-    assert max(at for n, at in asked if n == tail.CHUNK) == len(line(1) * 2)
+    assert max(at for n, at in asked if n == files.CHUNK) == len(line(1) * 2)
     asked.clear()
     assert log.read() == []
     assert asked == [], "nothing new costs a stat and nothing else"
@@ -141,6 +134,7 @@ def test_steps_that_go_back_in_one_file_are_a_restart(log):
 
 
 def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("verl_tui.sources.feed.POLL", 0.01)
     append(tmp_path / "log.jsonl", line(1))
     feed = Feed([str(tmp_path)])
     stop = threading.Event()
@@ -170,11 +164,11 @@ def unreadable(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     real = os.pread
 
     def fails(descriptor: int, count: int, at: int) -> bytes:
-        if count == tail.CHUNK:
+        if count == files.CHUNK:
             raise OSError(number, os.strerror(number))
         return real(descriptor, count, at)
 
-    monkeypatch.setattr(tail.os, "pread", fails)
+    monkeypatch.setattr(files.os, "pread", fails)
 
 
 def test_a_restart_is_reported_though_reading_failed_at_that_moment(log, monkeypatch):
@@ -278,8 +272,7 @@ def test_whatever_a_source_raises_costs_that_source_alone(tmp_path, monkeypatch)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         append(tmp_path / name / "m.jsonl", line(1) + line(2))
-    feed, monitor = Feed([str(tmp_path)]), Monitor(Config())
-    monitor.apply(feed.scan(), NOW)
+    watch = Watch(tmp_path)
     real = FileSource.read
 
     def failing(self):
@@ -289,16 +282,15 @@ def test_whatever_a_source_raises_costs_that_source_alone(tmp_path, monkeypatch)
 
     monkeypatch.setattr(FileSource, "read", failing)
     for _ in range(2):
-        for batch in (*feed.read(), *feed.finish()):
-            monitor.apply(batch, NOW)
+        watch.look(finish=True)
     problems = {
         name: [s.status.problem for s in run.sources.values() if s.status.problem]
-        for name, run in monitor.runs.items()
+        for name, run in watch.runs.items()
     }
     assert problems == {
         "a": ["cannot be read any further: OverflowError: int too large"],
         "b": [],
     }
-    assert monitor.runs["b"].step == 2
-    monitor.apply(Discovery((), (), (), read=True), NOW)
-    assert monitor.loaded() == 1.0
+    assert watch.runs["b"].step == 2
+    watch.monitor.apply(Discovery((), (), (), read=True), NOW)
+    assert watch.monitor.loaded() == 1.0

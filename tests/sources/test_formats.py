@@ -57,13 +57,6 @@ def texts(record: object) -> list[str]:
     return found
 
 
-def numbers(run) -> dict[str, list[tuple[int, str]]]:
-    return {
-        key: [(step, repr(value)) for step, value in values(run, key).items()]
-        for key in run.keys
-    }
-
-
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_is_recognised(name, tmp_path):
     path = tmp_path / ("7.jsonl" if FILES[name] is rollouts else name)
@@ -245,28 +238,6 @@ def test_what_ends_a_run_and_what_only_looks_like_it(tmp_path, tail, expected):
     path.write_text("step:1 - a:1\n" + tail)
     run = read_run(path)
     assert state(run, path.stat().st_mtime + 5 * 3600) is expected
-
-
-@pytest.mark.parametrize("name", FILES)
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_gives_the_same_run(tmp_path, name, cuts):
-    path = tmp_path / ("7.jsonl" if FILES[name] is rollouts else name)
-    data = (DATA / name).read_bytes()
-    whole, _ = feed_in_pieces(path, FILES[name], data, [])
-    pieces, _ = feed_in_pieces(path, FILES[name], data, cuts)
-    assert numbers(pieces) == numbers(whole)
-    assert pieces.samples.steps == whole.samples.steps
-    assert [repr(pieces.samples.at(s)) for s in pieces.samples.steps] == [
-        repr(whole.samples.at(s)) for s in whole.samples.steps
-    ]
-    assert pieces.settings == whole.settings
-    assert pieces.unreadable == whole.unreadable
-    assert (pieces.step, pieces.total_steps, pieces.outcome) == (
-        whole.step,
-        whole.total_steps,
-        whole.outcome,
-    )
 
 
 ODD = st.binary(max_size=300) | st.text(max_size=200).map(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import read_run, values
+from log_reading import notes, read_text, values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,13 +37,7 @@ def trl(step: int) -> str:
 
 
 def read(tmp_path: Path, *lines: str) -> Run:
-    path = tmp_path / "train.log"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return read_run(path)
-
-
-def notes(run: Run) -> str:
-    return " ".join(source.status.note or "" for source in run.sources.values())
+    return read_text(tmp_path, "".join(f"{line}\n" for line in lines))
 
 
 @pytest.mark.parametrize("other", [*OTHERS, f"(TaskRunner pid=5) {verl(2)}", verl(2)])

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import read_run, values
+from log_reading import notes, read_text, values
 
+from verl_tui.sources import files
 from verl_tui.sources.discovery.finder import Finder
-from verl_tui.sources.fields import row_batcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,45 +32,28 @@ WIDE = {
     "m.jsonl": wide(lambda step, data: json.dumps({"step": step, "data": data})),
     "flat.jsonl": wide(lambda step, data: json.dumps({"step": step, **data})),
     "h.json": json.dumps([{"step": n, **dict.fromkeys(NAMES, n / 4)} for n in (1, 2)]),
-    "m.csv": "step,"
-    + ",".join(NAMES)
-    + "\n1"
-    + ",0.25" * MANY
-    + "\n2"
-    + ",0.5" * MANY
-    + "\n",
+    "m.csv": f"step,{','.join(NAMES)}\n1{',0.25' * MANY}\n2{',0.5' * MANY}\n",
     "train.log": wide(
-        lambda step, data: (
-            f"step:{step} - "
-            + " - ".join(f"{name}:{value}" for name, value in data.items())
-        )
+        lambda step, data: f"step:{step} - " + " - ".join(f"{one}:{data[one]}" for one in data)
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WIDE)
 def test_the_first_metrics_are_kept_and_the_others_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(row_batcher, "MOST_METRICS", FEW)
-    path = tmp_path / name
-    path.write_text(WIDE[name])
-    run = read_run(path)
+    monkeypatch.setattr(files, "MOST_METRICS", FEW)
+    run = read_text(tmp_path, WIDE[name], name)
     assert list(run.keys) == NAMES[:FEW]
     assert values(run, NAMES[FEW - 1]) == {1: 0.25, 2: 0.5}
-    note = run.sources[str(path)].status.note or ""
-    assert f"only the first {FEW} metrics are kept" in note
+    assert f"only the first {FEW} metrics are kept" in notes(run)
 
 
 def test_a_chart_of_very_many_runs_is_bounded_aloud(tmp_path: Path) -> None:
     path = tmp_path / "chart.csv"
-    path.write_text(
-        "Step"
-        + "".join(f",r{n} - loss" for n in range(150))
-        + "\n1"
-        + ",2" * 150
-        + "\n"
-    )
+    names = "".join(f",r{n} - loss" for n in range(150))
+    path.write_text(f"Step{names}\n1{',2' * 150}\n")
     discovery = Finder([str(path)]).scan()
     assert len(discovery.runs) + 50 in (150, 151)
     assert discovery.passed[0].reason.endswith("further runs in it are not shown")

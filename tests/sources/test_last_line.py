@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import read_run, values
+from log_reading import notes, read_text, values
 
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.filelogger import FileLoggerDecoder
@@ -24,19 +24,17 @@ SAID = "last line has no end"
 
 
 def test_a_step_line_that_is_cut_gives_no_value_that_may_be_cut(tmp_path: Path) -> None:
-    (tmp_path / "train.log").write_text(STEPS + CUT, encoding="utf-8")
-    run = read_run(tmp_path)
+    run = read_text(tmp_path, STEPS + CUT)
     assert values(run, "actor/pg_loss") == {1: 0.25, 2: 0.25}
-    (note,) = [state.status.note for state in run.sources.values() if state.status.note]
-    assert SAID in note
+    assert SAID in notes(run)
 
 
 def test_a_whole_step_line_counts_though_a_dict_is_printed_on_it(
     tmp_path: Path,
 ) -> None:
     last = "{'seed': 1}\rstep:3 - critic/score/mean:0.7 - actor/pg_loss:0.4 - timing_s/step:13.5"
-    (tmp_path / "train.log").write_text(STEPS + last, encoding="utf-8")
-    assert values(read_run(tmp_path), "actor/pg_loss") == {1: 0.25, 2: 0.25, 3: 0.4}
+    run = read_text(tmp_path, STEPS + last)
+    assert values(run, "actor/pg_loss") == {1: 0.25, 2: 0.25, 3: 0.4}
 
 
 @pytest.mark.parametrize(

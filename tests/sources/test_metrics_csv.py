@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 
 import pytest
-from log_reading import read_run, read_runs, values
+from log_reading import notes, read_run, read_runs, read_text, values
 
 from verl_tui.exporters.csv import export
 from verl_tui.sources.formats import metrics_csv
@@ -33,12 +33,11 @@ def test_what_is_recognised(name: str, head: bytes, fits: bool) -> None:
 
 
 def test_values_and_names(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.csv"
-    path.write_text(
+    head = (
         'step,critic_score_mean,"odd, name",val-core_openai_gsm8k_acc_mean_at_1,note\n'
-        "1,0.5,,0.25,hello\n2,nan,7,,True\n3.0,1e-3,-inf,1,\n"
     )
-    run = read_run(path)
+    rows = "1,0.5,,0.25,hello\n2,nan,7,,True\n3.0,1e-3,-inf,1,\n"
+    run = read_text(tmp_path, head + rows, "metrics.csv")
     assert values(run, "critic/score/mean") | {2: 0.0} == {1: 0.5, 2: 0.0, 3: 0.001}
     assert math.isnan(values(run, "critic/score/mean")[2])
     assert values(run, "odd, name") == {2: 7.0, 3: -math.inf}
@@ -48,12 +47,9 @@ def test_values_and_names(tmp_path: Path) -> None:
 
 
 def test_odd_rows_are_reported_with_their_reason(tmp_path: Path) -> None:
-    path = tmp_path / "metrics.csv"
-    path.write_text("step,a\n1,2\n2\n,5\nstep,a\n3,4\n\n5,6")
-    run = read_run(path)
-    (source,) = (
-        state for state in run.sources.values() if state.status.format == "metrics CSV"
-    )
+    text = "step,a\n1,2\n2\n,5\nstep,a\n3,4\n\n5,6"
+    run = read_text(tmp_path, text, "metrics.csv")
+    source = run.sources[str(tmp_path / "metrics.csv")]
     assert [(line.line, line.reason) for line in source.unreadable] == [
         (3, "1 fields where the header has 2"),
         (4, "no step in column 1"),
@@ -64,15 +60,11 @@ def test_odd_rows_are_reported_with_their_reason(tmp_path: Path) -> None:
 
 
 def test_what_we_export_we_read(tmp_path: Path) -> None:
-    log = tmp_path / "logs" / "train.log"
-    log.parent.mkdir()
-    log.write_text(
-        "".join(
-            f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n"
-            for n in range(1, 9)
-        )
+    lines = (
+        f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n"
+        for n in range(1, 9)
     )
-    run = read_run(log)
+    run = read_text(tmp_path / "logs", "".join(lines))
     export([run], str(tmp_path / "out.csv"))
     again = read_run(tmp_path / "out.csv")
     assert set(again.keys) == set(run.keys)
@@ -80,23 +72,13 @@ def test_what_we_export_we_read(tmp_path: Path) -> None:
         assert values(again, key) == values(run, key)
 
 
-CSV = b"step,a,b\n" + b"".join(
-    f"{n},{n / 3!r},{'' if n % 3 else n}\n".encode() for n in range(1, 40)
-)
-
-
 def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> None:
-    path = tmp_path / "wandb_export.csv"
     head = [f"my - run - critic/score/mean{bound}" for bound in ("", "__MIN", "__MAX")]
-    path.write_text(
-        f'"Step","{head[0]}","{head[1]}","{head[2]}"\n"3","0.5","0.25","1"\n'
-    )
-    run = read_run(path)
+    text = f'"Step","{head[0]}","{head[1]}","{head[2]}"\n"3","0.5","0.25","1"\n'
+    run = read_text(tmp_path, text, "wandb_export.csv")
     assert values(run, "critic/score/mean") == {3: 0.5}
     assert len(run.keys) == 1
-    note = run.sources[str(path)].status.note
-    assert note is not None
-    assert "__MIN, __MAX) are left out" in note
+    assert "__MIN, __MAX) are left out" in notes(run)
 
 
 @pytest.mark.parametrize(
@@ -155,9 +137,6 @@ def test_a_chart_of_several_runs_is_several_runs(
 def test_a_last_row_without_an_end_counts_where_it_is_whole(
     tmp_path: Path, text: str, said: dict[int, float]
 ) -> None:
-    path = tmp_path / "m.csv"
-    path.write_text(text)
-    run = read_run(path)
+    run = read_text(tmp_path, text, "m.csv")
     assert values(run, "a") == said
-    note = run.sources[str(path)].status.note or ""
-    assert ("last line has no end" in note) is (2 not in said)
+    assert ("last line has no end" in notes(run)) is (2 not in said)

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_reading import NOW, drain, read_run, values
+from log_reading import Followed, notes, read_run, read_text, values
 
-from verl_tui.records import Batch, Restart, Unreadable
-from verl_tui.runs.run import Run
+from verl_tui.records import Restart, Unreadable
 from verl_tui.sources.discovery.finder import Finder
 from verl_tui.sources.formats import metrics_json
 from verl_tui.sources.source import FileSource
@@ -55,32 +54,26 @@ def test_any_form_is_read(tmp_path: Path, name: str, text: str, named: bool) -> 
 
 
 def test_metrics_of_trainings_without_a_step_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "history.json"
-    path.write_text(json.dumps([{"loss": 0.5, "val_loss": 1.0}, {"loss": 0.25}]))
-    run = read_run(path)
+    text = json.dumps([{"loss": 0.5, "val_loss": 1.0}, {"loss": 0.25}])
+    run = read_text(tmp_path, text, "history.json")
     assert values(run, "loss") == {1: 0.5, 2: 0.25}
-    assert "counted in the order of the file" in (
-        run.sources[str(path)].status.note or ""
-    )
+    assert "counted in the order of the file" in notes(run)
 
 
 def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "history.json"
-    source = FileSource(path, metrics_json)
-    run = Run("r")
+    log = Followed(FileSource(path, metrics_json))
     records = []
-    for known in range(1, len(RECORDS) + 1):
-        path.write_text(json.dumps(RECORDS[:known], indent=2)[:-9])
-        drain(source)
-        path.write_text(json.dumps(RECORDS[:known], indent=2))
-        found = drain(source)
-        run.apply(Batch("r", source.status(), tuple(found)), NOW)
-        records += found
-        assert run.step == STEPS[known - 1]
-    assert values(run, "loss") == LOSS
+    for known, step in enumerate(STEPS, 1):
+        whole = json.dumps(RECORDS[:known], indent=2)
+        for text in (whole[:-9], whole):
+            path.write_text(text)
+            records += log.read()
+        assert log.run.step == step
+    assert values(log.run, "loss") == LOSS
     assert not [one for one in records if isinstance(one, Restart | Unreadable)]
     path.write_text(json.dumps([{**RECORDS[0], "loss": 9.0}]))
-    assert isinstance(drain(source)[0], Restart)
+    assert isinstance(log.read()[0], Restart)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ def things(field: str) -> str:
         (each("text", loss=0.5), things("text")),
         (each("task_id", steps=12, success=True, reward=1.0), things("task_id")),
         (each("model_answer", iteration=3, correct=1), things("model_answer")),
-        (lines({"idx": n, "choices": ["a", "b"], "answer": 1} for n in range(9)), things("idx")),
         ('{"version": 1, "program": "verl-tui", "id": "crash", "step": 7}\n', OWN),
         ('{"kind": "verl-tui notifications", "version": 1, "sent": [1.5]}', OWN),
         (lines({"kind": "note", "names": ["a", None]} for _ in range(4)), "no log: a list of texts: no record has a number"),

@@ -9,8 +9,6 @@ import gzip
 import itertools
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import read_run, values
 
+from verl_tui.cli import main
 from verl_tui.records import MetricRows
 from verl_tui.sources import pipe
-from verl_tui.sources.files.beginnings import PACKED
-from verl_tui.sources.files.tail import Chunk
+from verl_tui.sources.files import PACKED, Chunk
 from verl_tui.sources.formats import HEAD
 
 if TYPE_CHECKING:
@@ -37,20 +35,14 @@ DICTS = (
 )
 CSV = b"step,reward\n1,0.5\n2,0.25\n"
 FLAT = b'{"step": 1, "reward": 0.5}\n{"step": 2, "reward": 0.25}\n'
-LOGS = {
-    **{
-        name: (DATA / name).read_bytes()
-        for name in (
-            "console_v09.log",
-            "console_sft.log",
-            "filelogger_v07.jsonl",
-            "tutorial.jsonl",
-        )
-    },
-    "dicts": DICTS,
-    "csv": CSV,
-    "flat": FLAT,
-}
+LOGS = {"dicts": DICTS, "csv": CSV, "flat": FLAT}
+for _name in (
+    "console_v09.log",
+    "console_sft.log",
+    "filelogger_v07.jsonl",
+    "tutorial.jsonl",
+):
+    LOGS[_name] = (DATA / _name).read_bytes()
 
 
 @pytest.fixture
@@ -149,26 +141,31 @@ def test_what_tells_nothing_is_a_console_in_the_end() -> None:
     assert points([b""]) == points([b"\n \n"]) == []
 
 
-def program(*words: str, data: bytes) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(
-        [sys.executable, "-m", "verl_tui", *words],
-        input=data,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-
-
-def test_check() -> None:
-    data = b"".join(
-        b'{"step": %d, "data": {"critic/score/mean": 0.5}}\n' % step
-        for step in range(1, 60)
-    )
-    done = program("check", "--json", "-", data=data)
-    (run,) = json.loads(done.stdout)["runs"]
-    assert (run["name"], run["step"]) == ("stdin", 59)
-    assert done.returncode == 0
-    assert program("check", "-", data=b"").returncode == 3
+@pytest.mark.parametrize(
+    ("data", "code", "step"),
+    [
+        (
+            b'{"step": %d, "data": {"critic/score/mean": 0.5}}\n'
+            * 59
+            % (*range(1, 60),),
+            0,
+            59,
+        ),
+        (b"", 3, None),
+    ],
+)
+def test_check(
+    data: bytes,
+    code: int,
+    step: int | None,
+    end: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    os.write(end, data)
+    os.close(end)
+    assert main(["check", "--json", "-"]) == code
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [(run["name"], run["step"]) for run in runs] == [("stdin", step)]
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])

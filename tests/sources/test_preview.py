@@ -6,12 +6,12 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from log_reading import NOW, Watch, values
 
 from verl_tui.config import Config
-from verl_tui.monitor import Monitor
+from verl_tui.monitor import Monitor, load
 from verl_tui.sources import ends
 from verl_tui.sources.discovery.found import FoundFile
-from verl_tui.sources.feed import Feed
 from verl_tui.sources.formats import filelogger
 from verl_tui.sources.formats.console import reader as console
 
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.records import Preview
-    from verl_tui.runs.run import Run
     from verl_tui.sources.formats.format import Format
 
-NOW = 1_700_000_000.0
+KEY = "critic/score/mean"
 LONG = 2**20
 """Bytes from which on a log counts as long here, so that writing one takes no time."""
 _WIDE = 6000
@@ -67,49 +66,56 @@ def previewed(*files: FoundFile, run: str = "run") -> Iterator[Preview]:
     return ends.previews({run: [(one, 0) for one in files]})
 
 
-def _read(monitor: Monitor, feed: Feed) -> Run:
-    for batch in (*feed.read(), *feed.finish()):
-        monitor.apply(batch, NOW)
-    (run,) = monitor.runs.values()
-    return run
-
-
-def _points(run: Run, key: str = "critic/score/mean") -> dict[int, float]:
-    series = run.series(key)
-    assert series is not None
-    return dict(zip(series.steps, series.values, strict=True))
-
-
 @pytest.mark.parametrize(("write", "format", "name"), LOGS)
 def test_a_preview_has_the_end_until_all_is_read(
     write: Callable[[Path], Path], format: Format, name: str, tmp_path: Path
 ) -> None:
     path = write(tmp_path / name)
-    feed, again = Feed([str(path)]), Feed([str(path)])
-    monitor, other = Monitor(Config()), Monitor(Config())
-    monitor.apply(feed.scan(), NOW)
-    other.apply(again.scan(), NOW)
-
-    (end,) = previewed(FoundFile(path, format), run=feed.names[0])
+    watch, again = Watch(path), Watch(path)
+    monitor = watch.monitor
+    monitor.apply(watch.feed.scan(), NOW)
+    (end,) = previewed(FoundFile(path, format), run=watch.feed.names[0])
     monitor.apply(end, NOW)
-    (shown,) = monitor.runs.values()
-    newest = _points(shown)
+    (shown,) = watch.runs.values()
+    newest = values(shown, KEY)
     assert shown.preview
     assert shown.step == _steps()[-1]
     assert min(newest) > _steps()[-1] // 2
     assert monitor.verdicts[shown.name].findings == ()
     assert monitor.loaded() < 0.9
-
-    run, plain = _read(monitor, feed), _read(other, again)
+    watch.look(search=False, finish=True)
+    again.look(finish=True)
+    (run,), (plain,) = watch.runs.values(), again.runs.values()
     assert not run.preview
     assert monitor.loaded() > 0.98
-    assert newest.items() <= _points(run).items()
-    assert _points(run) == _points(plain)
-    assert (
-        [mark.step for mark in run.restarts]
-        == [mark.step for mark in plain.restarts]
-        != []
-    )
+    assert newest.items() <= values(run, KEY).items()
+    assert values(run, KEY) == values(plain, KEY)
+    restarts = [mark.step for mark in run.restarts]
+    assert restarts == [mark.step for mark in plain.restarts] != []
+
+
+def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
+    tmp_path: Path,
+) -> None:
+    """Of a log whose gradients are broken at its end, and whose reward fell long before."""
+    path, count = tmp_path / "run.jsonl", 2 * LONG // _WIDE
+    with path.open("w") as file:
+        for step in range(1, count):
+            values = {
+                KEY: 0.5 if step < count // 2 else 0.1,
+                "actor/grad_norm": 1.0 if step < count - 5 else float("nan"),
+                "note": "x" * _WIDE,
+            }
+            file.write(json.dumps({"step": step, "data": values}) + "\n")
+    monitor = Monitor(Config())
+    for end in previewed(FoundFile(path, filelogger)):
+        monitor.apply(end, NOW)
+    early = monitor.verdicts["run"]
+    found = [(one.id, one.since_step) for one in early.findings]
+    assert found == [("not-finite", None)]
+    assert not early.not_judged, "what a part does not tell is no reason"
+    (whole,) = load([str(path)], Config(), NOW).verdicts.values()
+    assert {one.id for one in early.findings} < {one.id for one in whole.findings}
 
 
 def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(

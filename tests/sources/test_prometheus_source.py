@@ -169,7 +169,7 @@ def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> No
     assert list(series.values) == pytest.approx([at / 10 for at in range(20)])
     run = monitor.runs["verl_training"]
     assert run.indicators["reward"] == "verl_average_reward"
-    devices, _ = logged_devices(run)
+    devices = logged_devices(run)
     assert [one.gpu.memory_used for one in devices] == [60_000_000_000]
 
 
@@ -242,7 +242,7 @@ def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(
         monitor = load([address], Config(), time.time())
     assert list(monitor.runs) == ["grpo", "old"]
     run = monitor.runs["grpo"]
-    devices, _ = logged_devices(run)
+    devices = logged_devices(run)
     assert [(one.node, one.gpu.index) for one in devices] == [
         (f"node-{node:02}", str(gpu)) for node in range(2) for gpu in range(8)
     ]
@@ -259,7 +259,7 @@ def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(
         "cluster/memory_percent/l:node-00": 75.0,
     }
     assert {key: run.tail(key, 1)[0] for key in figures} == figures
-    assert not logged_devices(monitor.runs["old"])[0]
+    assert not logged_devices(monitor.runs["old"])
     assert any(
         finding.id == "corrupted-requests"
         for finding in monitor.verdicts["grpo"].findings
@@ -317,7 +317,7 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
     reward = run.series("critic/score/mean")
     assert reward is not None
     assert reward.at(7) == (7, 7.0)  # the log's own value holds
-    assert len(logged_devices(run)[0]) == 16
+    assert len(logged_devices(run)) == 16
     assert not run.restarts
 
 

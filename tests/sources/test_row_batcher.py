@@ -27,38 +27,28 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-AB = ("a", "b")
+AB, BA = ("a", "b"), ("b", "a")
+STARTED = Event(EventKind.STARTED, "Started a local Ray instance.", 3)
+RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
 
 
-@pytest.mark.parametrize(
-    ("rows", "replaced"),
-    [
-        ([MetricRow(1, AB, (1, 2)), MetricRow(2, AB, (3, 4))], 0),
-        ([MetricRow(1, AB, (1, math.nan)), MetricRow(1, AB, (1, math.nan))], 0),
-        ([MetricRow(1, AB, (1, 2)), MetricRow(1, ("a", "c"), (1, 9))], 0),
-        ([MetricRow(1, AB, (1, 2), mean=True), MetricRow(1, AB, (3, 4), mean=True)], 0),
-        ([MetricRow(1, AB, (1, 2)), MetricRow(1, AB, (1, 3))], 1),
-        ([MetricRow(1, AB, (1, 2)), MetricRow(1, ("b", "c"), (3, 4))], 1),
-        (
-            [
-                MetricRow(1, AB, (1, 2)),
-                MetricRow(1, ("c",), (5,)),
-                MetricRow(1, AB, (3, 4)),
-                MetricRow(1, AB, (5, 6)),
-            ],
-            2,
-        ),
-    ],
-    ids=[
-        "steps",
-        "again",
-        "more",
-        "measurements",
-        "other values",
-        "another metric",
-        "twice",
-    ],
-)
+def row(step: int, *values: float, keys: Sequence[str] = AB, **more: bool) -> MetricRow:
+    """Return a row of two metrics, 1 and 2 where nothing else is said."""
+    return MetricRow(step, tuple(keys), values or (1, 2), **more)
+
+
+REPLACED = {
+    "steps": ([row(1), row(2, 3, 4)], 0),
+    "again": ([row(1, 1, math.nan), row(1, 1, math.nan)], 0),
+    "more": ([row(1), row(1, 1, 9, keys="ac")], 0),
+    "measurements": ([row(1, mean=True), row(1, 3, 4, mean=True)], 0),
+    "other values": ([row(1), row(1, 1, 3)], 1),
+    "another metric": ([row(1), row(1, 3, 4, keys="bc")], 1),
+    "twice": ([row(1), row(1, 5, keys="c"), row(1, 3, 4), row(1, 5, 6)], 2),
+}
+
+
+@pytest.mark.parametrize(("rows", "replaced"), REPLACED.values(), ids=REPLACED)
 def test_rows_that_later_ones_replace_are_counted(
     rows: list[MetricRow], replaced: int
 ) -> None:
@@ -67,74 +57,19 @@ def test_rows_that_later_ones_replace_are_counted(
     assert (batcher.note or "0").split()[0] == str(replaced)
 
 
-BA = ("b", "a")
-STARTED = Event(EventKind.STARTED, "Started a local Ray instance.", 3)
-RESUMED = Event(EventKind.RESUMED, "Setting global step to 10", 3, 10)
+PROCESSES: dict[str, tuple[list[MetricRow | Event], list[str]]] = {
+    "late": ([row(9), row(11), row(10, 3, 4)], []),
+    "another order": ([row(10), row(11), row(10, 3, 4, keys=BA)], ["steps went back from 11 to 10"]),
+    "two by turns": ([row(at, keys=keys) for at in (1, 2, 3) for keys in (AB, BA)], []),
+    "a start between": ([row(11), STARTED, row(11, 3, 4)], ["step 11 was made a second time"]),
+    "once": ([row(11), STARTED, row(12, 3, 4), row(12, 5, 6)], []),
+    "said": ([row(11), RESUMED, row(11, 3, 4), row(12, 3, 4, keys=BA)], ["Setting global step to 10"]),
+    "at first": ([RESUMED, row(11, 3, 4)], []),
+    "orders that change": ([row(11), row(12, keys=BA), row(13)], []),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("items", "reasons"),
-    [
-        (
-            [
-                MetricRow(9, AB, (1, 2)),
-                MetricRow(11, AB, (1, 2)),
-                MetricRow(10, AB, (3, 4)),
-            ],
-            [],
-        ),
-        (
-            [
-                MetricRow(10, AB, (1, 2)),
-                MetricRow(11, AB, (1, 2)),
-                MetricRow(10, BA, (3, 4)),
-            ],
-            ["steps went back from 11 to 10"],
-        ),
-        ([MetricRow(at, keys, (1, 2)) for at in (1, 2, 3) for keys in (AB, BA)], []),
-        (
-            [MetricRow(11, AB, (1, 2)), STARTED, MetricRow(11, AB, (3, 4))],
-            ["step 11 was made a second time"],
-        ),
-        (
-            [
-                MetricRow(11, AB, (1, 2)),
-                STARTED,
-                MetricRow(12, AB, (3, 4)),
-                MetricRow(12, AB, (5, 6)),
-            ],
-            [],
-        ),
-        (
-            [
-                MetricRow(11, AB, (1, 2)),
-                RESUMED,
-                MetricRow(11, AB, (3, 4)),
-                MetricRow(12, BA, (3, 4)),
-            ],
-            ["Setting global step to 10"],
-        ),
-        ([RESUMED, MetricRow(11, AB, (3, 4))], []),
-        (
-            [
-                MetricRow(11, AB, (1, 2)),
-                MetricRow(12, BA, (1, 2)),
-                MetricRow(13, AB, (1, 2)),
-            ],
-            [],
-        ),
-    ],
-    ids=[
-        "late",
-        "another order",
-        "two by turns",
-        "a start between",
-        "once",
-        "said",
-        "at first",
-        "orders that change",
-    ],
-)
+@pytest.mark.parametrize(("items", "reasons"), PROCESSES.values(), ids=PROCESSES)
 def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     items: list[MetricRow | Event], reasons: list[str]
 ) -> None:
@@ -142,9 +77,8 @@ def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
     batcher.add(items)
     found = batcher.take()
     assert [one.reason for one in found if isinstance(one, Restart)] == reasons
-    assert sum(len(one.steps) for one in found if isinstance(one, MetricRows)) == sum(
-        isinstance(one, MetricRow) for one in items
-    )
+    batched = sum(len(one.steps) for one in found if isinstance(one, MetricRows))
+    assert batched == sum(isinstance(one, MetricRow) for one in items)
 
 
 def _rewards_and_updates(steps: Sequence[int], ranks: int = 1) -> str:

@@ -161,10 +161,7 @@ def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
     (tmp_path / "p.db-wal").write_bytes(b"log")
     writer.database.execute("BEGIN EXCLUSIVE")
     assert drained(source) == []
-    assert (
-        source.status().problem
-        == "locked by another program: it is read as soon as that is done"
-    )
+    assert source.status().problem == "database is locked"
     writer.database.rollback()
     writer.database.close()
     (tmp_path / "p.db-wal").unlink(missing_ok=True)

@@ -5,142 +5,75 @@ end.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
-from log_reading import read_run, values
+from log_reading import MADE, notes, read_run, read_text, values
 
 from verl_tui.records import EventKind
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.tutorial import llama_factory, swift
 
-MADE = (
-    Path(
-        os.environ.get("VERL_TUI_LOGS", Path(__file__).parents[3] / "shared" / "logs")
-    ).parent
-    / "made"
+SWIFT = """\
+{"loss": 0.5, "kl": 0.1, "epoch": 0.01, "global_step/max_steps": "1/40", "elapsed_time": "2s"}
+{"loss": 0.25, "kl": 0.2, "epoch": 0.02, "global_step/max_steps": "2/40", "elapsed_time": "1m 4s"}
+{"eval_loss": 0.75, "epoch": 0.02, "global_step/max_steps": "2/40", "elapsed_time": "1m 5s"}
+"""
+END = '{"train_runtime": 3.5, "train_loss": 0.5, "epoch": 0.02, "global_step/max_steps": "40/40", "elapsed_time": "2m"}\n'
+SUMMARY = """\
+{"model_parameter_info": "tiny", "best_model_checkpoint": "/out/checkpoint-2", "best_metric": null, "global_step": 2, \
+"log_history": [{"loss": 0.5, "step": 1}]}
+"""
+LAST = """\
+{"loss": 0.5, "epoch": 1.0, "train_speed(s/it)": 0.66, "global_step/max_steps": "40/40"}
+{"train_loss": 0.4, "epoch": 1.0, "train_speed(s/it)": 0.67, "train_runtime": 26.8, "global_step/max_steps": "40/40"}
+"""
+FACTORY = """\
+{"current_steps": 5, "total_steps": 60, "loss": 0.5, "accuracy": 0.75, "lr": 0.001, "epoch": 0.05, "elapsed_time": "0:00:10"}
+{"current_steps": 5, "total_steps": 60, "eval_loss": 0.25, "epoch": 0.05, "percentage": 8.33}
+{"current_steps": 10, "total_steps": 60, "loss": 0.25, "accuracy": 1.0, "lr": 0.0005, "epoch": 0.1}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "format"), [(SWIFT, swift), (SUMMARY, swift), (FACTORY, llama_factory)]
 )
-SWIFT = [
-    {
-        "loss": 0.5,
-        "kl": 0.1,
-        "epoch": 0.01,
-        "global_step/max_steps": "1/40",
-        "elapsed_time": "2s",
-    },
-    {
-        "loss": 0.25,
-        "kl": 0.2,
-        "epoch": 0.02,
-        "global_step/max_steps": "2/40",
-        "elapsed_time": "1m 4s",
-    },
-    {
-        "eval_loss": 0.75,
-        "epoch": 0.02,
-        "global_step/max_steps": "2/40",
-        "elapsed_time": "1m 5s",
-    },
-]
-END = [
-    {
-        "train_runtime": 3.5,
-        "train_loss": 0.5,
-        "epoch": 0.02,
-        "global_step/max_steps": "40/40",
-        "elapsed_time": "2m",
-    }
-]
-SUMMARY = [
-    {"model_parameter_info": "tiny", "best_model_checkpoint": "/out/checkpoint-2", "best_metric": None,
-     "global_step": 2, "log_history": [{"loss": 0.5, "step": 1}]},
-]  # fmt: skip
-FACTORY = [
-    {"current_steps": 5, "total_steps": 60, "loss": 0.5, "accuracy": 0.75, "lr": 0.001, "epoch": 0.05,
-     "percentage": 8.33, "elapsed_time": "0:00:10", "remaining_time": "0:01:50"},
-    {"current_steps": 5, "total_steps": 60, "eval_loss": 0.25, "epoch": 0.05, "percentage": 8.33},
-    {"current_steps": 10, "total_steps": 60, "loss": 0.25, "accuracy": 1.0, "lr": 0.0005, "epoch": 0.1},
-]  # fmt: skip
-
-
-def lines(records: list[dict[str, object]]) -> bytes:
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
-def test_they_are_recognised() -> None:
-    for data, format in (
-        (lines(SWIFT), swift),
-        (lines(SUMMARY), swift),
-        (lines(FACTORY), llama_factory),
-    ):
-        assert (
-            next(one for one in FORMATS if one.matches(Path("log.jsonl"), data))
-            is format
-        )
+def test_they_are_recognised(text: str, format: object) -> None:
+    data, path = text.encode(), Path("log.jsonl")
+    assert next(one for one in FORMATS if one.matches(path, data)) is format
 
 
 def test_what_ms_swift_writes(tmp_path: Path) -> None:
-    path = tmp_path / "logging.jsonl"
-    path.write_bytes(lines(SWIFT + END + SUMMARY))
-    run = read_run(path)
+    run = read_text(tmp_path, SWIFT + END + SUMMARY, "logging.jsonl")
     assert values(run, "loss") == {1: 0.5, 2: 0.25}
     assert values(run, "eval_loss") == {2: 0.75}
     assert values(run, "train_loss") == {40: 0.5}
-    assert not {"best_metric", "global_step"} & set(run.keys), (
-        "the summary measures nothing"
+    assert not {"best_metric", "global_step"} & {*run.keys}, (
+        "a summary measures nothing"
     )
     assert run.total_steps == 40
-    assert [(event.kind, event.step) for event in run.events] == [
-        (EventKind.FINISHED, 40)
-    ]
+    assert [(one.kind, one.step) for one in run.events] == [(EventKind.FINISHED, 40)]
     assert state(run, 0.0) is State.FINISHED
 
 
 def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path: Path) -> None:
-    path = tmp_path / "logging.jsonl"
-    last = {
-        "loss": 0.5,
-        "epoch": 1.0,
-        "train_speed(s/it)": 0.66,
-        "global_step/max_steps": "40/40",
-    }
-    path.write_bytes(
-        lines(
-            [
-                last,
-                {
-                    **last,
-                    "train_speed(s/it)": 0.67,
-                    "train_runtime": 26.8,
-                    "train_loss": 0.4,
-                },
-            ]
-        )
-    )
-    run = read_run(path)
+    run = read_text(tmp_path, LAST, "logging.jsonl")
     assert values(run, "train_speed(s/it)") == {40: 0.66}
     assert values(run, "train_loss") == {40: 0.4}
-    assert {source.status.note for source in run.sources.values()} == {None}
+    assert not notes(run)
 
 
 def test_what_llama_factory_writes(tmp_path: Path) -> None:
-    path = tmp_path / "trainer_log.jsonl"
-    path.write_bytes(lines(FACTORY))
-    run = read_run(path)
-    assert values(run, "loss") == {5: 0.5, 10: 0.25}
-    assert values(run, "eval_loss") == {5: 0.25}
-    assert values(run, "learning_rate") == {5: 0.001, 10: 0.0005}
-    assert values(run, "rewards/accuracies") == {5: 0.75, 10: 1.0}
-    assert run.total_steps == 60
-    assert set(run.keys) == {
-        "loss",
-        "eval_loss",
-        "learning_rate",
-        "rewards/accuracies",
-        "epoch",
+    run = read_text(tmp_path, FACTORY, "trainer_log.jsonl")
+    assert {key: values(run, key) for key in run.keys} == {
+        "loss": {5: 0.5, 10: 0.25},
+        "eval_loss": {5: 0.25},
+        "learning_rate": {5: 0.001, 10: 0.0005},
+        "rewards/accuracies": {5: 0.75, 10: 1.0},
+        "epoch": {5: 0.05, 10: 0.1},
     }
+    assert run.total_steps == 60
 
 
 def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(
@@ -162,49 +95,36 @@ def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(
         "max_steps": 9,
         "log_history": history,
     }
-    log = [
+    (tmp_path / "trainer_state.json").write_text(json.dumps(document))
+    lines = (
         {"current_steps": n + 1, "total_steps": 9, "reward": float(n), "epoch": 0.0}
         for n in range(3)
-    ]
-    (tmp_path / "trainer_state.json").write_text(json.dumps(document))
-    (tmp_path / "trainer_log.jsonl").write_bytes(lines(log))
+    )
+    log = "".join(json.dumps(line) + "\n" for line in lines)
+    (tmp_path / "trainer_log.jsonl").write_text(log)
     run = read_run(tmp_path)
     assert values(run, "reward") == {1: 0.0, 2: 1.0, 3: 2.0}
-    notes = [
-        source.status.note for source in run.sources.values() if source.status.note
-    ]
-    assert notes == [
+    assert notes(run) == (
         "LLaMA-Factory's PPO counts steps from 0 here: shown from 1, as its other files say"
-    ]
-
-
-def histories() -> list[tuple[Path, Path]]:
-    """Return the live logs that real trainers wrote, with the trainer's own history of the same
-    run.
-    """
-    pairs = [
-        (
-            "swift_resume/out/logging.jsonl",
-            "swift_resume/out/checkpoint-80/trainer_state.json",
-        ),
-        ("lf_dpo/out/trainer_log.jsonl", "lf_dpo/out/trainer_state.json"),
-        ("lf_kto/out/trainer_log.jsonl", "lf_kto/out/trainer_state.json"),
-        ("lf93_ppo/out/trainer_log.jsonl", "lf93_ppo/out/trainer_state.json"),
-    ]
-    return [(MADE / log, MADE / history) for log, history in pairs]
+    )
 
 
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
 @pytest.mark.parametrize(
-    ("log", "history"), histories(), ids=lambda path: path.parts[-3]
-)
-def test_real_ones_against_the_trainers_history(log: Path, history: Path) -> None:
-    run, history_run = read_run(log), read_run(history)
+    ("log", "history"),
+    [
+        ("swift_resume/out/logging.jsonl", "swift_resume/out/checkpoint-80/trainer_state.json"),
+        *(
+            (f"{name}/out/trainer_log.jsonl", f"{name}/out/trainer_state.json")
+            for name in ("lf_dpo", "lf_kto", "lf93_ppo")
+        ),
+    ],
+)  # fmt: skip
+def test_real_ones_against_the_trainers_history(log: str, history: str) -> None:
+    run, history_run = read_run(MADE / log), read_run(MADE / history)
     assert run.total_steps == history_run.total_steps
     shared = [key for key in run.keys if key in history_run.keys]
-    assert {"loss", "learning_rate"} <= set(shared)
+    assert {"loss", "learning_rate"} <= {*shared}
     for key in shared:
         truth = values(history_run, key)
-        assert values(run, key) == {
-            step: pytest.approx(truth[step], rel=1e-4, abs=1e-7) for step in truth
-        }, key
+        assert values(run, key) == pytest.approx(truth, rel=1e-4, abs=1e-7), key

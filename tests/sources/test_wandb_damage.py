@@ -6,13 +6,13 @@ import json
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import drain, drain_all, feed_in_pieces, values
+from log_reading import drain, drain_all
 from property_examples import examples
 from wandb_reading import said, source
 from wandb_writing import history, stats, written
 
 from verl_tui.records import Unreadable
-from verl_tui.sources.formats import record_log, wandb
+from verl_tui.sources.formats import record_log
 
 # -- damage ----------------------------------------------------------------------------------------
 
@@ -39,24 +39,11 @@ def many(count: int = STEPS) -> list[bytes]:
 MANY = written(many())
 
 
-@given(cuts=st.lists(st.integers(0, 10**6), max_size=12), damage=st.integers(0, 1))
-@settings(
-    max_examples=examples(0.6),
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
-def test_any_cut_says_the_same(tmp_path, cuts, damage):
+def damaged(flip: int) -> bytes:
+    """Return a short log of which a byte is changed so."""
     data = bytearray(written(many(30)))
-    data[100] ^= damage
-    path = tmp_path / "run-x.wandb"
-    whole, _ = feed_in_pieces(path, wandb, data, [])
-    pieces, records = feed_in_pieces(path, wandb, data, cuts)
-    assert len(
-        [record for record in records if isinstance(record, Unreadable)]
-    ) == bool(damage)
-    assert {"a", "system/cpu"} <= set(whole.keys)
-    assert {key: values(pieces, key) for key in pieces.keys} == {
-        key: values(whole, key) for key in whole.keys
-    }
+    data[100] ^= flip
+    return bytes(data)
 
 
 @given(
@@ -98,6 +85,6 @@ def test_what_is_damaged_is_reported_with_its_place(tmp_path):
     ]
     assert [record.reason.split(" at ")[0] for record in told] == [
         "a damaged chunk",
-        "a hole of zeros",
+        "a damaged chunk",
     ]
     assert told[0].reason.endswith(f"at byte {record_log.BLOCK:,}")

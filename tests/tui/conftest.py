@@ -20,19 +20,17 @@ from verl_tui.monitor import load
 from verl_tui.on_demand import worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    from verl_tui.monitor import Monitor
 
 
 TESTS_A_SEARCH = 40
-STEPS_WITHOUT_SAMPLES = {*range(1, 130), *range(160, 251)}
+STEPS_WITH_SAMPLES = {0, *range(138, 152), *range(296, 301)}
+"""At the start, around the collapse, at the end: samples take longer to read than all else."""
 _TESTS = count(1)
 
 
 @pytest.fixture(autouse=True)
-def colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def colours(monkeypatch):
     """The same colours and characters whatever the machine's settings are."""
     for name in (
         "NO_COLOR",
@@ -48,13 +46,13 @@ def colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_once(monkeypatch):
     """Screens hear at once of what has been read for them."""
     monkeypatch.setattr(worker, "PAUSE", 0.0)
 
 
 @pytest.fixture(scope="session")
-def simulated(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def simulated(tmp_path_factory, worker_id):
     """The demo's two runs and a third one from beginning to end, the last step just made; one worker
     writes them for all.
     """
@@ -69,7 +67,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
 
 
 def _simulate(directory: Path) -> Path:
-    """Write the runs, without the samples of old steps: they take longer to read than all else."""
+    """Write the runs, with the samples of few steps."""
     Simulation(directory, 7, lambda: NOW).prepare(GrpoRun.total)
     third = GrpoRun(directory / "run_grpo_seed_8", 8)
     third.start(NOW - third.total)
@@ -77,7 +75,7 @@ def _simulate(directory: Path) -> Path:
         third.write(step, NOW - third.total + step)
     third.finish(NOW)
     for dump in directory.glob("run_*/rollouts/*.jsonl"):
-        if int(dump.stem) in STEPS_WITHOUT_SAMPLES:
+        if int(dump.stem) not in STEPS_WITH_SAMPLES:
             dump.unlink()
     for path in directory.rglob("*"):
         os.utime(path, (NOW, NOW))
@@ -85,19 +83,19 @@ def _simulate(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo(simulated: Path) -> Monitor:
+def demo(simulated):
     """The simulated runs, read once: nothing in an app without a reading changes them."""
     return load([str(simulated)], Config(), NOW)
 
 
 @pytest.fixture(scope="session")
-def collapse(simulated: Path) -> Monitor:
+def collapse(simulated):
     """The demo's run that collapses."""
     return load([str(simulated / "run_grpo_high_lr")], Config(), NOW)
 
 
 @pytest.fixture
-def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monitor]:
+def apart(collapse, monkeypatch):
     """The same, with findings of which none follows from another."""
     before = collapse.verdicts["run_grpo_high_lr"]
     found = tuple(
@@ -112,15 +110,13 @@ def apart(collapse: Monitor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Monito
 
 
 @pytest.fixture(autouse=True)
-def somewhere(
-    new_directory: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def somewhere(new_directory, monkeypatch):
     """Be in a directory of the test's own: screenshots and tables go to the current one."""
     monkeypatch.chdir(new_directory("here"))
 
 
 @pytest.fixture(scope="session", autouse=True)
-def seldom_garbage() -> Iterator[None]:
+def seldom_garbage():
     """Leave all that lives long alone, as the app itself does: else the logs that all tests share
     are searched for garbage with every app, a fifth of the time of these tests.
     """
@@ -131,7 +127,7 @@ def seldom_garbage() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def garbage() -> Iterator[None]:
+def garbage():
     """Search for garbage after so many tests; what is none by then is not searched again."""
     yield
     if next(_TESTS) % TESTS_A_SEARCH == 0:
@@ -140,7 +136,7 @@ def garbage() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick() -> Iterator[None]:
+def quick():
     """Have pilots wait for nothing but the app."""
     with quick_pilots():
         yield

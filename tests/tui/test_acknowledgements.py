@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from verl_tui.config import Config
-from verl_tui.health.finding import Episode, Finding, Severity
-from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
+from verl_tui.health.finding import Episode, Finding, Severity, Verdict
+from verl_tui.notify.message import Message
+from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.tui.monitor_app import notices
 
 
@@ -22,7 +25,7 @@ def finding(
 # -- acknowledging ---------------------------------------------------------------------------------
 
 
-def test_acknowledged_until_raised_anew_or_worse() -> None:
+def test_acknowledged_until_raised_anew_or_worse():
     acknowledgements = Acknowledgements()
     assert acknowledgements.toggle("run", finding())
     assert acknowledgements.acknowledged("run", finding(message="other numbers"))
@@ -36,9 +39,7 @@ def test_acknowledged_until_raised_anew_or_worse() -> None:
     assert not acknowledgements.acknowledged("run", finding())
 
 
-def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step() -> (
-    None
-):
+def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_same_step():
     acknowledgements = watching("run")
     crash = finding("crash", None)
     acknowledgements.toggle("run", crash)
@@ -48,9 +49,7 @@ def test_what_was_cleared_is_no_longer_acknowledged_though_it_comes_back_at_the_
 
 
 @pytest.mark.parametrize("key", ["k", None])
-def test_history_marks_what_was_acknowledged_even_when_it_is_over(
-    key: str | None,
-) -> None:
+def test_history_marks_what_was_acknowledged_even_when_it_is_over(key):
     acknowledgements = watching("run")
     episode = Episode("kl-high", Severity.WARNING, 5, 9, key=key)
     assert not acknowledgements.marked("run", episode)
@@ -69,57 +68,46 @@ def test_history_marks_what_was_acknowledged_even_when_it_is_over(
 # -- news ------------------------------------------------------------------------------------------
 
 
-def look(
-    acknowledgements: Acknowledgements,
-    now: float,
-    *found: Finding,
-    finished: bool = False,
-) -> list[str]:
-    news = acknowledgements.news({"run": found}, {"run"} if finished else set(), now)
-    assert all(one.run == "run" for one in news)
-    return [one.what for one in news]
+def look(acknowledgements: Acknowledgements, now: float, *found: Finding) -> bool:
+    """Return whether new findings are news once the run has been judged."""
+    acknowledgements.look({"run": Verdict(found)}, now)
+    return acknowledgements.watched("run")
 
 
 def watching(run: str) -> Acknowledgements:
     """Return what there is after a run was read, and looked at twice."""
     acknowledgements = Acknowledgements()
     acknowledgements.old(run, 0.0)
-    for now in (0.1, 10.0):
-        assert not acknowledgements.news({run: ()}, (), now)
+    assert not look(acknowledgements, 0.1)
+    assert look(acknowledgements, 10.0)
     return acknowledgements
 
 
-def test_what_is_found_while_watching_is_reported_once() -> None:
+def test_findings_are_news_once_a_run_was_read_and_judged():
     acknowledgements = watching("run")
-    assert look(acknowledgements, 11.0, finding()) == ["kl-high"]
-    assert look(acknowledgements, 12.0, finding(message="other numbers")) == []
-    assert look(acknowledgements, 13.0, finding(), finding("hang")) == ["hang"]
-    assert look(acknowledgements, 14.0) == []
-    assert look(acknowledgements, 15.0, finding()) == [], (
-        "it comes and goes, at one step"
-    )
-    assert look(acknowledgements, 16.0, finding(since=90)) == ["kl-high"], "raised anew"
-    assert look(
-        acknowledgements, 17.0, finding(since=90, severity=Severity.CRITICAL)
-    ) == ["kl-high"], "worse"
-    acknowledgements.toggle("run", finding("crash"))
-    assert look(acknowledgements, 18.0, finding("crash")) == []
-
-
-def test_an_end_is_reported_once_and_again_after_a_restart() -> None:
-    acknowledgements = watching("run")
-    assert look(acknowledgements, 11.0, finished=True) == ["finished"]
-    assert look(acknowledgements, 12.0, finished=True) == []
-    assert look(acknowledgements, 13.0) == []
-    assert look(acknowledgements, 14.0, finished=True) == ["finished"]
+    acknowledgements.old("run", 11.0)
+    assert look(acknowledgements, 11.1), "what is watched stays so"
+    assert not acknowledgements.watched("other")
+    acknowledgements.start_over()
+    acknowledgements.old("run", 20.0)
+    assert [look(acknowledgements, now) for now in (20.1, 21.0, 22.1)] == [
+        False,
+        False,
+        True,
+    ]
 
 
 # -- words -----------------------------------------------------------------------------------------
 
-CRITICAL = Occurrence(
-    "run", "hang", "no\x1b[31m step; for\n9 min\x07\x9c", Severity.CRITICAL
-)
-WARNING = Occurrence("run", "kl-high", "too high", Severity.WARNING)
+
+def message(finding: str | None, words: str, **more: Any) -> Message:
+    event = "finding" if finding else "state"
+    return Message(
+        time=0.0, event=event, run="run", finding=finding, message=words, **more
+    )
+
+
+HANG = message("hang", "no\x1b[31m step; for\n9 min\x07\x9c")
 SAID = "run: hang: no step, for 9 min␇�"
 
 
@@ -139,18 +127,13 @@ SAID = "run: hang: no step, for 9 min␇�"
         ),
     ],
 )
-def test_notices(config: Config, tmux: str, said: str) -> None:
-    assert notices([CRITICAL], config, {"TMUX": tmux}) == said
-    assert notices([WARNING], config, {}) == "", (
-        "a warning, and only criticals are asked for"
-    )
+def test_notices(config, tmux, said):
+    assert notices([HANG], config, {"TMUX": tmux}) == said
     assert notices([], config, {}) == ""
 
 
-def test_notices_never_come_in_heaps_and_are_not_long() -> None:
-    many = [
-        Occurrence("run", f"rule-{n}", "x" * 5000, Severity.CRITICAL) for n in range(20)
-    ]
+def test_notices_never_come_in_heaps_and_are_not_long():
+    many = [message(f"rule-{n}", "x" * 5000) for n in range(20)]
     said = notices(many, Config(bell=True, desktop="osc9"), {}).split("\x1b]9;")
     assert said[0] == "\a"
     assert len(said) == 5

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,16 +18,12 @@ import verl_tui
 from verl_tui.tui.app import SCREENS
 from verl_tui.tui.screens.dashboard_layout import PANELS
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
 HERE = Path(__file__).parent
 Seen = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
+def run(tmp_path_factory):
     """Return what runs Python with a copy of the package that the files were put into."""
     folder = tmp_path_factory.mktemp("added")
     copy = folder / "verl_tui"
@@ -47,14 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
     def python(*words: str | Path) -> str:
         command = [sys.executable, *map(str, words)]
-        done = subprocess.run(
-            command,
-            env=environment,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -62,7 +51,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., str]:
 
 
 @pytest.fixture(scope="module")
-def seen(run: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> Seen:
+def seen(run, tmp_path_factory):
     """What was seen in the app."""
     found: Seen = json.loads(
         run(HERE / "added" / "visit.py", tmp_path_factory.mktemp("log"))
@@ -70,13 +59,13 @@ def seen(run: Callable[..., str], tmp_path_factory: pytest.TempPathFactory) -> S
     return found
 
 
-def test_a_screen_opens_on_its_key(seen: Seen) -> None:
+def test_a_screen_opens_on_its_key(seen):
     assert "notes of run" in seen["screen"]
     assert "learning rate halved" in seen["screen"]
     assert "K Notes" in seen["wide"].splitlines()[-1]
 
 
-def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
+def test_a_screen_is_in_help_palette_and_keys(seen):
     assert "  K                 Notes about the run" in seen["help"]
     assert "Notes about the run" in seen["palette"]
     assert {"notes.open", "notes.close", "notes.write"} <= set(seen["names"])
@@ -90,7 +79,7 @@ def test_a_screen_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert section.rstrip().endswith("a note is a line of text")
 
 
-def test_a_panel_is_in_help_palette_and_keys(seen: Seen) -> None:
+def test_a_panel_is_in_help_palette_and_keys(seen):
     assert "f10               Weather" in seen["help"]
     assert "Weather" in seen["palette"]
     assert "Weather: celsius or Fahrenheit" in seen["palette"]
@@ -98,7 +87,7 @@ def test_a_panel_is_in_help_palette_and_keys(seen: Seen) -> None:
     assert seen["panel's help"].startswith("move and look · weather, with the focus\n")
 
 
-def test_a_panel_says_its_place_in_a_layout(seen: Seen) -> None:
+def test_a_panel_says_its_place_in_a_layout(seen):
     assert "weather" in seen["wide in sight"]
     assert "hot and windy" in seen["wide"]
     assert len(seen["wide in sight"]) == len(PANELS) - 1, (
@@ -122,7 +111,7 @@ print(json.dumps([imported, *said]))
 """Prints what the app's start imports, and what commands write, all in one process."""
 
 
-def test_a_command_and_an_export_are_in_help_and_run(run: Callable[..., str]) -> None:
+def test_a_command_and_an_export_are_in_help_and_run(run):
     imported, usage, hello, exports, postcard = json.loads(run("-c", SAYS))
     assert "verl_tui.tui.screens.notes" in imported
     # A command and an export are in the help, and run.
@@ -132,7 +121,7 @@ def test_a_command_and_an_export_are_in_help_and_run(run: Callable[..., str]) ->
     assert postcard == "dear all\n"
 
 
-def test_each_key_and_name_is_declared_once() -> None:
+def test_each_key_and_name_is_declared_once():
     declared = [*PANELS, *SCREENS.values()]
     assert len({one.key for one in declared}) == len(declared)
     assert len({one.name for one in PANELS}) == len(PANELS)

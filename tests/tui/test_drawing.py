@@ -24,11 +24,9 @@ from watching import (
 
 if TYPE_CHECKING:
     from collections import Counter
-    from pathlib import Path
 
     from textual.pilot import Pilot
 
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 # -- when it draws ---------------------------------------------------------------------------------
@@ -50,9 +48,7 @@ async def frames_of_ticks(app: VerlApp, pilot: Pilot[int], frames: Counter[str])
         pytest.param(("i", "c", "question_mark"), marks=pytest.mark.thorough),
     ],
 )
-async def test_nothing_new_draws_nothing_on_any_screen(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
-) -> None:
+async def test_nothing_new_draws_nothing_on_any_screen(demo, monkeypatch, keys):
     frames = count_frames(monkeypatch)
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -69,15 +65,10 @@ async def test_nothing_new_draws_nothing_on_any_screen(
     "key",
     [
         "t",
-        *(
-            pytest.param(key, marks=pytest.mark.thorough)
-            for key in ("question_mark", "i", "c")
-        ),
+        *(pytest.param(key, marks=pytest.mark.thorough) for key in ("question_mark", "i", "c")),
     ],
-)
-async def test_the_dashboard_waits_behind_a_screen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
+)  # fmt: skip
+async def test_the_dashboard_waits_behind_a_screen(tmp_path, monkeypatch, key):
     frames = count_frames(monkeypatch)
     app = loaded(write_run(tmp_path, "a").parent)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -91,14 +82,13 @@ async def test_the_dashboard_waits_behind_a_screen(
         assert "step 77" in lines(app)[0]
 
 
-async def test_screens_that_were_closed_are_forgotten(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_screens_that_were_closed_are_forgotten(demo, monkeypatch):
     # The loop keeps a screen's timer, though it was stopped, until its time has come.
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", 0.01)
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
+        gc.freeze()  # what was there before is not searched again and again
         opened = []
         for key in ("question_mark", "c", "i") * 4:
             await press(pilot, key)

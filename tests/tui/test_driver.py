@@ -17,7 +17,7 @@ from textual.events import Key
 from verl_tui.tui.terminal.driver import Ear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.pty
 
@@ -115,7 +115,7 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
+def terminal():
     terminal = Terminal()
     yield terminal
     terminal.app.kill()
@@ -135,47 +135,24 @@ def terminal() -> Iterator[Terminal]:
         "\x1b[97;1;:1114112u",
     ],
 )
-def test_what_is_no_key_is_nothing(sent: str) -> None:
+def test_what_is_no_key_is_nothing(sent):
     heard = list(Ear().hear(f"a{sent}k".encode()))
     assert [key.key for key in heard if isinstance(key, Key)] == ["a", "k"]
 
 
-def test_an_app_is_sent_the_size_that_it_has_where_the_terminal_has_none(
-    terminal: Terminal,
-) -> None:
+def test_sizes_keys_and_a_terminal_that_is_lent(terminal):
+    # An app is sent the size that it has where the terminal has none.
     assert os.get_terminal_size(terminal.fd) == (0, 0)
     said = b"<Size(width=80, height=25) of ConsoleDimensions(width=80, height=25)>"
     assert said in terminal.output, (
         "of two, each would be laid out for ever after the other"
     )
-
-
-def test_a_size_among_the_keys_is_not_that_of_the_terminal(terminal: Terminal) -> None:
+    # A size among the keys is not that of the terminal, and bytes that are no text are no end.
     terminal.press(b"\x1b[?2048;1$y\x1b[48;9;9;0;0tk")
     assert b"<80 wide>" in terminal.output
     assert b"<9 wide>" not in terminal.output
-
-
-def test_bytes_that_are_no_text_are_no_end(terminal: Terminal) -> None:
     terminal.press(b"\xff\xfe\xc3k")
-    terminal.press(b"q")
-    assert terminal.end() == 0
-    assert terminal.restored()
-
-
-# -- the end ---------------------------------------------------------------------------------------
-
-
-def test_no_terminal_no_app(terminal: Terminal) -> None:
-    os.close(terminal.fd)
-    terminal.fd = os.open(os.devnull, os.O_RDWR)
-    assert terminal.app.wait(DEADLINE) == 128 + signal.SIGHUP
-
-
-# -- the terminal is lent --------------------------------------------------------------------------
-
-
-def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
+    # It steps back, and goes on.
     os.write(terminal.fd, b"z")
     terminal.stopped()
     assert terminal.restored()
@@ -185,3 +162,9 @@ def test_to_step_back_and_to_go_on(terminal: Terminal) -> None:
     terminal.press(b"q")
     assert terminal.end() == 0
     assert terminal.restored()
+
+
+def test_no_terminal_no_app(terminal):
+    os.close(terminal.fd)
+    terminal.fd = os.open(os.devnull, os.O_RDWR)
+    assert terminal.app.wait(DEADLINE) == 128 + signal.SIGHUP

@@ -95,19 +95,19 @@ PARTS = 3 if EVERY_SIZE else 1
 """Tests that the screens are shared among, so that several processes can visit them; each reads the
 logs anew, which takes as long as some ten visits.
 """
-IN_ASCII = ("short", "huge")
+IN_ASCII = AMOUNTS if EVERY_SIZE else ("huge",)
 """Amounts of which some screens are seen in ASCII and without colours, too."""
 
 
 @pytest.fixture(autouse=True)
-def many_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def many_colours(monkeypatch):
     """Many colours."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
 
 
 @pytest.fixture(scope="session")
-def amount_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Monitor]:
+def amount_of(tmp_path_factory):
     """Return the runs of an amount, read once."""
     folder, known = tmp_path_factory.mktemp("amounts"), {}
 
@@ -209,12 +209,7 @@ def failure(check: Callable[[App[Any]], None], app: App[Any]) -> Iterator[str]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("amount", AMOUNTS)
-async def test_every_screen(
-    amount: str,
-    part: int,
-    amount_of: Callable[[str], Monitor],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_every_screen(amount, part, amount_of, monkeypatch):
     runs = amount_of(amount)
     wrong = await wrong_at_their_sizes(amount, part, runs)
     if amount in IN_ASCII and part == 0:

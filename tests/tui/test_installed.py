@@ -5,29 +5,35 @@ from __future__ import annotations
 import base64
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-import tempfile
+from contextlib import closing
 
 import pytest
+from command_line import complaint
+from command_line import run as command
 from real_terminal import DEADLINE, Pty, restored
+from watching import sample
+
+from verl_tui.cli import main
 
 pytestmark = pytest.mark.pty
+SEQUENCES = re.compile(
+    rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+)
 
 
-def line(step: int) -> str:
-    return (
-        json.dumps(
-            {
-                "step": step,
-                "data": {"critic/score/mean": step / 100, "actor/kl_loss": 0.01},
-            }
-        )
-        + "\n"
-    )
+def line(step: int, **data: float) -> str:
+    data = data or {"critic/score/mean": step / 100, "actor/kl_loss": 0.01}
+    return json.dumps({"step": step, "data": data}) + "\n"
+
+
+def copied(output: bytes) -> list[str]:
+    """Return what the terminal was given for its clipboard."""
+    found = re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", output)
+    return [base64.b64decode(one).decode() for one in found]
 
 
 @pytest.fixture
@@ -54,14 +60,7 @@ def log(tmp_path):
 
 def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     # Two runs, the shown one with a sample: each panel that has something to show has a frame.
-    sample = {
-        "scope": "sample",
-        "step": 49,
-        "prompt": "1+1?",
-        "response": "two",
-        "reward": 1.0,
-    }
-    (log.parent / "samples.jsonl").write_text(json.dumps(sample) + "\n")
+    (log.parent / "samples.jsonl").write_text(sample(49, "two"))
     other = tmp_path / "run_b" / "log.jsonl"
     other.parent.mkdir()
     other.write_text(line(1))
@@ -80,7 +79,7 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     terminal.resize(120, 40)
     terminal.until(*everything)
     # A storm of sizes leaves the last one.
-    for at in range(40):
+    for at in range(20):
         terminal.resize(1 + at * 37 % 200, 1 + at * 13 % 60)
     terminal.resize(120, 40)
     terminal.until(*everything)
@@ -93,36 +92,19 @@ def test_from_the_first_frame_to_the_last(run, log, tmp_path):
     # A copy reaches the clipboard of the terminal.
     terminal.press(b"\x19")  # ctrl+y
     terminal.until("copied")
-    (copied,) = re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]*)\x07", terminal.output)
-    assert base64.b64decode(copied) == b"critic/score/mean step 49 0.49"
+    assert copied(terminal.output) == ["critic/score/mean step 49 0.49"]
     # A step that is appended is seen.
     with log.open("a") as file:
         file.write(line(77))
     terminal.until("step 77", "0.77")
-    # What is found while watching is not reported where that is not wanted.
-    terminal.read_for(SETTLED)
-    before = len(terminal.output)
-    with log.open("a") as file:
-        file.write(breach(78, 88))
-    terminal.until("circuit breaker: policy KL")
-    terminal.read_for(1.0)
-    assert b"\x07" not in terminal.output[before:]
     # It ends with success, and leaves the terminal as it was.
     terminal.press(b"q")
     assert terminal.end() == 0
     assert restored(terminal.output)
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGTERM,
-        *(
-            pytest.param(one, marks=pytest.mark.thorough)
-            for one in (signal.SIGHUP, signal.SIGINT)
-        ),
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
 def test_signals_restore_the_terminal(run, log, number):
     terminal = run(log, TERM="linux", module=True)  # which starts the same app
     terminal.until("step 49")
@@ -131,37 +113,37 @@ def test_signals_restore_the_terminal(run, log, number):
     assert restored(terminal.output)
 
 
-def test_what_a_model_wrote_never_reaches_the_terminal_raw(run, tmp_path):
-    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x07\x00\u202e[red]x[/red][/INST]\x1b[?1049l tail"
-    record = {
-        "scope": "sample",
-        "step": 1,
-        "prompt": evil,
-        "response": evil,
-        "reward": 1.0,
-    }
-    path = tmp_path / "evil[red].jsonl"
-    path.write_text(
-        json.dumps(record)
-        + "\n"
-        + json.dumps({"scope": evil, "step": 1, evil: 1.0})
-        + "\n"
-    )
+EVIL = "\x1b]52;c;ZXZpbA==\x07\x1bPx\x1b\\\x1b]0;owned\x07\x1b[2J\x9b31m\x00\u202e[red]x[/red][/INST]\x1b[?1049labc\u200b\ud800"
+LONG = "é\x1b" * 40_000
+
+
+def test_what_a_model_wrote_reaches_terminal_and_clipboard_as_plain_text(run, tmp_path):
+    folder = tmp_path / "run\x1b]52;c;ZXZpbA==\x07\x1b[2J\u202e"
+    folder.mkdir()
+    (folder / "log[red].jsonl").write_text(line(5, **{f"score{EVIL}": 0.5}))
+    (folder / "samples.jsonl").write_text(sample(5, EVIL + LONG))
     errors = tmp_path / "err.log"
-    terminal = run(path, size=(140, 45), errors=errors)
-    terminal.until("[red]x[/red][/INST]", "tail")
-    for raw in (
-        b"owned\x07",
-        b"\x1b]0;owned",
-        "\u202e".encode(),
-        b"\x9b31m",
-        b"\x1b[2J",
-    ):
-        assert raw not in terminal.output
+    terminal = run(folder.parent, size=(140, 45), errors=errors, VERL_TUI_STATE="")
+    terminal.until("step 5", "[red]x[/red][/INST]", "é␛é␛")
+    # the chart, the run, the sample
+    texts: list[str] = [""]
+    for keys in (b"\x19", b"\x1bOQ\x19", b"\x1b[17~\x19"):
+        while (found := (copied(terminal.output) or [""])[-1]) in texts:
+            terminal.press(keys)
+            terminal.read_for(0.2)
+        texts.append(found)
+    assert all(len(text.encode()) <= 75_000 for text in texts)
+    assert all(text.replace("\n", "").isprintable() for text in texts)
+    assert texts[2].startswith("$'")
+    assert texts[3].count("é␛") > 10_000
     terminal.press(b"q")
     assert terminal.end() == 0
-    # Where errors go into a file the screen is drawn all the same, and nothing else is in it.
     assert restored(terminal.output)
+    for raw in (b"\x1b]52;c;ZXZpbA==", b"\x1b]0;owned", b"\x1b[2J"):
+        assert raw not in terminal.output
+    rest = SEQUENCES.sub(b"", terminal.output).decode("utf-8", "replace")
+    assert {sign for sign in rest if not sign.isprintable()} <= {"\r", "\n"}
+    # Where errors go into a file the screen is drawn all the same, and nothing else is in it.
     assert errors.read_text() == ""
 
 
@@ -185,26 +167,14 @@ def test_a_terminal_without_unicode_gets_ascii(run, log, environment):
 
 
 @pytest.mark.parametrize("missing", ["stdin", "stdout"])
-def test_without_a_terminal_it_says_what_to_do(log, missing):
-    here, there = pty.openpty()
-    with tempfile.TemporaryFile() as file:
-        streams = {
-            name: file if name == missing else there
-            for name in ("stdin", "stdout", "stderr")
-        }
-        done = subprocess.run(
-            [sys.executable, "-m", "verl_tui", log],
-            check=False,
-            timeout=DEADLINE,
-            **streams,
-        )
-        said = os.read(here, 65536).decode()
-    os.close(here)
-    os.close(there)
-    assert done.returncode == 3
-    assert said.startswith("verl-tui: this is not a terminal")
+def test_without_a_terminal_it_says_what_to_do(log, missing, monkeypatch, capsys):
+    for name in ("stdin", "stdout"):
+        stream = getattr(sys, name)
+        monkeypatch.setattr(stream, "isatty", lambda there=name != missing: there)
+    assert main([str(log)]) == 3
+    said = complaint(capsys)
+    assert said.startswith("this is not a terminal")
     assert "check" in said
-    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -216,19 +186,7 @@ def test_without_a_terminal_it_says_what_to_do(log, missing):
 )
 def test_snapshot(log, tmp_path, name, begins):
     target = tmp_path / name
-    command = [
-        sys.executable,
-        "-m",
-        "verl_tui",
-        log.parent,
-        "--snapshot",
-        target,
-        "--size",
-        "80x24",
-    ]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+    done = command(str(log.parent), "--snapshot", str(target), "--size", "80x24")
     assert (done.returncode, done.stderr) == (0, "")
     text = target.read_text()
     assert text.startswith(begins)
@@ -237,15 +195,6 @@ def test_snapshot(log, tmp_path, name, begins):
     if name.endswith("txt"):
         assert len(text.splitlines()) == 24
         assert max(map(len, text.splitlines())) <= 80
-
-
-def breach(first: int, last: int) -> str:
-    """Return steps whose policy KL is far out."""
-    steps = (
-        {"step": n, "data": {"critic/score/mean": 0.5, "actor/ppo_kl": 0.4}}
-        for n in range(first, last + 1)
-    )
-    return "".join(json.dumps(step) + "\n" for step in steps)
 
 
 SETTLED = 3.0
@@ -264,11 +213,53 @@ def test_what_is_found_while_watching_is_reported_where_that_is_wanted(
     before = len(terminal.output)
     assert b"circuit" not in terminal.output
     with log.open("a") as file:
-        file.write(breach(50, 60))
+        far_out = {"critic/score/mean": 0.5, "actor/ppo_kl": 0.4}
+        file.writelines(line(step, **far_out) for step in range(50, 61))
     terminal.until("circuit breaker: policy KL")
-    terminal.read_for(1.0)
+    terminal.read_until(lambda: said in terminal.output)
+    os.kill(terminal.pid, signal.SIGTERM)
+    assert terminal.end() == 128 + signal.SIGTERM
+    assert restored(terminal.output)
     written = terminal.output[before:]
     assert written.count(said) == 1
     assert said + b"run_a: circuit-breaker-kl: " in written
-    terminal.press(b"q")
-    assert terminal.end() == 0
+
+
+def test_a_log_is_piped_in_and_the_terminals_keys_are_read():
+    here, there = os.pipe()
+
+    def pipe_in():
+        # In the child: its standard input becomes the pipe, the pty stays its terminal.
+        os.dup2(here, 0)
+        os.closerange(3, 64)
+
+    terminal = Pty("-", prepare=pipe_in)
+    os.close(here)
+    with closing(terminal), os.fdopen(there, "w", 1) as log:
+        log.writelines(map(line, range(1, 50)))
+        terminal.until("stdin", "step 49", "0.49")
+        log.write(line(77))
+        terminal.until("step 77", "0.77")
+        terminal.press(b"r")
+        terminal.until("cannot be read a second time")
+        # The screen stays when the log ends.
+        log.close()
+        terminal.press(b"?")
+        terminal.until("Help")
+        terminal.press(b"q")
+        terminal.until("step 77", gone="esc closes")
+        terminal.press(b"q")
+        assert terminal.end() == 0
+    assert restored(terminal.output)
+
+
+def test_without_a_terminal_for_keys_it_says_what_to_do():
+    here, there = os.openpty()
+    done = subprocess.run(
+        [sys.executable, "-m", "verl_tui", "-"], input=line(1).encode(), stdout=there, stderr=subprocess.PIPE,
+        start_new_session=True, timeout=DEADLINE, check=False,
+    )  # fmt: skip
+    os.close(here)
+    os.close(there)
+    assert done.returncode == 3
+    assert done.stderr.startswith(b"verl-tui: this is not a terminal")

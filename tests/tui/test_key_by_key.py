@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.events import Key, Paste
 from textual.widgets import Input
-from watching import (
-    NOW,
-    dashboard,
-    press,
-    settle,
-    showing,
-    text,
-    until,
-    write_run,
-)
+from watching import NOW, dashboard, press, settle, showing, text, until, write_run
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -27,12 +18,9 @@ from verl_tui.tui import monitor_app
 from verl_tui.tui.terminal.net import ContainedApp
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.app import App
     from textual.pilot import Pilot
 
-    from verl_tui.monitor import Monitor
 
 SIZE = (140, 45)
 
@@ -68,9 +56,7 @@ def typed(app: App[int]) -> str:
         pytest.param((("l", "slash"), ("o", "slash")), marks=pytest.mark.thorough),
     ],
 )
-async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
-    demo: Monitor, boxes: tuple[tuple[str, ...], ...]
-) -> None:
+async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(demo, boxes):
     app = showing(demo)
     async with app.run_test(size=SIZE) as pilot:
         await settle(pilot)
@@ -94,8 +80,8 @@ async def test_what_comes_with_the_key_that_opens_a_box_is_typed_into_it(
 
 
 async def test_many_new_runs_are_judged_between_keys_and_never_during_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     monitor = load(
         [str(write_run(tmp_path, f"run {n}")) for n in range(3)], Config(), NOW
     )

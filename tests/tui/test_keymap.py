@@ -23,18 +23,18 @@ KNOWN = ("quit", "metrics", "pause")
     "keys",
     ["q", "q,ctrl+q", "space", "question_mark", "plus", "f12", "shift+left", "é", "A"],
 )
-def test_keys_that_a_terminal_may_send_are_taken(keys: str) -> None:
+def test_keys_that_a_terminal_may_send_are_taken(keys):
     assert keymap({"quit": keys}, KNOWN) == ({"quit": keys}, ())
 
 
 @pytest.mark.parametrize("keys", ["", "notakey+++", "nosuch", "hypo+x", "q,nosuch"])
-def test_others_are_refused(keys: str) -> None:
+def test_others_are_refused(keys):
     found = keymap({"quit": keys, "pause": "x"}, KNOWN)
     assert found.keys == {"pause": "x"}
     assert [sentence.endswith(" is no key") for sentence in found.refused] == [True]
 
 
-def test_an_action_that_is_not_there_and_a_key_given_twice() -> None:
+def test_an_action_that_is_not_there_and_a_key_given_twice():
     found = keymap({"pauze": "x", "quit": "m", "metrics": "m,ctrl+x"}, KNOWN)
     assert found.keys == {"quit": "m", "metrics": "m,ctrl+x"}
     assert found.refused == (
@@ -43,7 +43,7 @@ def test_an_action_that_is_not_there_and_a_key_given_twice() -> None:
     )
 
 
-def test_an_action_that_is_left_without_a_key_is_reported() -> None:
+def test_an_action_that_is_left_without_a_key_is_reported():
     usual = {"quit": "q", "help": "question_mark,f1", "pause": "p"}
     assert keymap({"pause": "q", "metrics": "q"}, KNOWN, usual).refused == (
         "[keys] q is given to pause and metrics",
@@ -56,18 +56,7 @@ def test_an_action_that_is_left_without_a_key_is_reported() -> None:
     )
 
 
-def test_every_action_has_its_name() -> None:
-    assert {
-        "quit",
-        "finding.next",
-        "metrics.table",
-        "samples.open",
-        "zoom.pair",
-        "log",
-    } <= set(usual_keys())
-
-
-async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
+async def test_the_app_says_so_and_goes_on(tmp_path):
     keys = MappingProxyType({"quit": "nosuch", "pause": "P"})
     app = loaded(write_run(tmp_path, "run"), config=Config(keys=keys))
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
@@ -78,14 +67,14 @@ async def test_the_app_says_so_and_goes_on(tmp_path: Path) -> None:
     assert app.return_value == 0
 
 
-def test_hints_name_the_keys_that_bindings_have() -> None:
+def test_hints_name_the_keys_that_bindings_have():
     folders = (Path(verl_tui.__file__).parent / one for one in ("rendering", "tui"))
     sources = (one.read_text() for folder in folders for one in folder.rglob("*.py"))
     names = {*re.findall(r"keys\[[\"']([a-z_.]+)[\"']\]", "".join(sources))}
     assert {"help", "sources", "metrics.back"} <= names <= usual_keys().keys()
 
 
-async def test_hints_name_the_keys_that_the_user_has_given(tmp_path: Path) -> None:
+async def test_hints_name_the_keys_that_the_user_has_given(tmp_path):
     keys = MappingProxyType(
         {"help": "f1", "sources": "ctrl+i,I", "health.not_judged": "w"}
     )

@@ -9,15 +9,24 @@ from threading import enumerate as threads
 from typing import TYPE_CHECKING
 
 from inside_textual import notices
-from watching import check_layout, lines, press, records, settle, text, until, write_run
+from watching import (
+    check_layout,
+    check_shown,
+    lines,
+    press,
+    records,
+    settle,
+    shows,
+    text,
+    until,
+    write_run,
+)
 
 from verl_tui.config import Config
 from verl_tui.tui.app import VerlApp
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def live(*specs: Path | str, **settings: object) -> VerlApp:
@@ -33,7 +42,7 @@ def reading() -> list[Thread]:
     return [thread for thread in threads() if thread.name == "logs"]
 
 
-async def test_a_run_that_appears_later(tmp_path: Path) -> None:
+async def test_a_run_that_appears_later(tmp_path):
     app = live(f"{tmp_path}/run_*")
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "no run yet" in text(app))
@@ -47,7 +56,7 @@ async def test_a_run_that_appears_later(tmp_path: Path) -> None:
         check_layout(app)
 
 
-async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) -> None:
+async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path):
     log = write_run(tmp_path, "a", 30)
     other = write_run(tmp_path, "b", 2000)
     app = live(tmp_path)
@@ -69,28 +78,23 @@ async def test_a_failing_source_hides_nothing_of_the_good_one(tmp_path: Path) ->
             pilot, lambda: "step 33" in lines(app)[0] and "reading" not in text(app)
         )
         await press(pilot, "right_square_bracket", "i")
-        assert "down" in text(app)
-        assert "2,000" in text(app)
+        check_shown(app, "down", "2,000")
 
 
-async def test_r_reads_everything_again(tmp_path: Path) -> None:
+async def test_r_reads_everything_again(tmp_path):
     half = '{"scope": "rollout", "step": 31, "rew'
     log = write_run(tmp_path, "a", 30, text=half)
     app, others = live(log.parent), reading()
     async with app.run_test(size=(120, 40)) as pilot:
         # A line that is half written does not keep the screen loading.
-        await until(
-            pilot, lambda: "step 30" in text(app) and "rules could judge" in text(app)
-        )
+        await shows(pilot, "step 30", "rules could judge")
         # neither the log nor the GPUs
         await until(pilot, lambda: "reading" not in text(app))
         # Everything is read again, and what is written then is read.
         before = app.monitor
         await press(pilot, "r")
         assert app.monitor is not before
-        await until(
-            pilot, lambda: "step 30" in text(app) and "rules could judge" in text(app)
-        )
+        await shows(pilot, "step 30", "rules could judge")
         with log.open("a") as file:
             file.write('ard_mean": 2.5}\n')
         await until(pilot, lambda: "step 31" in text(app))
@@ -100,9 +104,7 @@ async def test_r_reads_everything_again(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
-async def test_pause_draws_nothing_while_reading_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_pause_draws_nothing_while_reading_goes_on(tmp_path, monkeypatch):
     log = write_run(tmp_path, "a")
     app, said = live(log.parent), []
     monkeypatch.setattr(app, "notify", lambda words, **_options: said.append(words))
@@ -130,8 +132,8 @@ async def test_pause_draws_nothing_while_reading_goes_on(
 
 
 async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_read_again(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     for name in ("run_a", "run_b"):
         write_run(tmp_path, name, 30)
     app = live(tmp_path, poll_interval=0.05)
@@ -148,9 +150,7 @@ async def test_a_run_that_is_deleted_while_shown_says_so_and_goes_when_all_is_re
         )
 
 
-async def test_a_wanted_chart_that_nobody_knows_is_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_wanted_chart_that_nobody_knows_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:

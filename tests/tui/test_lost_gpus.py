@@ -19,7 +19,7 @@ def _write(log: Path, step: int) -> None:
         file.write(f"step:{step} - critic/score/mean:0.5\n")
 
 
-def test_devices_that_go_and_come_back_and_a_driver_that_fails(tmp_path: Path) -> None:
+def test_devices_that_go_and_come_back_and_a_driver_that_fails(tmp_path):
     log, config, faults = (
         tmp_path / name for name in ("train.log", "config.toml", "faults")
     )

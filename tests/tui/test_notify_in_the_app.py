@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
 from inside_textual import notices
+from jsonl import write_jsonl
 from watching import lines, until
 
 from verl_tui.config import Config
@@ -26,19 +26,16 @@ NOW = 1_800_000_000.0
 
 
 def log(path: Path, kls: list[float]) -> Path:
-    path.parent.mkdir()
-    lines = [
-        json.dumps({"scope": "ppo", "step": step, "kl_div": kl, "policy_loss": 0.1})
+    rows = [
+        {"scope": "ppo", "step": step, "kl_div": kl, "policy_loss": 0.1}
         for step, kl in enumerate(kls, 1)
     ]
-    path.write_text("\n".join(lines) + "\n")
+    write_jsonl(path, rows)
     os.utime(path, (NOW, NOW))
     return path
 
 
-async def test_what_is_found_meanwhile_is_reported_and_nothing_else(
-    tmp_path: Path,
-) -> None:
+async def test_what_is_found_meanwhile_is_reported_and_nothing_else(tmp_path):
     sent: list[str] = []
 
     def deliver(message: Message) -> None:

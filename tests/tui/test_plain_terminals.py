@@ -27,11 +27,11 @@ from verl_tui.rendering.text.numbers import percent_done
         ("", False),
     ],
 )
-def test_consoles_have_few_glyphs(term: str, few: bool) -> None:
+def test_consoles_have_few_glyphs(term, few):
     assert few_glyphs(term) is few
 
 
-def test_every_sign_of_our_own_sentences_has_a_likeness_as_wide_as_itself() -> None:
+def test_every_sign_of_our_own_sentences_has_a_likeness_as_wide_as_itself():
     said = "no step for 40 min (≈ 3 × 2–4), “a” ≥ b → c … √(m(1−m)) ±1 ✓ ✗"
     shown = in_ascii(said)
     assert shown.isascii()
@@ -43,5 +43,5 @@ def test_every_sign_of_our_own_sentences_has_a_likeness_as_wide_as_itself() -> N
     ("share", "words"),
     [(0.0, "0%"), (0.165, "16%"), (209 / 210, "99%"), (0.29, "29%"), (1.2, "100%")],
 )
-def test_no_run_is_done_before_its_end(share: float, words: str) -> None:
+def test_no_run_is_done_before_its_end(share, words):
     assert percent_done(share) == words

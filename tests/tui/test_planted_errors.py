@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from inside_textual import notices
@@ -21,11 +21,6 @@ from verl_tui.tui.screens.metrics import MetricsScreen
 from verl_tui.tui.screens.timing import TimingScreen
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from verl_tui.tui.app import VerlApp
 
 SECRET = "sk-0123456789012345678901234567890"
 PANEL = "This panel has failed: ZeroDivisionError in "
@@ -51,7 +46,7 @@ IN_SCREENS = (
 
 
 @pytest.fixture
-def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VerlApp:
+def app(tmp_path, monkeypatch):
     """The app on two runs, as users have it."""
     monkeypatch.delenv("VERL_TUI_STRICT")
     for name in ("a", "b"):
@@ -63,9 +58,7 @@ def broken(self: Any = None, *_given: Any, **_named: Any) -> Any:
     raise ZeroDivisionError(f"what a log said, {SECRET}")
 
 
-async def test_an_error_costs_the_panel_it_happened_in(
-    app: VerlApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_error_costs_the_panel_it_happened_in(app, monkeypatch):
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "v")  # else health has nothing to add to the verdict
         for width, (at, name, keys) in enumerate(IN_PANELS, 101):
@@ -87,9 +80,7 @@ async def test_an_error_costs_the_panel_it_happened_in(
             await press(pilot, "left_square_bracket")
 
 
-async def test_the_first_line_says_so_until_a_report_is_copied(
-    app: VerlApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_first_line_says_so_until_a_report_is_copied(app, monkeypatch):
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "v")  # else health has nothing to add to the verdict
         assert "error" not in lines(app)[0]
@@ -110,9 +101,7 @@ async def test_the_first_line_says_so_until_a_report_is_copied(
         await until(pilot, lambda: "error" not in lines(app)[0])
 
 
-async def test_an_error_costs_the_screen_it_happened_in(
-    app: VerlApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_error_costs_the_screen_it_happened_in(app, monkeypatch):
     async with app.run_test(size=(120, 40)) as pilot:
         for at, name, keys in IN_SCREENS:
             with monkeypatch.context() as planted:
@@ -128,9 +117,7 @@ async def test_an_error_costs_the_screen_it_happened_in(
             assert "failed" not in text(app)
 
 
-async def test_the_report_has_the_traceback_and_no_secret(
-    app: VerlApp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_the_report_has_the_traceback_and_no_secret(app, monkeypatch, tmp_path):
     log = tmp_path / "debug.log"
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "ctrl+r")
@@ -147,7 +134,7 @@ async def test_the_report_has_the_traceback_and_no_secret(
     assert app.failures.sentence().startswith("1 error of verl-tui's own ")
 
 
-async def test_errors_that_leave_nothing_else_end_the_app(app: VerlApp) -> None:
+async def test_errors_that_leave_nothing_else_end_the_app(app):
     async def fail() -> None:
         broken()
 

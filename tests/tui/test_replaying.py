@@ -26,18 +26,15 @@ class Wall:
         return self.now
 
 
-def replaying(
-    *logs: Path, at: int | None = None, paused: bool = True
-) -> tuple[ReplayApp, Wall]:
-    """Return the app on a replay of logs whose steps are a second apart, and what it takes for the
-    present.
+def replaying(log: Path, at: int) -> tuple[ReplayApp, Wall]:
+    """Return the app on a replay of a log whose steps are a second apart, standing at a step, and
+    what it takes for the present.
     """
-    recording = Recording.read([str(log.parent) for log in logs])
+    recording = Recording.read([str(log.parent)])
     wall = Wall()
-    begin = recording.when(at) if at is not None else None
-    return ReplayApp(
-        Playback(recording, speed=10.0, at=begin, paused=paused, wall=wall), Config()
-    ), wall
+    begin = recording.when(at)
+    playback = Playback(recording, speed=10.0, at=begin, paused=True, wall=wall)
+    return ReplayApp(playback, Config(refresh=0.01)), wall
 
 
 def first(app: ReplayApp) -> str:
@@ -72,18 +69,9 @@ async def test_it_shows_what_was_known_at_that_moment_and_plays_on(tmp_path):
 async def test_steps_shares_and_the_beginning_are_a_key_away(tmp_path):
     app, _ = replaying(write_run(tmp_path, "run_7", 101), at=10)
     async with app.run_test(size=(120, 40)) as pilot:
-        for key, step in (
-            *(
-                (".", 11),
-                (".", 12),
-                (",", 11),
-                ("}", 21),
-                ("{", 11),
-                ("{", 1),
-                (",", 1),
-            ),
-            *(("f9", 2), ("f7", 1), ("}", 11), ("r", 1)),
-        ):
+        keys = [".", ".", ",", "}", "{", "{", ",", "f9", "f7", "}", "r"]
+        steps = (11, 12, 11, 21, 11, 1, 1, 2, 1, 11, 1)
+        for key, step in zip(keys, steps, strict=True):
             await press(pilot, key)
             await until(pilot, lambda step=step: says_step(app, step))
             series = app.monitor.runs["run_7"].series("rollout/reward_mean")
@@ -119,13 +107,9 @@ async def test_the_log_ends_at_the_present(tmp_path, kind):
     log = write_run(tmp_path, "run_7", 50)
     if kind == "console":
         log.unlink()
-        log = log.parent / "train.log"
-        log.write_text(
-            "".join(
-                f"waiting\nstep:{step} - critic/score/mean:0.5\n"
-                for step in range(1, 51)
-            )
-        )
+        log = log.with_name("train.log")
+        steps = (f"step:{step} - critic/score/mean:0.5\n" for step in range(1, 51))
+        log.write_text("waiting\n" + "waiting\n".join(steps))
     app, wall = replaying(log, at=20)
     async with app.run_test(size=(100, 60)) as pilot:
         await press(pilot, "l")

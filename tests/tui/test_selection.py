@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 from run_views import NOW, make_run
 
 from verl_tui.health.finding import Moment
-from verl_tui.rendering.session.run_order import (
-    ORDERS,
-    RunListing,
-    Selection,
-    ordered,
-)
+from verl_tui.rendering.session.run_order import ORDERS, RunListing, Selection, ordered
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
 # Deficiency", 2009: matrices for full protanopia, deuteranopia and tritanopia on linear RGB.
 
 
-def test_a_run_keeps_its_place_while_it_is_selected() -> None:
+def test_a_run_keeps_its_place_while_it_is_selected():
     selection = Selection()
     for name in ("one", "two", "three"):
         assert selection.toggle(name)
@@ -40,7 +35,7 @@ def test_a_run_keeps_its_place_while_it_is_selected() -> None:
     )
 
 
-def test_six_are_the_most() -> None:
+def test_six_are_the_most():
     selection = Selection()
     assert all(selection.toggle(str(n)) for n in range(6))
     before = selection.revision
@@ -62,7 +57,7 @@ def rewarded(name: str, reward: float, quiet: float) -> Run:
     return make_run(name, 1, columns={"critic/score/mean": [reward]}, quiet=quiet)
 
 
-def test_orders() -> None:
+def test_orders():
     runs = [
         rewarded("run-10", 0.5, 30.0),
         rewarded("Run-9", 0.9, 50.0),
@@ -77,7 +72,7 @@ def test_orders() -> None:
     assert set(ORDERS) == {"as found", "name", "reward", "activity", "state"}
 
 
-def test_a_filter_that_names_no_run_is_meant_for_metrics() -> None:
+def test_a_filter_that_names_no_run_is_meant_for_metrics():
     runs = [make_run("GRPO"), make_run("ppo")]
     listing = RunListing()
     for wanted, found in (("gr", "GRPO"), ("kl", "GRPO ppo"), ("", "GRPO ppo")):

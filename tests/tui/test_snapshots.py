@@ -11,15 +11,11 @@ import pytest
 from watching import press, showing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from textual.pilot import Pilot
-
-    from verl_tui.monitor import Monitor
 
 
 @pytest.fixture(autouse=True)
-def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def zone(monkeypatch):
     """Times of the day are local."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
@@ -32,12 +28,7 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ("size", "keys"),
     [((120, 40), ["e"]), ((40, 12), []), ((80, 40), ["question_mark"])],
 )
-def test_screen(
-    collapse: Monitor,
-    snap_compare: Callable[..., bool],
-    size: tuple[int, int],
-    keys: list[str],
-) -> None:
+def test_screen(collapse, snap_compare, size, keys):
     async def look(pilot: Pilot[Any]) -> None:
         await press(pilot, *keys)
 

@@ -42,7 +42,7 @@ LATER = [
 
 
 @pytest.fixture(scope="module")
-def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def imported(tmp_path_factory):
     """The modules that the app has imported by its first frame."""
     folder: Path = tmp_path_factory.mktemp("start")
     log = write_run(folder, "run")
@@ -62,8 +62,6 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(done.stdout.split())
 
 
-def test_what_the_first_frame_does_not_need_is_imported_after_it(
-    imported: set[str],
-) -> None:
+def test_what_the_first_frame_does_not_need_is_imported_after_it(imported):
     assert "verl_tui.tui.screens.dashboard" in imported
     assert not [name for name in imported if name.startswith(tuple(LATER))]

@@ -4,21 +4,19 @@ shows it.
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from typing import TYPE_CHECKING
 
 import pytest
 from emulated import check_cells, emulated, emulator
+from jsonl import write_jsonl
 from watching import NOW, loaded, press, quiet, settle
 
 from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.pilot import Pilot
 
 SIZE = (120, 40)
@@ -41,27 +39,10 @@ SCREENS: dict[str, tuple[str, ...]] = {
     "prompts": ("O",),
 }
 NAMES = (
-    *(
-        "critic/score/mean",
-        "critic/score/max",
-        "critic/score/min",
-        "actor/ppo_kl",
-        "actor/kl_loss",
-        "actor/pg_loss",
-    ),
-    *(
-        "actor/entropy",
-        "actor/grad_norm",
-        "actor/pg_clipfrac",
-        "response_length/mean",
-        "perf/throughput",
-    ),
-    *(
-        "timing_s/step",
-        *(f"timing_s/part_{n}" for n in range(20)),
-        *(f"other/metric_{n}" for n in range(60)),
-    ),
-)
+    *("critic/score/mean", "critic/score/max", "critic/score/min", "actor/ppo_kl", "actor/kl_loss", "actor/pg_loss"),
+    *("actor/entropy", "actor/grad_norm", "actor/pg_clipfrac", "response_length/mean", "perf/throughput"),
+    *("timing_s/step", *(f"timing_s/part_{n}" for n in range(20)), *(f"other/metric_{n}" for n in range(60))),
+)  # fmt: skip
 STEPS = 300
 
 
@@ -74,14 +55,12 @@ def values(step: int) -> list[float]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    path = tmp_path / "log.jsonl"
-    lines = (
-        json.dumps({"step": n, "data": dict(zip(NAMES, values(n), strict=True))})
+def log(tmp_path):
+    rows = [
+        {"step": n, "data": dict(zip(NAMES, values(n), strict=True))}
         for n in range(1, STEPS + 1)
-    )
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    ]
+    return write_jsonl(tmp_path / "log.jsonl", rows)
 
 
 async def step(pilot: Pilot[int], number: int) -> None:
@@ -112,13 +91,13 @@ def bytes_written(app: VerlApp) -> int:
 
 
 @pytest.fixture(autouse=True)
-def colours_of_most_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+def colours_of_most_terminals(monkeypatch):
     """All colours, as most terminals have them: they cost bytes."""
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLORTERM", "truecolor")
 
 
-async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
+async def test_a_step_costs_little_on_every_screen(log):
     app, number = loaded(log), STEPS
     costs: dict[str, float] = {}
     async with emulated(app, SIZE) as pilot:
@@ -147,7 +126,7 @@ async def test_a_step_costs_little_on_every_screen(log: Path) -> None:
     assert {name: costs[name] for name in still} == dict.fromkeys(still, 0)
 
 
-async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:
+async def test_a_frame_that_changes_no_cell_writes_nothing(log):
     app = loaded(log)
     async with emulated(app, SIZE) as pilot:
         for keys in (), ("o",), ("escape", "question_mark"):
@@ -163,9 +142,7 @@ async def test_a_frame_that_changes_no_cell_writes_nothing(log: Path) -> None:
             assert bytes_written(app), "it has moved"
 
 
-async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(
-    log: Path,
-) -> None:
+async def test_the_whole_screen_is_written_where_the_terminal_was_somebody_elses(log):
     app = loaded(log)
     async with emulated(app, SIZE) as pilot:
         await press(pilot)

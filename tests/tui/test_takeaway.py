@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
-    from verl_tui.monitor import Monitor
-
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch):
     """The current directory, empty."""
     folder = tmp_path / "here"
     folder.mkdir()
@@ -29,7 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     return write_run(tmp_path, "run_a", 30, text=sample(30, "an answer")).parent
 
 
@@ -48,7 +46,7 @@ async def picture(pilot: Pilot[Any], here: Path, count: int) -> None:
 # -- screenshots -----------------------------------------------------------------------------------
 
 
-async def test_a_screenshot_is_what_the_screen_shows(log: Path, here: Path) -> None:
+async def test_a_screenshot_is_what_the_screen_shows(log, here):
     app = loaded(log)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await press(pilot)
@@ -79,7 +77,7 @@ KEYS = {
 }  # fmt: skip
 
 
-async def test_every_screen_can_be_taken_and_copied(log: Path, here: Path) -> None:
+async def test_every_screen_can_be_taken_and_copied(log, here):
     app = loaded(log)
     async with app.run_test(size=(100, 30), notifications=True) as pilot:
         for count, (screen, key) in enumerate(KEYS.items(), 1):
@@ -101,9 +99,7 @@ async def test_every_screen_can_be_taken_and_copied(log: Path, here: Path) -> No
             await press(pilot, "escape")
 
 
-async def test_a_place_that_takes_no_files_says_so(
-    log: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_place_that_takes_no_files_says_so(log, here, monkeypatch):
     app = loaded(log)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await press(pilot)
@@ -123,7 +119,7 @@ async def test_a_place_that_takes_no_files_says_so(
 # -- copying ---------------------------------------------------------------------------------------
 
 
-async def test_each_panel_copies_what_its_cursor_is_at(collapse: Monitor) -> None:
+async def test_each_panel_copies_what_its_cursor_is_at(collapse):
     app = showing(collapse)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
         await press(pilot, "ctrl+y")
@@ -139,7 +135,7 @@ async def test_each_panel_copies_what_its_cursor_is_at(collapse: Monitor) -> Non
 # -- tables ----------------------------------------------------------------------------------------
 
 
-async def test_a_chart_is_written_as_a_table(log: Path, here: Path) -> None:
+async def test_a_chart_is_written_as_a_table(log, here):
     app = loaded(log)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
         # The samples copy the sample.
@@ -168,7 +164,7 @@ async def test_a_chart_is_written_as_a_table(log: Path, here: Path) -> None:
         ]  # fmt: skip
 
 
-async def test_the_explorer_writes_what_is_listed(log: Path, here: Path) -> None:
+async def test_the_explorer_writes_what_is_listed(log, here):
     app = loaded(log)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
         await press(pilot, "m", "slash", "k", "l", "enter", "W")

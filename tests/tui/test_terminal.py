@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pyte
 import pytest
 from emulated import emulated, emulator
-from textual.command import CommandPalette
 from textual.events import AppFocus, Resize
 from textual.geometry import Size
 from watching import (
@@ -34,26 +33,18 @@ from verl_tui.tui.app import SCREENS, VerlApp
 from verl_tui.tui.keys import bindings
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.palette import Palette
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.binding import Binding
-
-    from verl_tui.monitor import Monitor
-
-
-# -- one screen over another -----------------------------------------------------------------------
 
 
 # -- focus -----------------------------------------------------------------------------------------
 
 
-async def test_the_terminal_is_put_right_when_the_user_comes_back(
-    demo: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_terminal_is_put_right_when_the_user_comes_back(demo, monkeypatch):
     monkeypatch.setattr(base_app, "SETTLED", 0.01)
     app = showing(demo)
     async with emulated(app, (80, 24)) as pilot:
@@ -85,15 +76,12 @@ async def test_the_terminal_is_put_right_when_the_user_comes_back(
 # -- few colours -----------------------------------------------------------------------------------
 
 
-async def test_without_colours_what_is_chosen_is_reversed(
-    collapse: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_colours_what_is_chosen_is_reversed(collapse, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     app = showing(collapse)
     async with emulated(app, (120, 40)) as pilot:
         await press(pilot, "f4")
         await press(pilot, "j")
-        await settle(pilot)
         assert app.theme == themes.PLAIN
         screen = pyte.Screen(120, 40)
         pyte.Stream(screen).feed("".join(emulator(app).written))
@@ -104,9 +92,7 @@ async def test_without_colours_what_is_chosen_is_reversed(
         assert "✖" in text(app)
 
 
-async def test_without_colours_findings_in_sparklines_are_signs(
-    collapse: Monitor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_without_colours_findings_in_sparklines_are_signs(collapse, monkeypatch):
     for coloured in (True, False):
         if not coloured:
             monkeypatch.setenv("NO_COLOR", "1")
@@ -133,11 +119,10 @@ def named(app: VerlApp, kind: type[Any]) -> list[Binding]:
     return [binding for binding in bindings(kind) if binding.id not in hidden]
 
 
-async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> None:
+async def test_every_action_has_a_name_whatever_has_the_focus(demo):
     app = showing(demo)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot)
-        await settle(pilot)
         # Those of every panel.
         offered = titles(app)
         for kind in (type(app), Dashboard):
@@ -165,7 +150,6 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
             await settle(pilot)
         # What a panel does is done though another has the focus.
         await press(pilot, "f3")
-        await settle(pilot)
         before = text(app)
         command = next(
             c
@@ -177,16 +161,11 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo: Monitor) -> 
         await until(pilot, lambda: "sample 2/" in text(app))
 
 
-# -- help ------------------------------------------------------------------------------------------
-
-
 # -- its size --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", ["watch", "replay"])
-def test_the_terminal_is_asked_for_its_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+def test_the_terminal_is_asked_for_its_size(tmp_path, monkeypatch, what):
     exported = {"COLUMNS": "50", "LINES": "9"}
     for name, value in exported.items():
         monkeypatch.setenv(name, value)
@@ -205,30 +184,17 @@ def test_the_terminal_is_asked_for_its_size(
     assert left == [set()]
 
 
-# -- the end ---------------------------------------------------------------------------------------
-
-
 # -- the palette -----------------------------------------------------------------------------------
 
 
-async def test_the_palette_is_for_screens_that_have_room_for_it(tmp_path: Path) -> None:
+async def test_the_palette_opens_and_closes_on_every_screen(tmp_path):
     app = loaded(write_run(tmp_path, "run"))
-    async with app.run_test(size=(100, 2), notifications=True) as pilot:
-        await press(pilot, "ctrl+p", "pagedown")
-        assert not isinstance(app.screen, CommandPalette)
-        await pilot.resize_terminal(100, 24)
-        await press(pilot, "ctrl+p")
-        assert isinstance(app.screen, CommandPalette)
-        await pilot.resize_terminal(100, 1)
-        await settle(pilot)
-        await press(pilot, "pagedown")
-        await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
-        # It may come into a few columns.
-        for width in (1, 4, 6):
-            await pilot.resize_terminal(80, 24)
-            await press(pilot, "ctrl+p", "a")
-            assert isinstance(app.screen, CommandPalette), width
-            await pilot.resize_terminal(width, 24)
+    async with app.run_test(size=(100, 2)) as pilot:
+        for size in ((100, 2), (100, 1), (1, 24), (4, 24), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await press(pilot, "ctrl+p", "a", "pagedown")
+            assert isinstance(app.screen, Palette), size
+            await pilot.resize_terminal(6, 24)
             await settle(pilot)
             await press(pilot, "escape")
-            assert app.screen is dashboard(app), width
+            assert app.screen is dashboard(app), size

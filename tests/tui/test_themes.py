@@ -18,15 +18,13 @@ from verl_tui.rendering.session.preferences import StateFile, UserState
 from verl_tui.rendering.text import hues as run_hues
 from verl_tui.tui import base_app as themes
 from verl_tui.tui.widgets.chart import Chart
-from verl_tui.tui.widgets.role_styled import ROLES
+from verl_tui.tui.widgets.rows import LOOKS_IN, ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from textual.theme import Theme
 
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 ALL = (*BUILTIN_THEMES.values(), *themes.OURS)
@@ -58,22 +56,10 @@ plain text.
 """
 SIGHTS = {
     "usual": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protan": (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    "deutan": (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
-    "tritan": (
-        (1.255528, -0.076749, -0.178779),
-        (-0.078411, 0.930809, 0.147602),
-        (0.004733, 0.691367, 0.303900),
-    ),
-}
+    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}  # fmt: skip
 """Machado, Oliveira, Fernandes 2009, severity 1.0, on linear sRGB:
 https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html"""
 APART = 15.0
@@ -154,7 +140,7 @@ def variables(
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("theme", themes.OURS[:2], ids=lambda theme: theme.name)
-def test_colour_blind_people_tell_the_meanings_apart(theme: Theme, sight: str) -> None:
+def test_colour_blind_people_tell_the_meanings_apart(theme, sight):
     shown = variables(theme)
     for one, other in combinations(MEANINGS, 2):
         assert distance(shown[one], shown[other], sight) >= APART, (one, other)
@@ -177,12 +163,9 @@ def texts_of(
 
 
 @pytest.mark.parametrize(
-    ("theme", "shown"),
-    [(theme, shown) for theme in ALL for shown in (exactly, of_256)],
+    ("theme", "shown"), [(theme, shown) for theme in ALL for shown in (exactly, of_256)]
 )
-def test_everything_can_be_read_in_every_theme(
-    theme: Theme, shown: Callable[[Color], Color]
-) -> None:
+def test_everything_can_be_read_in_every_theme(theme, shown):
     known = variables(theme, shown)
     if theme.ansi:
         assert known["text-error"] != known["text-warning"] != known["text-success"]
@@ -205,14 +188,14 @@ def test_everything_can_be_read_in_every_theme(
 
 
 @pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])
-def test_wide_surfaces_are_grey_in_256_colours(theme: Theme) -> None:
+def test_wide_surfaces_are_grey_in_256_colours(theme):
     known = variables(theme, of_256)
     for name in (*SURFACES, *ROWS):
         assert len({*of_256(Color.parse(known[name])).rgb}) == 1, name
 
 
 @pytest.mark.parametrize("theme", ["textual-light", "textual-dark"])
-async def test_every_word_on_the_screen_can_be_read(demo: Monitor, theme: str) -> None:
+async def test_every_word_on_the_screen_can_be_read(demo, theme):
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot)
@@ -223,7 +206,7 @@ async def test_every_word_on_the_screen_can_be_read(demo: Monitor, theme: str) -
             assert not set(unread(app)), keys
 
 
-async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo: Monitor) -> None:
+async def test_sixteen_colours_stand_on_a_ground_of_their_own(demo):
     """On a light terminal they could not be read."""
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -284,9 +267,7 @@ def words(text: str) -> bool:
 
 @pytest.mark.parametrize("shown", [exactly, of_256])
 @pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])
-def test_curves_can_be_seen_in_every_theme(
-    theme: Theme, shown: Callable[[Color], Color]
-) -> None:
+def test_curves_can_be_seen_in_every_theme(theme, shown):
     known = variables(theme, shown)
     base = Color.parse(known["background"])
     # the shade between the least and the most, too
@@ -299,7 +280,7 @@ def test_curves_can_be_seen_in_every_theme(
             assert apart >= LEAST, (colour, ground)
 
 
-async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
+async def test_no_role_is_a_block_in_sixteen_colours(demo):
     """As a shade of a colour would be, which is the colour itself there."""
     app = showing(demo)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -307,7 +288,7 @@ async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
         app.theme = themes.PLAIN
         await settle(pilot)
         chart = app.screen.query(Chart).first()
-        for role in {**ROLES, **Chart.LOOKS}:
+        for role in {**ROLES, **LOOKS_IN[Chart.LOOKS]}:
             style = chart.role_style(role)
             assert style.color != style.bgcolor, role
             assert style.bgcolor == chart.rich_style.bgcolor, role
@@ -325,17 +306,13 @@ async def test_no_role_is_a_block_in_sixteen_colours(demo: Monitor) -> None:
         ("nord", UserState(theme="gone", theme_instead_of="nord"), "nord"),
     ],
 )
-def test_a_choice_holds_until_the_configuration_changes(
-    configured: str, state: UserState, expected: str
-) -> None:
+def test_a_choice_holds_until_the_configuration_changes(configured, state, expected):
     assert (
         themes.in_force(configured, state, {"nord", "dracula", "gruvbox"}) == expected
     )
 
 
-async def test_the_theme_that_was_chosen_is_there_at_the_next_start(
-    demo: Monitor, tmp_path: Path
-) -> None:
+async def test_the_theme_that_was_chosen_is_there_at_the_next_start(demo, tmp_path):
     path, usual = tmp_path / "state.json", Config().theme
     for there, saved, chosen in (
         (usual, "", "colour-blind-dark"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from watching import NOW, lines, press, sample, settle, write_run
 
 from verl_tui.config import Config
@@ -12,11 +10,8 @@ from verl_tui.records import Reread
 from verl_tui.sources.feed import Feed
 from verl_tui.tui.app import VerlApp
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-async def test_whatever_shows_a_run_shows_its_end(tmp_path: Path) -> None:
+async def test_whatever_shows_a_run_shows_its_end(tmp_path):
     for name in ("one", "two"):
         write_run(tmp_path, name, text=sample(3, "hello"))
     feed, monitor = Feed([str(tmp_path)]), Monitor(Config())

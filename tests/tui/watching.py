@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 NOW = 1_800_000_000.0
 ROUNDS = 400
-"""Looks at a condition that threads bring about, 10 ms apart at least; a test that needs them all
-has failed.
+"""Looks at a condition that threads bring about, 10 to 50 ms apart at least; a test that needs them
+all has failed.
 """
 
 
@@ -113,6 +113,13 @@ def text(app: App[Any]) -> str:
     return "\n".join(lines(app))
 
 
+def check_shown(app: App[Any], *words: str) -> None:
+    """All these words are on the screen."""
+    shown = text(app)
+    for one in words:
+        assert one in shown, f"{one!r} is not in\n{shown}"
+
+
 def in_sight(app: App[Any]) -> set[str]:
     """Return which panels of the dashboard are shown."""
     return {
@@ -152,11 +159,16 @@ _UP: WeakSet[Pilot[Any]] = WeakSet()
 
 async def until(pilot: Pilot[Any], condition: Callable[[], object]) -> None:
     """Let the app work until a condition holds."""
-    for _ in range(ROUNDS):
+    for count in range(ROUNDS):
         if condition():
             return
-        await pilot.pause(0.01)
+        await pilot.pause(min(0.01 * (1 + count), 0.05))  # to look takes a while, too
     raise AssertionError(f"never came true; the screen shows\n{text(pilot.app)}")
+
+
+async def shows(pilot: Pilot[Any], *words: str) -> None:
+    """Let the app work until all these words are on the screen."""
+    await until(pilot, lambda: all(map(text(pilot.app).__contains__, words)))
 
 
 async def start(pilot: Pilot[Any]) -> None:
@@ -194,7 +206,8 @@ def all_read(pilot: Pilot[Any]) -> bool:
     """Return whether all that the screen in front shows has been read."""
     screen = pilot.app.screen
     return pilot.app.browser.idle and (
-        not isinstance(screen, LogScreen) or screen.window.reader.idle
+        not isinstance(screen, LogScreen)
+        or (screen.window.reader.idle and screen.window.search is None)
     )
 
 

@@ -14,16 +14,16 @@ from verl_tui.on_demand.log_blocks import (
     read_block,
     search_next,
 )
-from verl_tui.rendering.log.line_kinds import StepLine, TextQuery
+from verl_tui.rendering.log.line_rows import StepLine, TextQuery
 from verl_tui.rendering.log.target import error_target, texts
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.sources.files import CHUNK, opened, why
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from verl_tui.on_demand.log_blocks import LogLine
+    from verl_tui.plain_data import Data
     from verl_tui.rendering.text.search import Search
     from verl_tui.runs.run import Run
     from verl_tui.secrets import Mask
@@ -52,7 +52,7 @@ def log_of(
     *,
     full: bool = False,
     mask: Mask | None = None,
-) -> dict[str, Any]:
+) -> Data:
     """Return lines of the run's log.
 
     Args:
@@ -74,7 +74,7 @@ def log_of(
             size = file.size
     except OSError as error:
         raise NothingError(f"{one_line(str(path))}: {why(error)}") from error
-    answer: dict[str, Any] = {
+    answer: Data = {
         **reading.named,
         "path": str(path),
         "size": size,
@@ -92,9 +92,7 @@ def log_of(
     return {**answer, "lines": described}
 
 
-def _described(
-    start: int, text: str, most: int | None, mark: int | None
-) -> dict[str, Any]:
+def _described(start: int, text: str, most: int | None, mark: int | None) -> Data:
     described: dict[str, Any] = {"byte": start, "text": text[:most]}
     if len(described["text"]) < len(text):
         described["length"] = len(text)
@@ -195,7 +193,7 @@ def _line_start(file: LogFile, number: int, base: int) -> int:
     return min(at, max(0, file.size - 1))
 
 
-def log_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def log_lines(found: Data) -> Iterator[str]:
     """Yield the answer as lines of text; the line looked for begins with `>`."""
     marked = any(line.get("mark") for line in found["lines"])
     for line in found["lines"]:

@@ -18,11 +18,12 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -32,7 +33,7 @@ LONG = 2 * 2**20
 """Bytes from which on a log is read from its end for the newest points."""
 
 
-def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
+def metrics_of(reading: Reading, pattern: str | None = None) -> Data:
     """Return one line for each metric, in the order of first appearance.
 
     Args:
@@ -40,11 +41,10 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
         pattern: A glob for the keys to list, None for all.
     """
     run = reading.run
-    listed = [key for key in run.keys if pattern is None or fnmatchcase(key, pattern)]
     metrics = []
-    for key in listed:
+    for key in run.keys:
         series = run.present(key)
-        if series is None:
+        if series is None or not fnmatchcase(key, pattern or "*"):
             continue
         finite = [value for value in series.values if math.isfinite(value)]
         metrics.append(
@@ -69,7 +69,7 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> dict[str, Any]:
 
 def points_of(
     reading: Reading, metric: str, count: int, around: int | None = None
-) -> dict[str, Any] | None:
+) -> Data | None:
     """Return points of a metric, ascending in step; None if more of the run has to be read.
 
     Args:
@@ -108,7 +108,7 @@ def points_of(
     }
 
 
-def _point(series: Series, at: int, times: float) -> dict[str, Any]:
+def _point(series: Series, at: int, times: float) -> Data:
     time = series.times[at]
     return {
         "step": series.steps[at],
@@ -127,7 +127,7 @@ def _holds(series: Series, reading: Reading, start: int, around: int | None) -> 
     return start >= bisect_left(series.steps, begin)
 
 
-def several_points(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def several_points(found: Sequence[Data]) -> Data:
     """Return the points of several metrics of a run as one answer."""
     own = ("key", "indicator", "total", "left_out", "points")
     shared = {name: value for name, value in found[0].items() if name not in own}
@@ -161,7 +161,7 @@ def _is_known(metric: str, run: Run) -> bool:
 _COLUMNS = ("step", "value", "count", "min", "max")
 
 
-def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def metrics_lines(found: Data) -> Iterator[str]:
     """Yield one line for each metric, its columns separated by tabs."""
     yield "\t".join(("key", *_COLUMNS))
     for metric in found["metrics"]:
@@ -169,7 +169,7 @@ def metrics_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield "\t".join([one_line(metric["key"], 300), *numbers])
 
 
-def points_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def points_lines(found: Data) -> Iterator[str]:
     """Yield one line for each step: the step and the value of each metric, separated by tabs."""
     metrics = found.get("metrics", [found])
     yield "\t".join(["step", *(one_line(one["key"], 300) for one in metrics)])
@@ -192,7 +192,7 @@ _HIGHEST = 1e300
 """Larger values are left out: plotext cannot scale to them."""
 
 
-def plot_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def plot_lines(found: Data) -> Iterator[str]:
     """Yield the rows of a chart for each metric of an answer of points, as wide as the terminal."""
     import numpy as np
 

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.given_files import UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
-from verl_tui.sources.ends import EndSource
+from verl_tui.sources.ends import EndSource, end_source
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.formats.format import PartedFormat
+from verl_tui.sources.files import file_size
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
+from verl_tui.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files.any_source import Source
-
-AnswerT = TypeVar("AnswerT")
+    from verl_tui.sources.files import Source
 
 FIRST = 2**20
 """Bytes read at the end of a long log in the first attempt."""
@@ -52,20 +50,20 @@ class Reading(NamedTuple):
     """A run that has been read, whole or in part."""
 
     run: Run
-    complete_from: int | None
-    """The first step from which on the numbers are complete, None where that is not known; 0 where
-    all was read.
-    """
-    needs_all: bool
-    """True if no part of it can be used, because its steps depend on the beginning of a log."""
-    whole: bool
     bytes_read: int
     """Bytes read in all attempts, except those read to recognise file formats."""
     sentences: tuple[str, ...]
     """Sentences on files that were skipped and on what is missing."""
-    starts: dict[str, int]
+    whole: bool = True
+    complete_from: int | None = 0
+    """The first step from which on the numbers are complete, None where that is not known; 0 where
+    all was read.
+    """
+    needs_all: bool = False
+    """True if no part of it can be used, because its steps depend on the beginning of a log."""
+    starts: Mapping[str, int] = {}
     """Path -> the byte at which the part that was read begins; 0 for paths not in here."""
-    wanted: int | None
+    wanted: int | None = None
     """Bytes that were read at the end of each long log, None if all."""
 
     @property
@@ -91,10 +89,9 @@ class Reading(NamedTuple):
         return {**self.named, "read": read, "bytes_read": self.bytes_read}
 
 
-def run_names(specs: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def run_names(specs: Sequence[str]) -> Sequence[tuple[str, ...]]:
     """Return the names of the runs behind paths, and what was passed over; no log is read."""
-    feed = Feed(specs)
-    return _scanned(feed)[::-1]
+    return _scanned(Feed(specs))[::-1]
 
 
 def _scanned(feed: Feed) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -104,23 +101,22 @@ def _scanned(feed: Feed) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return said, feed.names
 
 
-def from_end(
+def readings(
     specs: Sequence[str],
     name: str | None,
     now: float,
-    answer: Callable[[Reading], AnswerT | None],
     *,
     least: int = 0,
     first: int | None = FIRST,
     alive: bool = False,
-) -> AnswerT:
-    """Return an answer, reading as much of the end of long logs as it takes.
+) -> Iterator[Reading]:
+    """Yield a run, each time with more of the end of its long logs, at last whole: whoever has an
+    answer takes no more.
 
     Args:
         specs: Paths.
         name: The run, None where there is only one.
         now: Seconds since the epoch.
-        answer: Returns None if it needs more than has been read; never for a whole run.
         least: Bytes from which on a log is long.
         first: Bytes read at the end of a long log in the first attempt, None for all.
         alive: Whether to look up which processes write its logs, by which its state is judged.
@@ -129,16 +125,13 @@ def from_end(
         RunError: There are several runs and none of them is named, or none has this name.
         NothingError: There is none.
     """
-    wanted = first
-    spent = 0
-    while True:
+    wanted, spent, whole = first, 0, False
+    while not whole:
         reading = read_run(specs, name, now, wanted, least, spent, alive=alive)
-        found = None if reading.needs_all else answer(reading)
-        if found is not None:
-            return found
-        assert not reading.whole, "a whole run is answered from"
-        spent = reading.bytes_read
+        whole, spent = reading.whole, reading.bytes_read
         wanted = None if wanted is None or reading.needs_all else wanted * _FURTHER
+        if not reading.needs_all:
+            yield reading
 
 
 def read_run(
@@ -151,7 +144,7 @@ def read_run(
     *,
     alive: bool = False,
 ) -> Reading:
-    """Read a run once, see `from_end`.
+    """Read a run once, see `readings`.
 
     Args:
         specs: Paths.
@@ -165,10 +158,11 @@ def read_run(
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        is_long = wanted is not None and file_size(file.path) > max(least, wanted)
-        if wanted is not None and is_long and isinstance(file.format, PartedFormat):
-            ends.append(EndSource(file.path, file.format, ordinal, wanted))
-            return ends[-1]
+        if wanted is not None and file_size(file.path) > max(least, wanted):
+            end = end_source(file, ordinal, wanted)
+            if end is not None:
+                ends.append(end)
+                return end
         return source_of(file, ordinal)
 
     feed = Feed(specs, source_of=chosen)
@@ -180,51 +174,44 @@ def read_run(
         run.apply(batch, now)
     for batch in feed.update_writers(now) if alive else ():
         run.apply(batch, now)
-    partial = [end for end in ends if end.start and str(end.path) in run.sources]
-    return Reading(
-        run,
-        _complete_from(partial),
-        any(end.needs_beginning for end in partial),
-        not partial,
-        spent + _cost(run, partial),
-        said,
-        {str(end.path): end.start for end in partial},
-        wanted,
+    read = Reading(run, spent, said, wanted=wanted)
+    return _measured(read, [end for end in ends if str(end.path) in run.sources])
+
+
+def _measured(read: Reading, ends: Sequence[EndSource]) -> Reading:
+    """Return a reading with what is known of the logs of which only the end was read."""
+    partial = {str(end.path): end for end in ends if end.start}
+    costs = {one.path: one.bytes_read for one in read.run.statuses}
+    costs |= {path: end.cost for path, end in partial.items()}
+    read = read._replace(bytes_read=read.bytes_read + sum(costs.values()))
+    if not partial:
+        return read
+    return read._replace(
+        whole=False,
+        complete_from=_complete_from(partial.values()),
+        needs_all=any(end.needs_beginning for end in partial.values()),
+        starts={path: end.start for path, end in partial.items()},
     )
 
 
-def _cost(run: Run, partial: Sequence[EndSource]) -> int:
-    """Return the bytes read of all sources."""
-    costs = {path: state.status.bytes_read for path, state in run.sources.items()}
-    return sum((costs | {str(end.path): end.cost for end in partial}).values())
-
-
-def _complete_from(ends: Sequence[EndSource]) -> int | None:
+def _complete_from(ends: Iterable[EndSource]) -> int | None:
     """Return the first step from which on the numbers are complete."""
     found = [end.complete_from for end in ends if end.steps]
     known = [step for step in found if step is not None]
-    if len(known) < len(found):
-        return None
-    return max(known, default=None) if ends else 0
+    return max(known, default=None) if known == found else None
 
 
 def meant_run(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
     """Return the run that is asked for by its name or a part of it, else the only one."""
-    meant: Sequence[str] = known
-    if name is not None:
-        meant = [name] if name in known else [one for one in known if name in one]
+    meant = [one for one in known if (name or "") in one]
+    if name in meant:
+        return name
     if len(meant) == 1:
         return meant[0]
-    listed = _listed(meant or known)
+    if not known:
+        raise NothingError("; ".join(said) or "no run found")
+    listed = few(map(one_line, meant or known), _NAMED)
     if name is not None:
         words = ("none of the runs", "in the names of several runs")[bool(meant)]
         raise RunError(f"--run {one_line(name)}: {words}: {listed}")
-    if not known:
-        raise NothingError("; ".join(said) or "no run found")
     raise RunError(f"{len(known)} runs: {listed}; name one with --run")
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = [one_line(one, 80) for one in names[:_NAMED]]
-    more = [f"and {len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    return ", ".join([*shown, *more]) or "there is none"

@@ -10,13 +10,14 @@ from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import plain
 from verl_tui.records import Sample
-from verl_tui.sources.files.paths import why
+from verl_tui.sources.files import why
 from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from verl_tui.plain_data import Data
     from verl_tui.runs.samples import Place, Samples
 
 LONG = 2 * 2**20
@@ -34,7 +35,7 @@ def samples_of(
     around: int | None = None,
     validation: bool | None = None,
     full: bool = False,
-) -> dict[str, Any] | None:
+) -> Data | None:
     """Return samples; None if more of the run has to be read.
 
     Args:
@@ -55,7 +56,9 @@ def samples_of(
     if not known:
         _refuse(reading, validation)
         return None
-    places = known[::-1] if around is None else [_nearest(known, around)]
+    places = known[::-1]
+    if around is not None:
+        places = [_nearest(known, around)]
     chosen = _chosen(samples, places, count, order)
     newest = chosen[-1][0] if chosen else _opened(samples, places[0])
     fewer = order == "last" and len(chosen) < count
@@ -140,7 +143,7 @@ def _by_score(step: StepSamples, count: int, *, best: bool) -> list[int]:
     return [at for _, at in heapq.nsmallest(count, scored)]
 
 
-def _described(step: StepSamples, index: int, *, full: bool) -> dict[str, Any]:
+def _described(step: StepSamples, index: int, *, full: bool) -> Data:
     sample = step.row(index)
     at = {"step": step.place.step, "validation": step.place.validation, "index": index}
     if not isinstance(sample, Sample):
@@ -159,7 +162,7 @@ def _described(step: StepSamples, index: int, *, full: bool) -> dict[str, Any]:
     return {**described, "extras": extras}
 
 
-def samples_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def samples_lines(found: Data) -> Iterator[str]:
     """Yield the answer as lines of text."""
     for sample in found["samples"]:
         kind = " (validation)" if sample["validation"] else ""

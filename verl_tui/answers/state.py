@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.check.data import run_data
@@ -15,15 +15,16 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from verl_tui.health.guide import Guide
+    from verl_tui.plain_data import Data
 
 LONG = 64 * 2**20
 """Bytes from which on a log is read from its end: the verdict takes all of it."""
 
 
-def state_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any] | None:
+def state_of(reading: Reading, guide: Guide, now: float) -> Data | None:
     """Return how a run is; None if more of it has to be read.
 
     Args:
@@ -60,7 +61,7 @@ def _progress(step: int | None, total: int | None) -> float | None:
     return min(1.0, step / total) if step is not None and total else None
 
 
-def state_line(found: Mapping[str, Any]) -> str:
+def state_line(found: Data) -> str:
     """Return the answer as a line of text."""
     step, total, progress = (found[key] for key in ("step", "total_steps", "progress"))
     parts = [found["state"]]
@@ -78,16 +79,14 @@ def state_line(found: Mapping[str, Any]) -> str:
     return f"{one_line(found['run'])}: {', '.join(parts)}"
 
 
-def _judged(found: Mapping[str, Any]) -> str:
+def _judged(found: Data) -> str:
     if found["read"] == "end":
         return "not judged (only the end was read: --whole)"
     worst = f" ({found['finding']})" if found["finding"] else ""
     return f"{found['verdict'] or 'no verdict yet'}{worst}"
 
 
-def findings_of(
-    reading: Reading, guide: Guide, now: float, least: str
-) -> dict[str, Any]:
+def findings_of(reading: Reading, guide: Guide, now: float, least: str) -> Data:
     """Return the findings on a run, the worst first.
 
     Args:
@@ -108,7 +107,7 @@ def findings_of(
     }
 
 
-def findings_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def findings_lines(found: Data) -> Iterator[str]:
     """Yield the answer as lines of text."""
     if not found["findings"]:
         left = f" ({counted(found['left_out'], 'finding')} of less weight)"
@@ -126,7 +125,7 @@ def findings_lines(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"  advice: {one_line(finding['advice'], 1000)}"
 
 
-def ledger_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any]:
+def ledger_of(reading: Reading, guide: Guide, now: float) -> Data:
     """Return where the hours of a run went, all of which has been read.
 
     Raises:
@@ -140,7 +139,7 @@ def ledger_of(reading: Reading, guide: Guide, now: float) -> dict[str, Any]:
     return {**reading.part, **found}
 
 
-def ledger_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def ledger_lines(found: Data) -> Iterator[str]:
     """Yield the answer as lines of text, the columns of its table separated by tabs."""
     first, *more = in_words(found)
     yield f"{one_line(found['run'])}: {first}"

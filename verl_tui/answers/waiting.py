@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from math import inf
@@ -9,9 +10,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
-from verl_tui.comparison.run_columns import unknown
-from verl_tui.comparison.run_filter import Awaited, awaited
-from verl_tui.guard.following import ABSENT, BETWEEN, is_gone, is_over
+from verl_tui.comparison.run_columns import Awaited, awaited, unknown
+from verl_tui.guard.following import ABSENT, is_gone, is_over
 from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
@@ -45,7 +45,6 @@ def waited_for(
     timeout: float | None,
     unread: Callable[[], object],
     say: Callable[[str], object],
-    clock: Callable[[], float],
 ) -> Reading:
     """Return a run as it is when a condition holds.
 
@@ -57,7 +56,6 @@ def waited_for(
         timeout: Seconds after which to give up, None for never.
         unread: Says whether nobody waits for the answer any more.
         say: Takes a sentence on what is not there yet.
-        clock: Seconds since the epoch.
 
     Raises:
         RunError: It cannot be read, there is no such run, it can no longer hold, or it is too late.
@@ -73,8 +71,8 @@ def waited_for(
             raise NothingError("; ".join(monitor.problems))
         return bool(unread()) or monotonic() > end
 
-    for _ in refreshes(specs, monitor, between=BETWEEN, clock=clock, stop=ends):
-        now = clock()
+    for _ in refreshes(specs, monitor, clock=time.time, stop=ends):
+        now = time.time()
         monitor.judge(now)
         if name not in monitor.runs:
             name = meant_run([*monitor.runs], name, monitor.sentences)
@@ -82,7 +80,7 @@ def waited_for(
         found = awaited(condition, run, at)
         if found.holds:
             spent = sum(status.bytes_read for status in run.statuses)
-            return Reading(run, 0, False, True, spent, monitor.sentences, {}, None)  # noqa: FBT003
+            return Reading(run, spent, monitor.sentences)
         missing = missing + 1 if is_gone(run) else 0
         words = _refuse(run, condition, found, now, gone=missing > ABSENT)
         for column in {*found.lacking} - told:

@@ -1,17 +1,21 @@
-"""The files of a bundle: everything that is known of a run."""
+"""The files of a bundle: everything that is known of a run; and the archive: the same files give
+the same bytes, and no existing file is touched.
+"""
 
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
+import zipfile
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.bundle import processes, versions
-from verl_tui.bundle.archive import BundledFile
 from verl_tui.bundle.logs import LogEnd, read_end, without_samples
 from verl_tui.check.data import report
 from verl_tui.check.note import note_text
@@ -27,7 +31,7 @@ from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.signs_of_life import worker_errors
-from verl_tui.sources.files.paths import why
+from verl_tui.sources.files import why
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.tables import (
     completions,
@@ -44,8 +48,10 @@ if TYPE_CHECKING:
     from psutil import Process
 
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
+    from verl_tui.secrets import Mask
 
 _OF_SAMPLES = {
     one.name for one in (completions, parquet, rollouts, sample_records, wandb_tables)
@@ -85,65 +91,47 @@ off, its first line or the list above says so.
 {problems}"""
 
 
-class Wanted(NamedTuple):
-    """The optional contents of a bundle."""
+@dataclass(frozen=True)
+class Bundle:
+    """What is known of a run, and what of it is wanted."""
 
+    monitor: Monitor
+    """Has read and judged; holds a reading of this machine's GPUs."""
+    run: Run
+    now: float
+    """Seconds since the epoch."""
     lines: int = 1000
     """Last lines of each log."""
     stacks: bool = False
     """Whether to ask py-spy what the run's processes are doing."""
     samples: bool = False
     """Whether to add the newest samples, which may be private."""
-
-
-class Gathered(NamedTuple):
-    """The files of a bundle, unmasked."""
-
-    pieces: Sequence[BundledFile]
-    words: frozenset[str]
-    """Words in names of metrics and settings, which are nobody's names."""
-    problems: Sequence[str]
+    problems: list[str] = field(default_factory=list)
     """A sentence for all that could not be had."""
 
+    def files(self) -> Sequence[BundledFile]:
+        """Return the files of a bundle, unmasked. One that cannot be made is reported and does not
+        affect the others: it may be the very reason for the bundle.
+        """
+        pieces: list[BundledFile] = []
+        for what, files in _PARTS.items():
+            try:
+                pieces += files(self)
+            except Exception as error:  # noqa: BLE001, PERF203 - whatever it is
+                why = note_failure(f"gathering {what}", error)
+                self.problems.append(f"{what}: {why}")
+        wide = max(len(piece.name) for piece in pieces)
+        contents = "\n".join(f"  {one.name:<{wide}}  {one.about}" for one in pieces)
+        missing = "".join(f"- {one}\n" for one in self.problems)
+        missing = f"\nNot in it:\n{missing}" if missing else ""
+        about = _README.format(contents=contents, problems=missing)
+        return [BundledFile("README.txt", "what this is", about), *pieces]
 
-def gather(monitor: Monitor, run: Run, now: float, wanted: Wanted) -> Gathered:
-    """Return the files of a bundle. A file that cannot be made is reported and does not affect the
-    others: it may be the very reason for the bundle.
-
-    Args:
-        monitor: Has read and judged; holds a reading of this machine's GPUs.
-        run: One of its runs.
-        now: Seconds since the epoch.
-        wanted: What goes into it.
-    """
-    problems: list[str] = []
-    evidence = _Evidence(monitor, run, now, wanted, problems)
-    pieces: list[BundledFile] = []
-    for what, files in _PARTS.items():
-        try:
-            pieces += files(evidence)
-        except Exception as error:  # noqa: BLE001, PERF203 - whatever it is
-            problems.append(f"{what}: {note_failure(f'gathering {what}', error)}")
-    wide = max(len(piece.name) for piece in pieces)
-    contents = "\n".join(f"  {piece.name:<{wide}}  {piece.about}" for piece in pieces)
-    missing = "".join(f"- {one}\n" for one in problems)
-    missing = f"\nNot in it:\n{missing}" if problems else ""
-    about = _README.format(contents=contents, problems=missing)
-    pieces.insert(0, BundledFile("README.txt", "what this is", about))
-    names = " ".join((*run.keys, *run.settings))
-    words = frozenset(re.split(r"[\W_]+", names)) - {""}
-    return Gathered(pieces, words, problems)
-
-
-@dataclass(frozen=True)
-class _Evidence:
-    """The material that the files are made from."""
-
-    monitor: Monitor
-    run: Run
-    now: float
-    wanted: Wanted
-    problems: list[str]
+    @property
+    def words(self) -> Iterable[str]:
+        """Words in names of metrics and settings, which are nobody's names."""
+        names = " ".join((*self.run.keys, *self.run.settings))
+        return filter(None, re.split(r"[\W_]+", names))
 
     @cached_property
     def logs(self) -> dict[str, LogEnd]:
@@ -162,7 +150,7 @@ class _Evidence:
         ends = {}
         for path in found[:_MOST_LOGS]:
             try:
-                ends[path] = read_end(Path(path), self.wanted.lines)
+                ends[path] = read_end(Path(path), self.lines)
             except OSError as error:  # noqa: PERF203 - of a few files
                 self.problems.append(f"{path}: {why(error)}")
         return ends
@@ -174,11 +162,11 @@ class _Evidence:
         return versions.stated_versions(self.run, versioned)
 
     @cached_property
-    def checked(self) -> dict[str, Any]:
+    def checked(self) -> Data:
         """The report of `check --json` on this run alone."""
         known = report(self.monitor, self.now)
-        known["runs"] = [one for one in known["runs"] if one["name"] == self.run.name]
-        return known
+        runs = [one for one in known["runs"] if one["name"] == self.run.name]
+        return {**known, "runs": runs}
 
     @cached_property
     def note(self) -> str:
@@ -193,10 +181,10 @@ class _Evidence:
         return processes.processes_of(self.run)
 
 
-_Part: TypeAlias = "Callable[[_Evidence], Iterable[BundledFile]]"
+_Part: TypeAlias = "Callable[[Bundle], Iterable[BundledFile]]"
 
 
-def _summary(of: _Evidence) -> str:
+def _summary(of: Bundle) -> str:
     """Return the verdict, versions, the first finding and the last error as Markdown."""
     (run,) = of.checked["runs"]
     here = versions.installed()
@@ -218,17 +206,17 @@ def _summary(of: _Evidence) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _formats(sources: Sequence[Mapping[str, Any]]) -> str:
+def _formats(sources: Sequence[Data]) -> str:
     counts = Counter(one["program"] or one["format"] for one in sources)
     unreadable = sum(one["unreadable"] for one in sources)
     words = ", ".join(f"{count} × {name}" for name, count in counts.items())
     return f"{words}; unreadable lines: {unreadable}"
 
 
-def _log_pieces(of: _Evidence) -> Iterator[BundledFile]:
+def _log_pieces(of: Bundle) -> Iterator[BundledFile]:
     for number, (path, end) in enumerate(of.logs.items(), 1):
         name = f"logs/{number:02}-{Path(path).name}"
-        lines = end.lines if of.wanted.samples else without_samples(end.lines)
+        lines = end.lines if of.samples else without_samples(end.lines)
         text = "\n".join((f"# {path}: {end.note}", *lines)) + "\n"
         yield BundledFile(f"{name}.txt", end.note.partition(";")[0], text)
         if end.tracebacks:
@@ -237,10 +225,10 @@ def _log_pieces(of: _Evidence) -> Iterator[BundledFile]:
             yield BundledFile(f"{name}.tracebacks.txt", about, text)
 
 
-def _sources(of: _Evidence) -> Iterator[dict[str, Any]]:
+def _sources(of: Bundle) -> Iterator[Data]:
     for state in of.run.sources.values():
         kept = list(state.unreadable)[-_MOST_UNREADABLE:]
-        if state.status.format in _OF_SAMPLES and not of.wanted.samples:
+        if state.status.format in _OF_SAMPLES and not of.samples:
             kept = [one._replace(excerpt="") for one in kept]
         yield {
             **state.status._asdict(),
@@ -251,7 +239,7 @@ def _sources(of: _Evidence) -> Iterator[dict[str, Any]]:
         }
 
 
-def _events(of: _Evidence) -> dict[str, Any]:
+def _events(of: Bundle) -> Data:
     errors = [
         {
             "path": path,
@@ -268,7 +256,7 @@ def _events(of: _Evidence) -> dict[str, Any]:
     return {"events": events, "reported_errors": errors, "restarts": restarts}
 
 
-def _metrics(of: _Evidence) -> Iterator[BundledFile]:
+def _metrics(of: Bundle) -> Iterator[BundledFile]:
     """Yield all numeric metrics as CSV; only the last steps of a table that is too long."""
     out = io.StringIO(newline="")
     write_csv(of.run, out)
@@ -281,7 +269,7 @@ def _metrics(of: _Evidence) -> Iterator[BundledFile]:
     yield BundledFile("metrics.csv", about, text)
 
 
-def _charts(of: _Evidence) -> str:
+def _charts(of: Bundle) -> str:
     """Return the first charts of the dashboard as text."""
     view = View(of.monitor, of.run, of.now)
     drawn = []
@@ -291,20 +279,20 @@ def _charts(of: _Evidence) -> str:
     return "\n\n".join(drawn or ["This run has no numbers to draw."]) + "\n"
 
 
-def _gpus(of: _Evidence) -> dict[str, Any]:
+def _gpus(of: Bundle) -> Data:
     reading = of.monitor.gpus
     if reading is None:
         return {"problem": "not read"}
     return {"problem": reading.problem, "gpus": [asdict(gpu) for gpu in reading.gpus]}
 
 
-def _processes(of: _Evidence) -> dict[str, Any]:
+def _processes(of: Bundle) -> Data:
     problem = None if of.processes else processes.NO_PROCESS
     facts = [processes.process_facts(one) for one in of.processes]
     return {"problem": problem, "processes": facts}
 
 
-def _stacks(of: _Evidence) -> Iterator[BundledFile]:
+def _stacks(of: Bundle) -> Iterator[BundledFile]:
     found, missing = processes.stacks(of.processes)
     of.problems.extend(f"stacks: {sentence}" for sentence in missing)
     for pid, text in found.items():
@@ -312,7 +300,7 @@ def _stacks(of: _Evidence) -> Iterator[BundledFile]:
         yield BundledFile(f"stacks/{pid}.txt", about, text)
 
 
-def _samples(of: _Evidence) -> list[dict[str, Any]]:
+def _samples(of: Bundle) -> list[Data]:
     """Return the newest samples; add what cannot be read to the problems."""
     found: list[Sample] = []
     for place in reversed(of.run.samples.places[-_PLACES:]):
@@ -334,7 +322,7 @@ def _cut(value: Any) -> Any:
     return value[:_SAMPLE_TEXT] if isinstance(value, str) else value
 
 
-def _one(name: str, about: str, content: Callable[[_Evidence], Any]) -> _Part:
+def _one(name: str, about: str, content: Callable[[Bundle], Any]) -> _Part:
     """Return what makes a part of one file."""
     return lambda of: [BundledFile(name, about, plain(content(of)))]
 
@@ -362,8 +350,83 @@ _PARTS: Mapping[str, _Part] = {
     "charts": _one("charts.txt", "the most important curves", _charts),
     "gpus": _one("gpus.json", "the GPUs of the machine that made this bundle", _gpus),
     "processes": _one("processes.json", "processes of the run on that machine", _processes),
-    "stacks": lambda of: _stacks(of) if of.wanted.stacks else (),
+    "stacks": lambda of: _stacks(of) if of.stacks else (),
     "samples": lambda of: _one("samples.json", "the newest samples", _samples)(of)
-        if of.wanted.samples else (),
+        if of.samples else (),
 }  # fmt: skip
 """The parts in their order in the archive, each with what makes its files."""
+
+
+# -- the archive -----------------------------------------------------------------------------------
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The first time that a zip file can state."""
+_MODE = 0o600
+
+
+class BundledFile(NamedTuple):
+    """A file of a bundle."""
+
+    name: str
+    """Its path in the archive."""
+    about: str
+    """A few words for the list of contents."""
+    content: Any
+    """A text; else mappings, lists, texts and numbers, which become JSON; bytes once masked."""
+
+
+def masked_files(
+    pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str] = ()
+) -> list[BundledFile]:
+    """Return the files with everything hidden that gives access or names people.
+
+    Args:
+        pieces: The files as they were gathered.
+        mask: Hides; learns the names of users and hosts from all files first.
+        words: Names of metrics and settings, which are nobody's.
+    """
+    mask.spare(words)
+    for piece in pieces:
+        mask.learn(_as_text(piece.content))
+    found = []
+    for name, about, content in pieces:
+        hide = mask.text if isinstance(content, str) else mask.data
+        data = _as_text(hide(content)).encode("utf-8", "replace")
+        found.append(BundledFile(mask.text(name), about, data))
+    return found
+
+
+def _as_text(content: Any) -> str:
+    """Return a text as it is, data as JSON, which knows neither NaN nor infinity."""
+    if isinstance(content, str):
+        return content
+    return json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+
+
+def zipped(files: Iterable[BundledFile]) -> bytes:
+    """Return the files as a zip archive, in the order given and without times."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            info = zipfile.ZipInfo(file.name, _EPOCH)
+            info.create_system = 3  # Unix, whose file modes follow
+            info.external_attr = (0o100000 | _MODE) << 16
+            archive.writestr(info, file.content, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read.
+
+    Raises:
+        FileExistsError: Something of that name exists, even if only a dangling link.
+        OSError: It cannot be written; then nothing is left of it.
+    """
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(data)
+    except OSError:
+        path.unlink()
+        raise

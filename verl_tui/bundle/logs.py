@@ -9,9 +9,8 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.spellings import names
-from verl_tui.sources.files.beginnings import head
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.fields.jsonl import names
+from verl_tui.sources.files import head, opened
 from verl_tui.sources.formats.console.bars import has_bar
 from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted

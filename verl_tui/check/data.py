@@ -4,7 +4,7 @@ next; and as an exit code for cron.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import (
     KINDS_OF_REASONS,
@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from verl_tui.health.finding import Coverage, Episode
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
-
-    Described: TypeAlias = Mapping[str, Any]
 
 VERSION = 1
 """Version of the report's schema: grows when a field is removed or changes its meaning."""
@@ -68,7 +67,7 @@ def report(
     now: float,
     by: BestBy = BestBy(),  # noqa: B008 - it is immutable
     held: Mapping[str, Against] | None = None,
-) -> dict[str, Any]:
+) -> Data:
     """Return a report on all runs, ready for JSON: no value is NaN or infinite.
 
     Args:
@@ -82,17 +81,21 @@ def report(
     for name, run in monitor.runs.items():
         if held is None or name in held:
             verdict = monitor.verdicts.get(name, Verdict())
-            runs.append(run_data(run, verdict, monitor.guide, now, by, wanted))
+            found = run_data(run, verdict, monitor.guide, now, by, wanted)
+            runs.append({**found, **_against(held[name] if held else None)})
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     whole = {"version": VERSION, "runs": runs, "passed_over": passed}
-    return {**whole, **_hold(runs, held)} if held else whole
+    return {**whole, **_summed(runs)} if held else whole
 
 
-def _hold(runs: Sequence[dict[str, Any]], held: Mapping[str, Against]) -> Described:
-    """Say of each run how it compares with the baseline; return the sum of that."""
-    for one in runs:
-        one["against"] = plain(held[one["name"]])
-        one["against"]["outcome"] = outcome(one["against"])
+def _against(held: Against | None) -> Data:
+    """Return what is said of a run that is compared with a baseline."""
+    found = plain(held)
+    return {"against": {**found, "outcome": outcome(found)}} if found else {}
+
+
+def _summed(runs: Sequence[Data]) -> Data:
+    """Return the sum of what is said of runs that are compared with a baseline."""
     found = [one["against"]["outcome"] for one in runs]
     summed = {
         "baseline": runs[0]["against"]["baseline"],
@@ -102,7 +105,7 @@ def _hold(runs: Sequence[dict[str, Any]], held: Mapping[str, Against]) -> Descri
     return {"against": summed}
 
 
-def outcome(against: Described) -> str:
+def outcome(against: Data) -> str:
     """Return the worst that is said of a run compared with a baseline, one of `OUTCOMES`."""
     found = {one["breach"] for one in against["figures"]}
     if found <= {"missing"}:
@@ -110,7 +113,7 @@ def outcome(against: Described) -> str:
     return next((word for word in OUTCOMES if word in found), "within")
 
 
-def _how_bad(run: Described) -> tuple[int, int]:
+def _how_bad(run: Data) -> tuple[int, int]:
     """Return what sorts runs that are compared with a baseline from the worst on: by exit code,
     then by what is said of them.
     """
@@ -119,7 +122,7 @@ def _how_bad(run: Described) -> tuple[int, int]:
     return -code, [*OUTCOMES].index(run["against"]["outcome"])
 
 
-def exit_code(report: Described, *, strict: bool = False) -> int:
+def exit_code(report: Data, *, strict: bool = False) -> int:
     """Return 0 for healthy, 1 if the worst finding is a warning, 2 if it is critical, 3 if nothing
     is readable; runs compared with a baseline are also judged by that, see `OUTCOMES`.
 
@@ -137,12 +140,12 @@ def exit_code(report: Described, *, strict: bool = False) -> int:
     return CRITICAL if CRITICAL in codes else max(codes)
 
 
-def _run_codes(run: Described) -> set[int]:
+def _run_codes(run: Data) -> set[int]:
     found = {HEALTHY, *(_CODES[finding["severity"]] for finding in run["findings"])}
     return found | {_CODES[run["against"]["outcome"]]} if "against" in run else found
 
 
-def is_readable(report: Described) -> bool:
+def is_readable(report: Data) -> bool:
     """Return whether there was a record in any log: not in settings or dumps beside one."""
     # The format of a console is named after its program.
     return any(
@@ -163,7 +166,7 @@ def run_data(
     now: float,
     by: BestBy = BestBy(),  # noqa: B008 - it is immutable
     wanted: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
+) -> Data:
     """Return what is known of a run, as the report has it.
 
     Args:
@@ -205,7 +208,7 @@ def run_data(
     return {**described, **_judgement(described, run, guide, verdict, following)}
 
 
-def _age(run: Run, now: float) -> dict[str, Any]:
+def _age(run: Run, now: float) -> Data:
     quiet = silence(run, now)
     by = "file" if run.dated_by_file else "record"
     return {
@@ -214,20 +217,20 @@ def _age(run: Run, now: float) -> dict[str, Any]:
     }
 
 
-def _episode(episode: Episode) -> dict[str, Any]:
+def _episode(episode: Episode) -> Data:
     described = {**episode._asdict(), "severity": episode.severity.word}
     del described["key"]
     return described
 
 
-def source_data(status: SourceStatus) -> dict[str, Any]:
+def source_data(status: SourceStatus) -> Data:
     """Return what was read of a source, ready for JSON."""
     same = ("program", "records", "unreadable", "note")
     rest = {name: getattr(status, name) for name in same}
     return {"path": status.path, "format": status.title, **rest}
 
 
-def _newest(run: Run, metrics: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def _newest(run: Run, metrics: Iterable[tuple[str, str]]) -> Data:
     """Return the newest values of indicators, or of metrics, each with its key and its step."""
     found = {}
     for id, key in metrics:
@@ -238,7 +241,7 @@ def _newest(run: Run, metrics: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return found
 
 
-def _best(run: Run, found: Best | None) -> dict[str, Any] | None:
+def _best(run: Run, found: Best | None) -> Data | None:
     """Return where the metric was best, first of equals, with the checkpoints of that step, next to
     it, and newest.
     """
@@ -262,7 +265,7 @@ def _best(run: Run, found: Best | None) -> dict[str, Any] | None:
 
 
 def _judgement(
-    described: Described, run: Run, guide: Guide, verdict: Verdict, following: str
+    described: Data, run: Run, guide: Guide, verdict: Verdict, following: str
 ) -> dict[str, str | None]:
     """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
     skipped = {rule.id for rule in verdict.not_judged}
@@ -284,7 +287,7 @@ def _judgement(
     return {"verdict": word, "why": why, "next": following}
 
 
-def _verdict(described: Described, judged: int, covered: Coverage) -> str | None:
+def _verdict(described: Data, judged: int, covered: Coverage) -> str | None:
     """Return `critical`, `warning`, `healthy`, or None where there is nothing to judge; `no
     warning` where reward, KL, entropy or response length could not be judged.
     """
@@ -297,20 +300,20 @@ def _verdict(described: Described, judged: int, covered: Coverage) -> str | None
     return "healthy" if covered.complete else "no warning"
 
 
-def is_trained(described: Described, run: Run) -> bool:
+def is_trained(described: Data, run: Run) -> bool:
     """Return whether a run is a training: neither files without one nor an evaluation."""
     if described["state"] == State.NO_TRAINING.value:
         return False
     return bool(described["findings"]) or not is_evaluation(run)
 
 
-def awaits_steps(described: Described) -> bool:
+def awaits_steps(described: Data) -> bool:
     """Return whether some rule will judge when there are more steps."""
     kinds = {kind_of_reason(rule["reason"]) for rule in described["not_judged"]}
     return bool(described["indicators"]) and KINDS_OF_REASONS[-1] in kinds
 
 
-def _first(described: Described) -> tuple[Described | None, str]:
+def _first(described: Data) -> tuple[Data | None, str]:
     """Return the finding that the report opens with, and that more have causes of their own."""
     found = [one for one in described["findings"] if one["consequence_of"] is None]
     if len(found) < 2:
@@ -318,7 +321,7 @@ def _first(described: Described) -> tuple[Described | None, str]:
     return found[0], f" (and {counted(len(found) - 1, 'more finding')})"
 
 
-def _unjudged(described: Described) -> str:
+def _unjudged(described: Data) -> str:
     if described["step"] is None:
         return "no step to judge yet"
     if not described["indicators"]:

@@ -36,18 +36,18 @@ from verl_tui.runs.views.state import (
 )
 from verl_tui.text import one_line
 from verl_tui.times import age, duration
-from verl_tui.words import counted, number
+from verl_tui.words import counted, few, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.check.data import Described
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
 
-_NoteLine: TypeAlias = "tuple[int, Text]"
-"""A line and how far it is indented; text from logs in it is never markup."""
+_NoteLines: TypeAlias = "Iterator[tuple[int, Text]]"
+"""Lines, each behind how far it is indented; text from logs in it is never markup."""
 _STYLES: Mapping[str, str] = {
     "info": "blue",
     "healthy": "green",
@@ -60,14 +60,12 @@ _STYLES: Mapping[str, str] = {
 }
 """Verdicts, severities and states -> their colour on a terminal."""
 FOLDED = ", --consequences writes them out"
-_NAMED = 5
-"""Most runs of a baseline that are named."""
 _NAMED_UNREADABLE = 3
 """Most unreadable lines listed for each line about sources."""
 
 
 def note_text(
-    report: Described,
+    report: Data,
     monitor: Monitor,
     now: float,
     *,
@@ -87,7 +85,7 @@ def note_text(
         unfolded: Whether to write out what only follows from another finding.
         verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
-    lines = [*_lines(report, monitor, now, unfolded=unfolded, verbose=verbose)]
+    lines = _lines(report, monitor, now, unfolded=unfolded, verbose=verbose)
     out = io.StringIO()
     console = Console(
         file=out,
@@ -107,8 +105,8 @@ def note_text(
 
 
 def _lines(
-    report: Described, monitor: Monitor, now: float, *, unfolded: bool, verbose: bool
-) -> Iterator[_NoteLine]:
+    report: Data, monitor: Monitor, now: float, *, unfolded: bool, verbose: bool
+) -> _NoteLines:
     """Yield the lines on each run, of several that are compared with a baseline a table."""
     many = len(report["runs"]) > 1
     sweep = many and "against" in report
@@ -146,7 +144,7 @@ def summary(verdicts: Sequence[str | None]) -> Text:
 # -- the first three lines -------------------------------------------------------------------------
 
 
-def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
+def opening(described: Data, run: Run, now: float) -> Iterator[Text]:
     """Yield how a run is doing, why, and what to do next; less of an evaluation, which nobody
     trains, and of files that hold no training.
 
@@ -181,13 +179,13 @@ def opening(described: Described, run: Run, now: float) -> Iterator[Text]:
             yield Text(f"{line}: {described[line]}")
 
 
-def no_verdict(described: Described) -> str:
+def no_verdict(described: Data) -> str:
     """Say that there is no verdict, and whether one may come with more steps."""
     early = described["step"] is None or awaits_steps(described)
     return "no verdict yet" if early else "no verdict"
 
 
-def progress(described: Described, run: Run) -> tuple[str, str]:
+def progress(described: Data, run: Run) -> tuple[str, str]:
     """Return the step that the verdict applies to, and what the state says of steps."""
     step, total, state = (described[key] for key in ("step", "total_steps", "state"))
     if step is None:
@@ -195,9 +193,8 @@ def progress(described: Described, run: Run) -> tuple[str, str]:
             return "", ""
         if unread_form(run):
             return "", ", its steps cannot be read"
-        how = {"waiting": "for", "crashed": "before", "ended?": "before"}.get(state)
-        first = f"the first of {total} steps" if total else "the first step"
-        return "", f" {how} {first}" if how else " without a step"
+        how = "for" if state == "waiting" else "before"
+        return "", f" {how} the first" + (f" of {total} steps" if total else " step")
     if not total:
         goes_on = state in ("waiting", "running", "stalled")
         return f" at step {step}" + " (total unknown)" * goes_on, ""
@@ -207,7 +204,7 @@ def progress(described: Described, run: Run) -> tuple[str, str]:
     return f" at step {step} of {total} ({min(100, 100 * step // total)}%)", ""
 
 
-def _times(described: Described, run: Run, now: float) -> Iterator[str]:
+def _times(described: Data, run: Run, now: float) -> Iterator[str]:
     if has_estimated_steps(run):
         yield "steps estimated"
     if (left := described["remaining_s"]) is not None:
@@ -224,7 +221,7 @@ def _times(described: Described, run: Run, now: float) -> Iterator[str]:
 # -- the rest --------------------------------------------------------------------------------------
 
 
-def gate_lines(against: Described) -> Iterator[_NoteLine]:
+def gate_lines(against: Data) -> _NoteLines:
     """Yield the lines on a run compared with a baseline: a heading, then a line for each breach."""
     figures = against["figures"]
     kept = [_figure(one) for one in figures if not one["breach"]]
@@ -244,29 +241,22 @@ def gate_lines(against: Described) -> Iterator[_NoteLine]:
         yield 4, Text(f"not compared: {', '.join(labels)} ({why})")
 
 
-def _gate_heading(against: Described, breaches: int) -> str:
+def _gate_heading(against: Data, breaches: int) -> str:
     step = "" if against["step"] is None else f" at step {against['step']}"
     said = f"{breaches} of {len(against['figures'])} figures outside their bands"
     if outcome(against) == "not comparable":
         said = "there is no figure that both have"
     elif not breaches:
         said = "within all bands"
-    return f"against {_named(against['baseline'])}{step}: {said}"
+    return f"against {few(map(one_line, against['baseline']))}{step}: {said}"
 
 
-def _named(baseline: Sequence[str]) -> str:
-    names = [one_line(name) for name in baseline]
-    if len(names) > _NAMED:
-        names[_NAMED:] = [f"{len(names) - _NAMED} more"]
-    return ", ".join(names)
-
-
-def sweep_lines(report: Described) -> Iterator[_NoteLine]:
+def sweep_lines(report: Data) -> _NoteLines:
     """Yield a table of runs compared with one baseline, a line a run, the worst first."""
     runs = {one["name"]: one for one in report["runs"]}
     summed = report["against"]
     counts = ", ".join(f"{count} {word}" for word, count in summed["outcomes"].items())
-    base = _named(summed["baseline"])
+    base = few(map(one_line, summed["baseline"]))
     yield 0, Text(f"against {base}, worst first (-v: all of each): {counts}")
     rows = [_sweep_row(runs[name]) for name in summed["worst_first"]]
     columns = ("run", "against", "verdict", "step", "outside its band (baseline)")
@@ -274,7 +264,7 @@ def sweep_lines(report: Described) -> Iterator[_NoteLine]:
         yield 2, Text(line.rstrip(), no_wrap=True, overflow="ellipsis")
 
 
-def _sweep_row(run: Described) -> tuple[str, ...]:
+def _sweep_row(run: Data) -> tuple[str, ...]:
     against, breaches = run["against"], dict[str, list[str]]()
     for one in against["figures"]:
         label = KINDS[one["figure"]].label
@@ -290,7 +280,7 @@ def _sweep_row(run: Described) -> tuple[str, ...]:
     return one_line(run["name"]), against["outcome"], verdict, str(step), said
 
 
-def _figure(one: Described) -> str:
+def _figure(one: Data) -> str:
     """Return a figure as compared with its band."""
     label, breach = KINDS[one["figure"]].label, one["breach"]
     unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
@@ -306,8 +296,8 @@ def _figure(one: Described) -> str:
 
 
 def _run_lines(
-    described: Described, run: Run, *, unfolded: bool, verbose: bool
-) -> Iterator[_NoteLine]:
+    described: Data, run: Run, *, unfolded: bool, verbose: bool
+) -> _NoteLines:
     """Yield what stands below the opening."""
     if "against" in described:
         yield from gate_lines(described["against"])
@@ -327,7 +317,7 @@ def _run_lines(
     yield from source_lines(described["sources"], run)
 
 
-def _measured(described: Described) -> Iterator[_NoteLine]:
+def _measured(described: Data) -> _NoteLines:
     """Yield the losses and indicators in columns."""
     rows = [*figures(described)]
     label, value = (max((len(row[at]) for row in rows), default=0) for at in (1, 2))
@@ -338,7 +328,7 @@ def _measured(described: Described) -> Iterator[_NoteLine]:
         yield 2, Text.assemble(*cells)
 
 
-def figures(described: Described) -> Iterator[tuple[str, str, str, Described]]:
+def figures(described: Data) -> Iterator[tuple[str, str, str, Data]]:
     """Yield the newest losses and indicators: key or id, label, value with its unit, and all that
     is known.
     """
@@ -366,7 +356,7 @@ def _with_unit(value: float | None, unit: str) -> str:
 _UNFINISHED = " (not known to be complete: the tracker file names an earlier one)"
 
 
-def best_sentences(best: Described) -> Iterator[str]:
+def best_sentences(best: Data) -> Iterator[str]:
     """Yield where the metric was best, and the checkpoints that this speaks for."""
     label, near = metric_label(best["indicator"]), best["nearest_checkpoint"]
     latest = best["latest_checkpoint"]
@@ -390,7 +380,7 @@ def best_sentences(best: Described) -> Iterator[str]:
         yield f"the trainer itself calls best: {called['path']}{where}"
 
 
-def _target_sentence(target: Described) -> str:
+def _target_sentence(target: Data) -> str:
     words = f"target {target['metric']} {number(target['target'])}"
     if target["reached_step"] is not None:
         now = "" if target["value"] is None else f", now {number(target['value'])}"
@@ -401,8 +391,8 @@ def _target_sentence(target: Described) -> str:
 
 
 def finding_lines(
-    described: Described, *, unfolded: bool = False, opened: bool = False
-) -> Iterator[_NoteLine]:
+    described: Data, *, unfolded: bool = False, opened: bool = False
+) -> _NoteLines:
     """Yield the findings with what follows from them.
 
     Args:
@@ -410,7 +400,7 @@ def finding_lines(
         unfolded: Whether to write out what only follows from another finding.
         opened: Whether message and advice of the first one have been said already.
     """
-    by_cause: dict[str | None, list[Described]] = {}
+    by_cause: dict[str | None, list[Data]] = {}
     for finding in described["findings"]:
         by_cause.setdefault(finding["consequence_of"], []).append(finding)
     for at, finding in enumerate(by_cause.pop(None, ())):
@@ -426,9 +416,7 @@ def finding_lines(
             yield 4, Text(f"{count}{FOLDED}: {ids}", "dim")
 
 
-def _finding(
-    finding: Described, indent: int, *, opened: bool = False
-) -> Iterator[_NoteLine]:
+def _finding(finding: Data, indent: int, *, opened: bool = False) -> _NoteLines:
     since = finding["since_step"]
     yield (
         indent,
@@ -447,9 +435,7 @@ def _finding(
         yield indent + 2, Text(f"source: {finding['source']}", "dim")
 
 
-def _unjudged(
-    rules: Sequence[Mapping[str, str]], *, verbose: bool
-) -> Iterator[_NoteLine]:
+def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> _NoteLines:
     """Yield how many rules gave no verdict, on request with their names by reason."""
     if not rules:
         return
@@ -462,9 +448,7 @@ def _unjudged(
         yield 4, Text(f"{', '.join(ids)}: {reason}", "dim")
 
 
-def source_lines(
-    sources: Iterable[Described], run: Run, text_is: str = ""
-) -> Iterator[_NoteLine]:
+def source_lines(sources: Iterable[Data], run: Run, text_is: str = "") -> _NoteLines:
     """Yield the sources read; files of the same kind in one directory share a line.
 
     Args:
@@ -489,7 +473,7 @@ def source_lines(
         yield from _trouble(group, unreadable)
 
 
-def _trouble(sources: Sequence[SourceState], unreadable: int) -> Iterator[_NoteLine]:
+def _trouble(sources: Sequence[SourceState], unreadable: int) -> _NoteLines:
     """Yield problems, notes and the first unreadable lines of sources."""
     notes: set[str | None] = {None, ""}
     left = _NAMED_UNREADABLE

@@ -14,15 +14,13 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.given_files import UsageError
+from verl_tui.commands.shared import CommandError
 from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
-EXIT_USAGE = UsageError.code
-"""A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
 _ANY_EXITS = (
     "64 wrong usage or configuration, 70 an error of verl-tui's own, 73 output cannot be written, "
     "130 interrupted, 141 the reader of the output has gone"
@@ -32,14 +30,6 @@ DEBUG_LOG = """
                   itself
 """
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
-
-
-class CommandError(UsageError):
-    """A command cannot be carried out; the text is one sentence."""
-
-    def __init__(self, sentence: str, code: int = EXIT_USAGE) -> None:
-        super().__init__(sentence)
-        self.code = code
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:

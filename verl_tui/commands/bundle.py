@@ -6,18 +6,21 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, configuration, loaded, piped
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
+    CommandError,
     check_target,
+    configuration,
+    loaded,
+    piped,
     print_messages,
     print_note,
     writing,
 )
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from pathlib import Path
 
     from verl_tui.monitor import Monitor
@@ -48,7 +51,7 @@ PATH...       log or directory of a run
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the bundle; return the exit code."""
     if not options.list:
         _check_target(options.output)
@@ -56,18 +59,18 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(
             "-: standard input is kept nowhere, write it to a file first"
         )
-    from verl_tui.bundle.archive import masked_files, write_private, zipped
-    from verl_tui.bundle.contents import Wanted, gather
+    from verl_tui.bundle.contents import Bundle, masked_files, write_private, zipped
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
     now = time.time()
     monitor = loaded(options, now, configuration(options))
     monitor.apply(read_once(now), now)
-    wanted = Wanted(options.lines, options.stacks, options.samples)
-    found = gather(monitor, _chosen(monitor, options.run), now, wanted)
+    run = _chosen(monitor, options.run)
+    wanted = options.lines, options.stacks, options.samples
+    found = Bundle(monitor, run, now, *wanted)
     mask = own_mask(keep_names=options.keep_names)
-    files = masked_files(found.pieces, mask, found.words)
+    files = masked_files(found.files(), mask, found.words)
     print_messages(map(mask.text, found.problems))
     data = zipped(files)
     wide = max(len(file.name) for file in files)

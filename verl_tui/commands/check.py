@@ -9,12 +9,16 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.notifying import sending_notifier
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
+    PATHS,
+    CommandError,
     close_stdout,
     colour,
+    configuration,
+    loaded,
+    notifier_for,
+    paths_of,
     print_message,
     print_messages,
     unwritten,
@@ -22,7 +26,7 @@ from verl_tui.commands.output import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
@@ -55,7 +59,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.check.data import exit_code, report
     from verl_tui.runs.views.checkpoints import BestBy
@@ -90,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _written(
-    found: Mapping[str, Any], monitor: Monitor, now: float, options: argparse.Namespace
+    found: Mapping[str, Any], monitor: Monitor, now: float, options: Namespace
 ) -> str:
     if options.json:
         return json.dumps(found, indent=2, allow_nan=False) + "\n"
@@ -146,14 +150,12 @@ def _held(
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
-def _notifier(options: argparse.Namespace, config: Config) -> Notifier | None:
+def _notifier(options: Namespace, config: Config) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
-    if not options.notify and options.state is not None:
-        raise CommandError("--state keeps what --notify has sent")
-    if not options.notify:
-        return None
-    notifier = sending_notifier(config)
+    notifier = notifier_for(config) if options.notify else None
     if options.state is not None:
+        if notifier is None:
+            raise CommandError("--state keeps what --notify has sent")
         notifier.read_state(options.state)
     return notifier
 

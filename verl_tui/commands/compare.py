@@ -9,20 +9,21 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     BASELINE,
     CONFIG,
     PATHS,
+    CommandError,
     baseline_first,
     configuration,
     loaded,
+    plain_output,
+    print_message,
 )
-from verl_tui.commands.output import plain_output, print_message
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.comparison.compare import Comparison
     from verl_tui.health.finding import Moment
@@ -49,7 +50,7 @@ OPTIONS = f"""{BASELINE}
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the comparison; return the exit code."""
     from verl_tui.comparison.compare import compare
     from verl_tui.comparison.run_columns import value_of
@@ -77,12 +78,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _narrow(
-    monitor: Monitor, options: argparse.Namespace, at: Moment
-) -> tuple[str, ...]:
+def _narrow(monitor: Monitor, options: Namespace, at: Moment) -> tuple[str, ...]:
     """Leave the runs that are asked for, in their order; return the columns."""
-    from verl_tui.comparison.run_columns import apart, parse_columns, sorted_by
-    from verl_tui.comparison.run_filter import meeting
+    from verl_tui.comparison.run_columns import apart, meeting, parse_columns, sorted_by
 
     runs, sort = [*monitor.runs.values()], options.sort or ""
     columns, said = parse_columns(options.columns or "", runs, at)
@@ -103,7 +101,7 @@ def _narrow(
     return apart(columns, runs)
 
 
-def _written(found: Comparison, options: argparse.Namespace) -> str:
+def _written(found: Comparison, options: Namespace) -> str:
     from verl_tui.comparison.written import as_csv, as_data, as_markdown, as_text
 
     if not (options.json or options.csv or options.md):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.options import CONFIG
+from verl_tui.commands.shared import CONFIG
 from verl_tui.config import config_path, documented_defaults, load_config
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "where the configuration is read from, and all of its defaults"
 EXAMPLES = ("verl-tui config", "verl-tui config --config mine.toml")
@@ -17,7 +17,7 @@ EXITS = "0 done"
 OPTIONS = CONFIG
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write it; return the exit code."""
     path = config_path(options.config)
     load_config(options.config)

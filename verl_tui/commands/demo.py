@@ -10,12 +10,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import SCREEN, configuration, need_terminal
-from verl_tui.commands.output import EXIT_OUTPUT, writing
+from verl_tui.commands.shared import (
+    EXIT_OUTPUT,
+    SCREEN,
+    CommandError,
+    configuration,
+    need_terminal,
+    writing,
+)
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.config import Config
 
@@ -30,7 +35,7 @@ OPTIONS = f"""
 {SCREEN}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Simulate until the user leaves; return the exit code."""
     config = configuration(options)
     if not options.headless:
@@ -51,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             print(f"the simulated runs are in {kept}", flush=True)
 
 
-def _play(directory: Path, options: argparse.Namespace, config: Config) -> int:
+def _play(directory: Path, options: Namespace, config: Config) -> int:
     from verl_tui.demo.simulation import Simulation
 
     simulation = Simulation(directory, options.seed, time.time)

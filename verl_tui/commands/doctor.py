@@ -6,13 +6,12 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.options import CONFIG, configuration, paths_of
-from verl_tui.commands.output import EXIT_NOTHING
+from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, configuration, paths_of
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
 EXAMPLES = (
@@ -27,13 +26,20 @@ PATH...  log, directory, quoted glob, address or -; none: the machine alone
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.bundle.versions import installed
     from verl_tui.check.data import is_readable
-    from verl_tui.doctor.as_text import doctor_text
-    from verl_tui.doctor.examination import VERSION, examine, wrong
-    from verl_tui.doctor.machine import change_notices, notices_folder, nvml, terminal
+    from verl_tui.doctor.examination import (
+        VERSION,
+        change_notices,
+        doctor_text,
+        examine,
+        notices_folder,
+        nvml,
+        terminal,
+        wrong,
+    )
     from verl_tui.monitor import Monitor, load
 
     now = time.time()
@@ -59,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     return 1 if found["wrong"] else 0
 
 
-def _configuration(options: argparse.Namespace) -> tuple[Config, dict[str, Any]]:
+def _configuration(options: Namespace) -> tuple[Config, dict[str, Any]]:
     """Return the configuration and remarks on it; the defaults in place of a faulty one."""
     from verl_tui.doctor.examination import changes
 

@@ -6,12 +6,17 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.options import CONFIG, configuration, paths_of
-from verl_tui.commands.output import print_messages
+from verl_tui.commands.shared import (
+    CONFIG,
+    configuration,
+    guide_of,
+    paths_of,
+    print_messages,
+)
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Mapping
 
 HELP = "why a run broke: what moved first, what shows it, what to change"
@@ -24,15 +29,14 @@ PATH...  directory, log, quoted glob or address of a run
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the explanation; return the exit code."""
     from verl_tui.answers.run_reading import NothingError, read_run
     from verl_tui.explain import explain
-    from verl_tui.health.guide_settings import load_guide
     from verl_tui.health.judge import Judge
 
     now = time.time()
-    guide = load_guide(configuration(options).guide)
+    guide = guide_of(configuration(options))
     reading = read_run(paths_of(options), options.run, now, alive=True)
     print_messages(reading.sentences)
     run = reading.run

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, configuration, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
+    CommandError,
+    configuration,
+    guide_of,
+    paths_of,
     print_message,
     print_messages,
     print_note,
@@ -21,11 +24,12 @@ from verl_tui.commands.signals import heeded
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping
 
-    from verl_tui.answers.log import LogPlace
-    from verl_tui.answers.run_reading import AnswerT, Reading
+    from verl_tui.answers.run_reading import Reading
+    from verl_tui.health.guide import Guide
+    from verl_tui.plain_data import Data
 
 HELP = "small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours"
 EXAMPLES = ("verl-tui get state logs/run_7", "verl-tui get metrics logs/run_7 --json")
@@ -35,7 +39,7 @@ _POINTS, _LINES, _SAMPLES = 20, 20, 3
 """How many are given where no number is asked for."""
 
 
-def _waited(options: argparse.Namespace) -> Reading | None:
+def _waited(options: Namespace) -> Reading | None:
     """Return the run as it is when what is waited for holds; None if nothing is."""
     if options.wait is None:
         if options.timeout is not None:
@@ -43,56 +47,59 @@ def _waited(options: argparse.Namespace) -> Reading | None:
         return None
     from verl_tui.answers.waiting import waited_for
 
-    reading = waited_for(
+    return waited_for(
         paths_of(options),
         options.run,
         options.wait,
         configuration(options),
         timeout=options.timeout,
-        clock=time.time,
         unread=heeded(),
         say=print_message,
     )
-    print_messages(reading.sentences)
-    return reading
 
 
 def _read(
-    options: argparse.Namespace,
-    answer: Callable[[Reading, float], AnswerT | None],
+    options: Namespace,
+    answer: Callable[[Reading, float], Data | None],
     *,
     least: int = 0,
     alive: bool = False,
-) -> AnswerT:
+) -> Data:
     """Return an answer and say what was passed over; all is read where `least` is 0, see
-    `from_end`.
+    `readings`.
     """
-    from verl_tui.answers.run_reading import FIRST, NothingError, from_end
+    from verl_tui.answers.run_reading import FIRST, NothingError, readings
 
-    if (waited := _waited(options)) is not None:
-        found = answer(waited, time.time())
-        assert found is not None, "a whole run is answered from"
-        return found
-    now = time.time()
-    say = cache(print_messages)  # once, however often is read
-
-    def said(reading: Reading) -> AnswerT | None:
-        say(reading.sentences)
-        run = reading.run
-        if any(source.status.records for source in run.sources.values()):
-            return answer(reading, now)
-        if reading.whole:
-            raise NothingError(f"nothing readable so far in {run.name}")
-        return None
-
+    waited, now = _waited(options), time.time()
     first = FIRST if least and not getattr(options, "whole", False) else None
-    paths, name = paths_of(options), options.run
-    return from_end(paths, name, now, said, least=least, first=first, alive=alive)
+    more = readings(
+        paths_of(options), options.run, now, least=least, first=first, alive=alive
+    )
+    say = cache(print_messages)  # once, however often is read
+    for reading in [waited] if waited else more:
+        say(reading.sentences)
+        read = any(one.records for one in reading.run.statuses)
+        if read and (found := answer(reading, now)) is not None:
+            return found
+    raise NothingError(f"nothing readable so far in {reading.run.name}")
 
 
-def _write(
-    found: Mapping[str, Any], lines: Iterable[str], options: argparse.Namespace
-) -> int:
+def _judged(
+    options: Namespace,
+    answer: Callable[[Reading, Guide, float], Data | None],
+    least: int = 0,
+) -> Data:
+    """Return an answer that takes the rules."""
+    guide = guide_of(configuration(options))
+    return _read(
+        options,
+        lambda reading, now: answer(reading, guide, now),
+        least=least,
+        alive=True,
+    )
+
+
+def _write(found: Data, lines: Iterable[str], options: Namespace) -> int:
     """Write an answer to standard output as JSON, or as lines of text; return the exit code."""
     if options.json:
         lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
@@ -101,45 +108,28 @@ def _write(
     return 0
 
 
-def _findings(options: argparse.Namespace) -> int:
+def _findings(options: Namespace) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
-    from verl_tui.health.guide_settings import load_guide
 
-    guide = load_guide(configuration(options).guide)
-    found = _read(
-        options,
-        lambda reading, now: findings_of(reading, guide, now, options.severity),
-        alive=True,
-    )
+    found = _judged(options, partial(findings_of, least=options.severity))
     return _write(found, findings_lines(found), options)
 
 
-def _state(options: argparse.Namespace) -> int:
+def _state(options: Namespace) -> int:
     from verl_tui.answers.state import LONG, state_line, state_of
-    from verl_tui.health.guide_settings import load_guide
 
-    guide = load_guide(configuration(options).guide)
-    found = _read(
-        options,
-        lambda reading, now: state_of(reading, guide, now),
-        least=LONG,
-        alive=True,
-    )
+    found = _judged(options, state_of, LONG)
     return _write(found, [state_line(found)], options)
 
 
-def _ledger(options: argparse.Namespace) -> int:
+def _ledger(options: Namespace) -> int:
     from verl_tui.answers.state import ledger_lines, ledger_of
-    from verl_tui.health.guide_settings import load_guide
 
-    guide = load_guide(configuration(options).guide)
-    found = _read(
-        options, lambda reading, now: ledger_of(reading, guide, now), alive=True
-    )
+    found = _judged(options, ledger_of)
     return _write(found, ledger_lines(found), options)
 
 
-def _runs(options: argparse.Namespace) -> int:
+def _runs(options: Namespace) -> int:
     from verl_tui.answers.run_reading import run_names
 
     found, sentences = run_names(paths_of(options))
@@ -149,7 +139,7 @@ def _runs(options: argparse.Namespace) -> int:
     return _write({"runs": list(found)}, map(one_line, found), options)
 
 
-def _metrics(options: argparse.Namespace) -> int:
+def _metrics(options: Namespace) -> int:
     from verl_tui.answers.metrics import (
         LONG,
         metrics_lines,
@@ -165,7 +155,7 @@ def _metrics(options: argparse.Namespace) -> int:
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
 
-    def points(reading: Reading, _now: float) -> dict[str, Any] | None:
+    def points(reading: Reading, _now: float) -> Data | None:
         found = []
         for metric in dict.fromkeys(options.metric):
             last = options.last or _POINTS
@@ -174,19 +164,20 @@ def _metrics(options: argparse.Namespace) -> int:
                 return None
         return found[0] if len(found) == 1 else several_points(found)  # type: ignore[arg-type]
 
-    def metrics(reading: Reading, _now: float) -> dict[str, Any] | None:
+    def metrics(reading: Reading, _now: float) -> Data | None:
         return metrics_of(reading, options.filter)
 
-    every = options.metric is None
-    least = 0 if every else LONG
-    found = _read(options, metrics if every else points, least=least)
-    lines = metrics_lines if every else plot_lines if options.plot else points_lines
+    if options.metric is None:
+        found, lines = _read(options, metrics), metrics_lines
+    else:
+        found = _read(options, points, least=LONG)
+        lines = plot_lines if options.plot else points_lines
     if found["steps_estimated"] and not options.json:
         print_note(f"{found['run']}: {ESTIMATED}")
     return _write(found, lines(found), options)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Namespace) -> None:
     """Refuse options that contradict each other."""
     if options.metric is None:
         for name in ("plot", "around"):
@@ -198,12 +189,12 @@ def _check(options: argparse.Namespace) -> None:
         raise CommandError("--filter chooses among all metrics, --metric names one")
 
 
-def _samples(options: argparse.Namespace) -> int:
+def _samples(options: Namespace) -> int:
     from verl_tui.answers.samples import LONG, samples_lines, samples_of
 
     only = options.training or options.validation
 
-    def answer(reading: Reading, _now: float) -> dict[str, Any] | None:
+    def answer(reading: Reading, _now: float) -> Data | None:
         return samples_of(
             reading,
             options.best or options.worst or options.last or _SAMPLES,
@@ -217,19 +208,23 @@ def _samples(options: argparse.Namespace) -> int:
     return _write(found, samples_lines(found), options)
 
 
-def _log(options: argparse.Namespace) -> int:
-    from verl_tui.answers.log import LONG, log_lines, log_of
+def _log(options: Namespace) -> int:
+    from verl_tui.answers.log import LONG, LogPlace, log_lines, log_of
     from verl_tui.answers.run_reading import FIRST, read_run
+    from verl_tui.rendering.text.search import Search
     from verl_tui.secrets import own_mask
 
     mask = own_mask() if options.mask else None
-    count = options.last or _LINES
-    search = _search(options)
+    try:
+        grep = None if options.grep is None else Search(options.grep)
+    except ValueError as error:
+        raise CommandError(f"--grep: {error}") from error
     reading, now = _waited(options), time.time()
     if reading is None:
         reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
-        print_messages(reading.sentences)
-    place = search or _place(options, reading, now)
+    print_messages(reading.sentences)
+    count = options.last or _LINES
+    place = LogPlace(options.around, _around_error(options, reading, now), grep)
     found = log_of(reading, count, place, full=options.full, mask=mask)
     if found["gave_up"]:
         print_message(
@@ -238,25 +233,13 @@ def _log(options: argparse.Namespace) -> int:
     return _write(found, log_lines(found), options)
 
 
-def _search(options: argparse.Namespace) -> LogPlace | None:
-    from verl_tui.answers.log import LogPlace
-    from verl_tui.rendering.text.search import Search
-
-    try:
-        return LogPlace(grep=Search(options.grep)) if options.grep is not None else None
-    except ValueError as error:
-        raise CommandError(f"--grep: {error}") from error
-
-
-def _place(options: argparse.Namespace, reading: Reading, now: float) -> LogPlace:
-    from verl_tui.answers.log import LogPlace
+def _around_error(options: Namespace, reading: Reading, now: float) -> bool:
     from verl_tui.runs.views.state import State, state
 
     if options.error and reading.run.outcome is None:
         raise CommandError(f"--error: no error has ended {reading.run.name}")
-    unasked = options.around is None and options.last is None
-    crashed = unasked and state(reading.run, now) is State.CRASHED
-    return LogPlace(step=options.around, error=options.error or crashed)
+    asked = {options.around, options.last, options.grep} != {None}
+    return options.error or (not asked and state(reading.run, now) is State.CRASHED)
 
 
 _CODES = (
@@ -290,7 +273,7 @@ that is known and still to come is not (3)."""
 
 
 def _command(
-    run: Callable[[argparse.Namespace], int],
+    run: Callable[[Namespace], int],
     help: str,
     examples: str,
     options: str,

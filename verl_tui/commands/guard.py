@@ -7,29 +7,30 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.notifying import notifier_for
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     CONFIG,
+    EXIT_NOTHING,
     PATHS,
+    CommandError,
     configuration,
+    guide_of,
+    notifier_for,
     paths_of,
+    print_message,
+    print_messages,
     something_at,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_message, print_messages
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from verl_tui.config import Config
     from verl_tui.guard.watcher import Guard, Orders
-    from verl_tui.monitor import Monitor
 
 HELP = (
     "follow runs without a screen; run a command when a circuit breaker trips, "
@@ -59,7 +60,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
     from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.checkpoints import BestBy
@@ -88,47 +89,35 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     from verl_tui.guard.watcher import Guard
     from verl_tui.monitor import Monitor
 
-    notifier = notifier_for(config, "guard")
-    events: list[Mapping[str, object]] = []
+    guard, notifier = Guard(Monitor(config), orders), notifier_for(config, "guard")
     problem = ""
-
-    def write(event: Mapping[str, object]) -> None:
-        nonlocal problem
-        events.append(event)
-        known, problem = problem, _write_event(event)
-        if problem not in ("", known):
-            print_message(f"standard output: {problem}; the guard goes on")
-
-    def looked(monitor: Monitor, now: float) -> None:
-        if notifier is not None:
-            notifier.look(monitor, now)
-            for event in events:  # a finding first, then the command that it set off
-                notifier.tell(event, now)
-            print_messages(filter(None, (notifier.news(),)))
-        events.clear()
-
     try:
-        return follow(
-            paths,
-            Guard(Monitor(config), orders),
-            clock=time.time,
-            write=write,
-            stop=heeded(reader=False),
-            looked=looked,
-        )
+        for now, happened in follow(paths, guard, heeded(reader=False)):
+            events = []
+            for event in happened:
+                events.append(event)
+                known, problem = problem, _write_event(event)
+                if problem not in ("", known):
+                    print_message(f"standard output: {problem}; the guard goes on")
+            if notifier is not None:
+                notifier.look(guard.monitor, now)
+                for (
+                    event
+                ) in events:  # a finding first, then the command that it set off
+                    notifier.tell(event, now)
+                print_messages(filter(None, (notifier.news(),)))
+        return guard
     finally:
         if notifier is not None:
             print_messages(notifier.close())
 
 
-def _limited(options: argparse.Namespace) -> Config:
+def _limited(options: Namespace) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    from verl_tui.health.guide_settings import load_guide
-
     config = configuration(options)
-    known = {rule.id for rule in load_guide(config.guide).rules}
+    known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
         near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
         raise CommandError(

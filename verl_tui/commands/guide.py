@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.options import CONFIG, configuration
+from verl_tui.commands.shared import CONFIG, configuration, guide_of
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "the rules in force, with their thresholds and sources"
 EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")
@@ -19,11 +19,9 @@ OPTIONS = f"""
 {CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the rules; return the exit code."""
-    from verl_tui.health.guide_settings import load_guide
-
-    guide = load_guide(configuration(options).guide)
+    guide = guide_of(configuration(options))
     if options.format == "prometheus":
         from verl_tui.exporters.guide.alerts import alert_rules
 

@@ -15,17 +15,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError, CommandParser
-from verl_tui.commands.options import CONFIG, configuration
-from verl_tui.commands.output import EXIT_OUTPUT, colour, print_message, writing
+from verl_tui.commands.shared import (
+    CONFIG,
+    EXIT_OUTPUT,
+    CommandError,
+    colour,
+    configuration,
+    guide_of,
+    print_message,
+    writing,
+)
 from verl_tui.config import Config, ConfigError, documented_defaults
 from verl_tui.given_files import NO_LINK, is_link, replacing
 from verl_tui.indicators import INDICATORS, Indicator, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from verl_tui.commands.arguments import CommandParser
 
 
 HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
@@ -44,7 +53,7 @@ _DIRECTIONS = {
 }
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Show a page, or write it; return the exit code."""
     if options.skill is not None:
         if options.topics != ["agents"]:
@@ -79,9 +88,7 @@ def agents_page() -> str:
 
 def finding_ids() -> Iterable[str]:
     """Return the ids of all possible findings."""
-    from verl_tui.health.guide_settings import load_guide
-
-    return dict.fromkeys(rule.id for rule in load_guide().rules)
+    return dict.fromkeys(rule.id for rule in guide_of(Config()).rules)
 
 
 def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
@@ -95,12 +102,11 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
         return command.format_help()
     name = " ".join(words)
     if name in TOPICS:
-        return _topic(TOPICS[name][1](config))
+        return _topic(name, config)
     if name in finding_ids():
         from verl_tui.exporters.guide.as_text import describe
-        from verl_tui.health.guide_settings import load_guide
 
-        return _wrapped(describe(load_guide(config.guide), name))
+        return _wrapped(describe(guide_of(config), name))
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
@@ -109,9 +115,11 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     raise CommandError(f"help {name}: there is no such topic; {meant}")
 
 
-def _topic(markdown: str) -> str:
-    from verl_tui.pages import as_text
+def _topic(name: str, config: Config) -> str:
+    from verl_tui.pages import as_text, page
 
+    _, source = TOPICS[name]
+    markdown = page(source) if isinstance(source, str) else source(config)
     pager = _pager()
     styled = colour() and (not pager or _is_less(pager))
     return as_text(markdown, _width(), styled=styled)
@@ -139,12 +147,6 @@ def _wrapped(lines: Iterable[str]) -> str:
     """Return lines in the width of the terminal."""
     fill = partial(textwrap.fill, width=_width(), subsequent_indent=" " * 8)
     return "".join(f"{fill(line)}\n" for line in lines)
-
-
-def _page(folder: str) -> str:
-    from verl_tui.pages import page
-
-    return page(folder)
 
 
 def _keys(config: Config) -> str:
@@ -188,10 +190,8 @@ def _metrics(_: Config) -> str:
 
 def _indicator(id: str) -> Iterable[str]:
     """Describe an indicator, one fact per line."""
-    from verl_tui.health.guide_settings import load_guide
-
     one = INDICATORS[id]
-    rules = (rule.id for rule in load_guide().rules if rule.indicator == id)
+    rules = (rule.id for rule in guide_of(Config()).rules if rule.indicator == id)
     facts = {
         "unit": one.unit,
         "direction": _DIRECTIONS.get(one.direction, ""),
@@ -207,20 +207,21 @@ def _names(one: Indicator) -> str:
     return ", ".join(spellings(one.id)) or otherwise
 
 
-TOPICS: Mapping[str, tuple[str, Callable[[Config], str]]] = {
+TOPICS: Mapping[str, tuple[str, str | Callable[[Config], str]]] = {
     "keys": ("every key, with the ones you have set, and the signs in charts", _keys),
-    "screens": ("the screens and what their keys do, in words", lambda _: _page("tui")),
-    "formats": ("what is read, how it is recognised, what it gives", lambda _: _page("sources")),
-    "states": ("running, stalled, crashed: how they are recognised", lambda _: _page("runs")),
-    "rules": ("the health rules and diagnoses", lambda _: _page("health")),
+    "screens": ("the screens and what their keys do, in words", "tui"),
+    "formats": ("what is read, how it is recognised, what it gives", "sources"),
+    "states": ("running, stalled, crashed: how they are recognised", "runs"),
+    "rules": ("the health rules and diagnoses", "health"),
     "metrics": ("indicators, and their names in logs", _metrics),
     "configuration": ("every setting with its default", _configuration),
-    "commands": ("commands without a screen: exit codes, JSON fields, CSV columns",
-        lambda _: _page("commands")),
+    "commands": ("commands without a screen: exit codes, JSON fields, CSV columns", "commands"),
     "agents": ("for a program that watches runs: what to ask, when to stop one",
         lambda _: agents_page()),
 }  # fmt: skip
-"""Name -> a line for the list, and what makes the page in Markdown, in the order of the list."""
+"""Name -> a line for the list, and the folder whose README is the page, or what makes it in
+Markdown; in the order of the list.
+"""
 
 
 def _width() -> int:

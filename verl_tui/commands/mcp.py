@@ -10,13 +10,18 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__
-from verl_tui.commands import options as shared
-from verl_tui.commands.arguments import CommandError
+from verl_tui.commands.shared import (
+    CONFIG,
+    CommandError,
+    configuration,
+    paths_of,
+    piped,
+)
 from verl_tui.commands.signals import at_end
 from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "answers of get, check, compare and explain as tools for agents (MCP)"
 EXAMPLES = ("verl-tui mcp logs", "verl-tui mcp 'logs/run_*' --config agents.toml")
@@ -25,14 +30,14 @@ EPILOG = """A client starts this command and asks it for tools on standard input
 only at or below PATH..., links resolved; keys, tokens and passwords in answers are hidden."""
 OPTIONS = f"""
 PATH...  log, directory, quoted glob or address
-{shared.CONFIG}"""
+{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Serve until the client goes away; return the exit code."""
-    paths = shared.paths_of(options)
-    shared.configuration(options)
-    if shared.piped(paths):
+    paths = paths_of(options)
+    configuration(options)
+    if piped(paths):
         raise CommandError("-: standard input is the client's; write the log to a file")
     try:
         import anyio

@@ -5,13 +5,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.notifying import NO_ADDRESS, destination_for, settings_for
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded
-from verl_tui.commands.output import EXIT_NOTHING, print_message
+from verl_tui.commands.shared import (
+    CONFIG,
+    EXIT_NOTHING,
+    NO_ADDRESS,
+    PATHS,
+    CommandError,
+    configuration,
+    destination_for,
+    loaded,
+    print_message,
+    settings_for,
+)
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.config import Config
 
@@ -35,7 +43,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Send or show; return the exit code."""
     if options.test == options.show:
         raise CommandError(
@@ -47,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     return _test(options, config) if options.test else _show(options, config)
 
 
-def _test(options: argparse.Namespace, config: Config) -> int:
+def _test(options: Namespace, config: Config) -> int:
     from verl_tui.notify.delivery import NotSentError, deliver
     from verl_tui.notify.message import Message
 
@@ -64,11 +72,10 @@ def _test(options: argparse.Namespace, config: Config) -> int:
     return 0
 
 
-def _show(options: argparse.Namespace, config: Config) -> int:
+def _show(options: Namespace, config: Config) -> int:
     """Show what a check would send, the limits considered."""
-    from verl_tui.notify.changes import Changes
     from verl_tui.notify.delivery import json_of
-    from verl_tui.notify.notifier import Limits
+    from verl_tui.notify.notifier import Changes, Limits
 
     now = time.time()
     settings = settings_for(config)

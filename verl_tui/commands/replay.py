@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
+    EXIT_NOTHING,
     SCREEN,
+    CommandError,
     configuration,
     need_terminal,
     paths_of,
     piped,
+    print_messages,
 )
-from verl_tui.commands.output import EXIT_NOTHING, print_messages
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.replay import Recording
 
@@ -41,7 +42,7 @@ PATH...        log, directory or quoted glob
 {SCREEN}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Play until the user leaves; return the exit code."""
     if piped(options.paths):
         raise CommandError(

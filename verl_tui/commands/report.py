@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
     BASELINE,
     CONFIG,
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
     PATHS,
+    CommandError,
     baseline_first,
     configuration,
     loaded,
     paths_of,
-)
-from verl_tui.commands.output import (
-    EXIT_NOTHING,
-    EXIT_OUTPUT,
     plain_output,
     print_message,
     print_messages,
@@ -30,10 +28,10 @@ from verl_tui.commands.output import (
     writing,
 )
 from verl_tui.given_files import is_link, is_ordinary, is_taken, read_given
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files import is_folder
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.report.record import Report
 
@@ -57,7 +55,7 @@ _MOST_OF_COMMENT = 65_536
 """Characters of a pull request's description or comment on GitHub."""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the report; return the exit code."""
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.rendering.session.preferences import state_path
@@ -84,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _status(options: argparse.Namespace) -> int:
+def _status(options: Namespace) -> int:
     """Write the page on how runs are; return the exit code."""
     from verl_tui.check.data import is_readable, report
     from verl_tui.monitor import load
@@ -120,7 +118,7 @@ def _put(text: str, target: str, *, replace: bool) -> None:
         write_new(Path(target), text, replace=replace)
 
 
-def _form(options: argparse.Namespace) -> str:
+def _form(options: Namespace) -> str:
     """Return the form that was asked for.
 
     Raises:
@@ -150,7 +148,7 @@ def _check_target(path: Path, *, force: bool) -> None:
         raise CommandError(f"{path}: there is no directory {path.parent}", EXIT_OUTPUT)
 
 
-def _write(report: Report, form: str, options: argparse.Namespace) -> None:
+def _write(report: Report, form: str, options: Namespace) -> None:
     from verl_tui.report.documents import (
         drawn_charts,
         report_text,

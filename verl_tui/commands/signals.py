@@ -10,12 +10,12 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import something_at
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
     EXIT_NOTHING,
     EXIT_OUTPUT,
+    CommandError,
     print_message,
+    something_at,
     unread,
     unwritten,
 )
@@ -104,11 +104,16 @@ def write_until_stopped(
         return EXIT_NOTHING
     caught: list[int] = []
     at_end(lambda number, _: caught.append(number))
-    has_worked = False
-    problem = ""
-
-    def attempt(monitor: Monitor) -> None:
-        nonlocal has_worked, problem
+    has_worked, problem = False, ""
+    following = follow(
+        paths,
+        config,
+        interval=interval,
+        clock=time.time,
+        stop=lambda: caught,
+        newest=newest,
+    )
+    for monitor in following:
         before, problem = problem, ""
         try:
             write(monitor)
@@ -122,16 +127,6 @@ def write_until_stopped(
             if before:
                 print_message("written again")
             has_worked = True
-
-    follow(
-        paths,
-        config,
-        attempt,
-        interval=interval,
-        clock=time.time,
-        stop=lambda: caught,
-        newest=newest,
-    )
     return EXIT_OUTPUT if problem else 0
 
 

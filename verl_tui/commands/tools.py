@@ -7,6 +7,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from io import StringIO
@@ -16,10 +17,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from verl_tui import commands
-from verl_tui.answers.fitting import as_json, fitted
-from verl_tui.commands.arguments import CommandError, CommandParser, commands_of
+from verl_tui.commands.arguments import CommandParser, commands_of
 from verl_tui.commands.completion import actions
-from verl_tui.commands.output import EXIT_NOTHING
+from verl_tui.commands.shared import EXIT_NOTHING, CommandError
 from verl_tui.failures import note_failure
 from verl_tui.given_files import UsageError, is_there
 from verl_tui.patterns import pattern
@@ -28,6 +28,8 @@ from verl_tui.secrets import own_mask
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
+
+    from verl_tui.plain_data import Data
 
 ROOM = 24_000
 """Characters of an answer, about 8,000 tokens: heuristic, a third of what clients take."""
@@ -59,10 +61,10 @@ def tools() -> Mapping[str, CommandParser]:
     }
 
 
-def described(name: str) -> dict[str, Any]:
+def described(name: str) -> Data:
     """Return what a tool is: its name, what it does, and what it takes as a JSON schema."""
     parser = tools()[name]
-    known = {"path": {"type": "string", "description": _PATH}}
+    known: dict[str, Data] = {"path": {"type": "string", "description": _PATH}}
     known |= {name: _property(one) for name, one in _options(parser).items()}
     takes = {"type": "object", "properties": known, "additionalProperties": False}
     return {"name": name, "description": parser.description, "input_schema": takes}
@@ -73,14 +75,14 @@ def _options(parser: CommandParser) -> dict[str, argparse.Action]:
     return {name: one for name, one in known.items() if _OFFERED.fullmatch(name)}
 
 
-def _property(option: argparse.Action) -> dict[str, Any]:
+def _property(option: argparse.Action) -> Data:
     words = _OF_COMMANDS.sub("", str(option.help).replace("%%", "%"))
     kind = "integer" if option.metavar in ("N", "STEP") else "string"
     found = {"type": kind if option.nargs != 0 else "boolean", "description": words}
     return found if option.choices is None else {**found, "enum": [*option.choices]}
 
 
-def answer(name: str, arguments: Mapping[str, Any], served: Sequence[str]) -> str:
+def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
     """Return what a tool answers, as JSON.
 
     Args:
@@ -116,13 +118,13 @@ def answer(name: str, arguments: Mapping[str, Any], served: Sequence[str]) -> st
     return as_json(fitted(found, ROOM))
 
 
-def _brief(run: Mapping[str, Any]) -> dict[str, Any]:
+def _brief(run: Data) -> Data:
     """Return what is said of one of several runs: no list but the comparison that is asked for."""
     every = run.items()
     return {k: v for k, v in every if k == "against" or not isinstance(v, list | dict)}
 
 
-def _words(name: str, given: Mapping[str, Any], served: Sequence[str]) -> list[str]:
+def _words(name: str, given: Data, served: Sequence[str]) -> list[str]:
     """Return the words of a command line; no value in it can be taken for an option."""
     if name not in tools():
         raise CommandError(f"no tool {name}: there are {', '.join(tools())}")
@@ -162,3 +164,54 @@ def within(path: str, served: Sequence[str]) -> str:
                 return str(real)
             raise CommandError(f"{path}: no such file or directory")
     raise CommandError(f"{path}: outside of what is served: {', '.join(served)}")
+
+
+# -- answers that fit into the context of a model --------------------------------------------------
+
+
+_ITEMS, _SHORT = 1024, 100
+"""Items of a list and characters of a text that are given at least: the items are halved until all
+fits, and the characters of longer texts with them.
+"""
+_NEWEST_LAST = ("lines", "points")
+"""Lists whose beginning is left out, and not their end."""
+
+
+def as_json(value: Any) -> str:
+    """Return data as JSON on one line without blanks."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def fitted(answer: dict[str, Any], room: int) -> dict[str, Any]:
+    """Return an answer cut to so many characters of JSON, where its shape allows that; in `cut` how
+    many items of which lists, and characters of which texts, were left out.
+
+    Args:
+        answer: Mappings, lists, texts, numbers.
+        room: Most characters.
+    """
+    items, most = _ITEMS, room
+    while True:
+        cut = Counter[str]()
+        found = _cut(answer, items, most, "", cut)
+        if len(as_json(found)) <= room or items == 1:
+            left_out = {place[1:]: count for place, count in cut.items() if count}
+            return {**found, "cut": left_out}
+        items, most = items // 2, max(_SHORT, most // 2)
+
+
+def _cut(value: Any, items: int, most: int, place: str, cut: Counter[str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _cut(one, items, most, f"{place}.{name}", cut)
+            for name, one in value.items()
+        }
+    if not isinstance(value, str | list):
+        return value
+    limit = most if isinstance(value, str) else items
+    left = max(0, len(value) - limit)
+    cut[place] += left
+    if isinstance(value, str):
+        return value[:limit] + "…" * (left > 0)
+    shown = value[left:] if place.endswith(_NEWEST_LAST) else value[:limit]
+    return [_cut(one, items, most, f"{place}[]", cut) for one in shown]

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.notifying import notifier_for
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
+    EXIT_NOTHING,
     PATHS,
     SCREEN,
+    check_target,
     configuration,
     need_terminal,
+    notifier_for,
     paths_of,
-    something_at,
-)
-from verl_tui.commands.output import (
-    EXIT_NOTHING,
-    check_target,
     print_messages,
+    something_at,
     writing,
 )
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Sequence
 
     from verl_tui.config import Config
@@ -51,7 +48,7 @@ UNNAMED = f"""{SCREEN}
 OPTIONS = UNNAMED + PATHS
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Draw until the user leaves; return the exit code."""
     paths, config = paths_of(options), configuration(options)
     if options.events:
@@ -91,11 +88,8 @@ def _tell(paths: Sequence[str], config: Config) -> int:
 
     if not something_at(paths):
         return EXIT_NOTHING
-    events = follow(
-        paths,
-        Events(Monitor(config)),
-        clock=time.time,
-        write=lambda one: print(json.dumps(bounded(one)), flush=True),
-        stop=heeded(),
-    )
+    events = Events(Monitor(config))
+    for _, happened in follow(paths, events, heeded()):
+        for one in happened:
+            print(json.dumps(bounded(one)), flush=True)
     return CRITICAL if events.critical else 0

@@ -9,18 +9,20 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import (
+from verl_tui.commands.shared import (
+    EXIT_NOTHING,
+    EXIT_OUTPUT,
     SCREEN,
+    CommandError,
     configuration,
     paths_of,
     piped,
+    print_message,
     something_at,
 )
-from verl_tui.commands.output import EXIT_NOTHING, EXIT_OUTPUT, print_message
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
     from collections.abc import Sequence
 
     from verl_tui.web import WebServer
@@ -37,7 +39,7 @@ PATH...           log, directory or quoted glob
 {SCREEN}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Serve until ctrl+c; return the exit code."""
     paths = paths_of(options)
     configuration(options)
@@ -62,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(options: argparse.Namespace, paths: Sequence[str]) -> None:
+def _check(options: Namespace, paths: Sequence[str]) -> None:
     """Refuse paths and addresses that cannot be served."""
     public = options.public_url
     if piped(paths):
@@ -85,7 +87,7 @@ async def _serve(server: WebServer) -> None:
     await server.serve_until(stop, print_message)
 
 
-def _command(options: argparse.Namespace, paths: Sequence[str]) -> str:
+def _command(options: Namespace, paths: Sequence[str]) -> str:
     """Return the command of each page, for a shell."""
     words = [sys.executable, "-m", "verl_tui", "watch"]
     if options.config is not None:

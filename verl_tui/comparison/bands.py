@@ -40,17 +40,8 @@ class Width(NamedTuple):
     """True if the user set it: then it is not widened by what may be chance."""
 
 
-WIDTHS: Mapping[str, Width] = {
-    "final_reward": Width(0.05, 0.01),
-    "final_loss": Width(0.05, 0.01),
-    "last_validation": Width(0.05, 0.01),
-    "highest_policy_kl": Width(0.5, 0.01),
-    "highest_reference_kl": Width(0.5, 0.01),
-    "response_length": Width(0.2),
-    "throughput": Width(0.1),
-    "step_time": Width(0.1),
-}
-"""Figure -> its usual band: heuristic, wide enough for a repetition on the same machines."""
+WIDTHS = {id: Width(kind.band, kind.least) for id, kind in KINDS.items() if kind.band}
+"""Figure -> its usual band."""
 
 
 class Held(NamedTuple):
@@ -80,10 +71,6 @@ class Against(NamedTuple):
     """A `figure` and a `reason` each."""
 
 
-class BaselineError(UsageError):
-    """The runs cannot be one baseline; the text is one sentence."""
-
-
 def hold(
     run: Run,
     baseline: Sequence[Run],
@@ -99,14 +86,14 @@ def hold(
         widths: Figure -> how far it may lie from the baseline's; others are not compared.
 
     Raises:
-        BaselineError: The baseline's runs differ by more than their seed.
+        UsageError: The baseline's runs differ by more than their seed.
     """
     runs = [run, *baseline]
     mine, *others = measure(runs, stops(runs, Alignment.STEP), guide)
     base, *further = grouped(others)
     if further:
         listed = ", ".join(group.name for group in (base, *further))
-        raise BaselineError(f"these runs differ by more than their seed: {listed}")
+        raise UsageError(f"these runs differ by more than their seed: {listed}")
     held: list[Held] = []
     left: list[Mapping[str, str]] = []
     for id, width in widths.items():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from verl_tui.comparison.correlations import Association, associate
-from verl_tui.comparison.differences import Difference, differences
+from verl_tui.comparison.differences import (
+    Association,
+    Difference,
+    associate,
+    differences,
+)
 from verl_tui.comparison.outcomes import FIGURES, MeasuredRun, incomparable, measure
 from verl_tui.comparison.settings import (
     DifferingSetting,
@@ -21,6 +24,7 @@ from verl_tui.metrics import modern, slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.state import state
+from verl_tui.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +33,6 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
-_NAMED = 5
-"""Most runs named in a sentence."""
 _LONGER = 1.25
 """Ratio of steps from which on runs count as unlike in length: heuristic."""
 _SUCCESSFUL = NamePattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
@@ -138,8 +140,6 @@ def _notes(
             "a single run: there is nothing to hold it against; name several paths, or a "
             "directory of runs"
         )
-    elif not _has_common(measured):
-        yield "no figure of this comparison is logged by two of the runs"
     yield from _on_steps(measured, alignment)
     yield from _on_rewards([one for one in measured if one.stop.step is not None])
     yield from measured_differently([one.run for one in measured])
@@ -155,7 +155,7 @@ def _on_settings(
     by_names = [group.name for group in groups if group.by == "names"]
     if by_names:
         yield (
-            f"the settings of {', '.join(by_names[:_NAMED])} are not known: its runs are taken "
+            f"the settings of {few(by_names)} are not known: its runs are taken "
             "together because their names differ only by the seed"
         )
     unknown = [one for one in measured if not one.run.settings]
@@ -177,21 +177,8 @@ def _on_steps(measured: Sequence[MeasuredRun], alignment: Alignment) -> Iterator
         )
 
 
-def _has_common(measured: Sequence[MeasuredRun]) -> bool:
-    having = Counter(
-        id
-        for one in measured
-        for id, figure in one.figures.items()
-        if figure.key and figure.value is not None
-    )
-    return max(having.values(), default=0) > 1
-
-
 def _names(measured: Sequence[MeasuredRun]) -> str:
-    """Name runs, the first few of many."""
-    found = [one.run.name for one in measured]
-    more = len(found) - _NAMED
-    return ", ".join(found if more <= 0 else [*found[:_NAMED], f"{more} more"])
+    return few(one.run.name for one in measured)
 
 
 def _on_rewards(measured: Sequence[MeasuredRun]) -> Iterator[str]:

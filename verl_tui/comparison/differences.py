@@ -1,15 +1,25 @@
-"""The differences between each group of runs and the baseline, with intervals where possible."""
+"""The differences between each group of runs and the baseline, with intervals where possible; and
+which setting goes with which outcome, by ranks, over groups of runs.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.outcomes import FIGURES, direction, incomparable
+from verl_tui.comparison.settings import ABSENT, RunGroup, difference, is_own
 from verl_tui.comparison.statistics import Spread, combined, of_one_run, of_seeds
 from verl_tui.means import mean
+from verl_tui.runs.settings import number
+from verl_tui.runs.views.identity import short
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
     from verl_tui.comparison.settings import RunGroup
@@ -110,3 +120,193 @@ def within_run(
     found = [of_one_run(known) for known in values if known]
     spreads = [(1 / len(found), spread) for spread in found if spread is not None]
     return combined(*spreads) if spreads and len(spreads) == len(found) else None
+
+
+# -- which setting goes with which outcome ---------------------------------------------------------
+
+
+_OUTCOMES = [kind for kind in FIGURES if kind.indicator and kind.of != "best"]
+_LEAST = 5
+"""Groups below which a rank correlation means nothing: of 4, chance alone reaches 1 in one case of
+12.
+"""
+_TOGETHER = 0.8
+"""Rank correlation from which on two settings are said to change together: heuristic."""
+_RARE = 0.05
+"""How often chance alone may produce something that is called beyond chance."""
+_ORDERS = 999
+"""Orders by chance that a correlation is held against."""
+
+
+class Correlation(NamedTuple):
+    """The correlation between a setting and an outcome, as JSON has it."""
+
+    settings: tuple[str, ...]
+    """More than one if they have the same order in all groups."""
+    figure: str
+    """Id of the figure."""
+    kind: str
+    """`spearman`, or `rank-biserial` for a setting of two values without an order."""
+    coefficient: float
+    """From -1 to 1."""
+    n: int
+    """Number of groups of runs that it is over."""
+    beyond_chance: bool
+    """True if chance alone reaches it in fewer than one case of twenty."""
+    levels: tuple[str, ...] | None
+    """Those two values: 1 means that the second goes with more."""
+
+
+class Association(NamedTuple):
+    """Which settings go with which outcomes, and which questions stay open."""
+
+    found: Sequence[Correlation] = ()
+    """The strongest first."""
+    confounded: Sequence[Sequence[str]] = ()
+    """Settings that change together, so that their effects cannot be separated."""
+    unranked: Sequence[str] = ()
+    """Settings without an order, of more than two values."""
+    reason: str = ""
+    """Why there is no correlation."""
+
+
+class _Varying(NamedTuple):
+    """A setting that differs between groups."""
+
+    key: str
+    codes: NDArray[Any]
+    """Its value in each group, for texts the place among all of them; nan where it states none."""
+    levels: tuple[str, ...] | None
+    """The texts, None for numbers."""
+
+    @property
+    def partition(self) -> list[int]:
+        """For each group the first one of the same value."""
+        kinds = list(map(repr, self.codes.tolist()))
+        return list(map(kinds.index, kinds))
+
+
+def associate(groups: Sequence[RunGroup]) -> Association:
+    """Return which settings go with which outcomes."""
+    if len(groups) < _LEAST:
+        things = counted(len(groups), "group")
+        reason = f"{things} of runs: too few for rank correlations, which take {_LEAST}"
+        return Association(reason=reason)
+    varying = [*_varying(groups)]
+    if not varying:
+        return Association(reason="no setting is known to differ: none can be ranked")
+    found = sorted(_found(varying, groups), key=_weakness)
+    unranked = [one.key for one in varying if not _is_ranked(one)]
+    reason = "" if found else "no outcome is known of five groups whose settings differ"
+    return Association(found, _confounded(varying), unranked, reason)
+
+
+def _varying(groups: Sequence[RunGroup]) -> Iterator[_Varying]:
+    for row in difference([group.members[0].run.settings for group in groups]):
+        if not (row.naming or row.silent or is_own(row.key)):
+            yield _coded(row.key, row.values)
+
+
+def _weakness(one: Correlation) -> tuple[bool, float, tuple[str, ...]]:
+    return not one.beyond_chance, -abs(one.coefficient), one.settings
+
+
+def _is_ranked(setting: _Varying) -> bool:
+    """Return whether a setting is of numbers, or of two texts."""
+    return setting.levels is None or len(setting.levels) == 2
+
+
+def _coded(key: str, values: Sequence[object]) -> _Varying:
+    import numpy as np
+
+    numbers = [math.nan if one is ABSENT else number(one) for one in values]
+    if None not in numbers:
+        return _Varying(key, np.array(numbers, np.float64), None)
+    names = ["" if one is ABSENT else short(one) for one in values]
+    levels = tuple(sorted({*names} - {""}))
+    places = [levels.index(name) if name else math.nan for name in names]
+    return _Varying(key, np.array(places, np.float64), levels)
+
+
+def _found(
+    varying: Sequence[_Varying], groups: Sequence[RunGroup]
+) -> Iterator[Correlation]:
+    """Yield the correlations of all outcomes; settings of the same order share one."""
+    import numpy as np
+
+    runs = list(chain.from_iterable(group.members for group in groups))
+    for kind in _OUTCOMES:
+        if incomparable(kind, runs):
+            continue
+        outcomes = [group.figures[kind.id].value for group in groups]
+        reached = np.array(outcomes, np.float64)
+        alike: dict[Hashable, list[_Varying]] = {}
+        for setting in filter(_is_ranked, varying):
+            order = setting.levels, *np.unique(setting.codes, return_inverse=True)[1]
+            alike.setdefault(order, []).append(setting)
+        for settings in alike.values():
+            one = _correlation(settings[0], kind.id, reached)
+            if one is not None:
+                yield one._replace(settings=tuple(same.key for same in settings))
+
+
+def _correlation(
+    setting: _Varying, figure: str, reached: NDArray[Any]
+) -> Correlation | None:
+    """Return the correlation with an outcome, held against orders by chance that are the same each
+    time; None where too little is known, or one side is all the same.
+    """
+    import numpy as np
+
+    known = ~np.isnan(setting.codes) & ~np.isnan(reached)
+    xs, ys = _ranks(setting.codes[known]), _ranks(reached[known])
+    strength = xs @ ys
+    size = math.sqrt((xs @ xs) * (ys @ ys))
+    if len(xs) < _LEAST or not size:
+        return None
+    orders = np.random.default_rng(0).permuted(np.tile(ys, (_ORDERS, 1)), axis=1)
+    as_strong = np.abs(orders @ xs) >= abs(strength) - 1e-9 * size
+    coefficient = strength / size
+    if setting.levels:  # how much more often one side exceeds the other
+        coefficient = 2 * (ys[xs > 0].mean() - ys[xs < 0].mean()) / len(ys)
+    return Correlation(
+        (),
+        figure,
+        "rank-biserial" if setting.levels else "spearman",
+        round(float(coefficient), 12),
+        len(xs),
+        bool(as_strong.sum() + 1 <= _RARE * (_ORDERS + 1)),
+        setting.levels,
+    )
+
+
+def _ranks(values: NDArray[Any]) -> NDArray[Any]:
+    """Return how far the rank of each value, the mean of their ranks for equal ones, lies from the
+    middle.
+    """
+    import numpy as np
+
+    _, at, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[Any] = (np.cumsum(counts) - (counts + len(values)) / 2)[at]
+    return ranks
+
+
+def _confounded(varying: Sequence[_Varying]) -> list[list[str]]:
+    """Return the sets of settings that change together."""
+    together = {setting.key: {setting.key} for setting in varying}
+    for first, second in combinations(varying, 2):
+        if _change_together(first, second):
+            joined = together[first.key] | together[second.key]
+            together.update(dict.fromkeys(joined, joined))
+    sets = {id(joined): joined for joined in together.values() if len(joined) > 1}
+    return [[key for key in together if key in joined] for joined in sets.values()]
+
+
+def _change_together(first: _Varying, second: _Varying) -> bool:
+    partition = first.partition
+    if partition == second.partition and len({*partition}) < len(partition):
+        return True
+    if first.levels or second.levels:
+        return False
+    xs, ys = _ranks(first.codes), _ranks(second.codes)
+    return bool(abs(xs @ ys) >= _TOGETHER * math.sqrt((xs @ xs) * (ys @ ys)) > 0)

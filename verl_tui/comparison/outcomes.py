@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median_low
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.comparison.statistics import deviation
-from verl_tui.health.reward_scale import bounded
+from verl_tui.health.reward import bounded
 from verl_tui.indicators import factor, resolve
 from verl_tui.means import clamp, finite, mean
 from verl_tui.metrics import describe, modern
 from verl_tui.runs.time.step_clocks import Stop, seconds_per_step
 from verl_tui.runs.views.checkpoints import is_better_low
 from verl_tui.runs.views.identity import identity
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,34 +43,30 @@ class FigureKind(NamedTuple):
     id: str
     """Public name."""
     label: str
-    indicator: str
+    of: str
+    """What it is of the indicator's values: the `mean` of the last ones, the `best`, `highest` or
+    `last` one; or `steps` or `time`.
+    """
+    indicator: str = ""
     """Indicator that it is computed from, empty for none."""
-    of: Literal["mean", "best", "highest", "last", "steps", "time"]
-    """What it is of the indicator's values: the mean is of the last ones."""
     better: int = 0
     """1 where more is better, -1 where less is, 0 where neither is."""
     unit: str = ""
     """Unit where the log's key states none."""
+    table: str = ""
+    """The table that shows it: `outcome` or `course`."""
+    band: float = 0.0
+    """How far it may usually lie from a baseline's, on either side, as a share of that."""
+    least: float = 0.0
+    """The same at least, in its own unit: near 0, a share would be nothing."""
 
 
-FIGURES: tuple[FigureKind, ...] = (
-    FigureKind("final_reward", "final reward", "reward", "mean", 1),
-    FigureKind("best_reward", "best reward", "reward", "best", 1),
-    FigureKind("final_loss", "final loss", _LOSS, "mean", -1),
-    FigureKind("last_validation", "last validation", "validation", "last", 1),
-    FigureKind("best_validation", "best validation", "validation", "best", 1),
-    FigureKind("highest_policy_kl", "highest policy KL", "policy_kl", "highest"),
-    FigureKind(
-        "highest_reference_kl", "highest reference KL", "reference_kl", "highest"
-    ),
-    FigureKind("response_length", "response length", "response_length", "mean"),
-    FigureKind("throughput", "throughput", "throughput", "mean", 1),
-    FigureKind("step_time", "step time", "step_time", "mean", -1, "s"),
-    FigureKind("steps", "steps", "", "steps"),
-    FigureKind("time", "time", "", "time"),
-)
-"""In the order of showing."""
-KINDS: Mapping[str, FigureKind] = {kind.id: kind for kind in FIGURES}
+KINDS: Mapping[str, FigureKind] = {
+    id: FigureKind(id, **row)
+    for id, row in toml_table(__file__, "figures.toml").items()
+}
+"""By their ids, in the order of showing."""
+FIGURES = tuple(KINDS.values())
 
 
 class Figure(NamedTuple):

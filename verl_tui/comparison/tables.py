@@ -6,34 +6,28 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import SEEDS, WITHIN_RUN, Difference
-from verl_tui.comparison.outcomes import KINDS, direction, incomparable
+from verl_tui.comparison.outcomes import FIGURES, KINDS, direction, incomparable
 from verl_tui.comparison.run_columns import text_of
 from verl_tui.comparison.settings import ABSENT, is_own, is_seed
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
 from verl_tui.text import one_line
 from verl_tui.times import duration
-from verl_tui.words import counted, number, rounded, with_spread
+from verl_tui.words import counted, few, number, rounded, with_spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.correlations import Association, Correlation
+    from verl_tui.comparison.differences import Association, Correlation
     from verl_tui.comparison.outcomes import Figure, FigureKind
     from verl_tui.comparison.settings import DifferingSetting, RunGroup
 
 UNKNOWN = "–"
 _LONGEST = 40
 """Most characters of a setting's value."""
-_OUTCOME = (
-    *("final_reward", "best_reward", "final_loss", "last_validation"),
-    "best_validation",
-)
-_COURSE = (
-    *("highest_policy_kl", "highest_reference_kl", "response_length", "throughput"),
-    *("step_time", "time"),
-)
+_OUTCOME = [kind for kind in FIGURES if kind.table == "outcome"]
+_COURSE = [kind for kind in FIGURES if kind.table == "course"]
 _MOST_ROWS = 40
 """Most rows of settings, differences and correlations."""
 _MOST_WEAK = 5
@@ -143,7 +137,7 @@ def _seeds(groups: Sequence[RunGroup]) -> TextTable:
     columns = {
         "group": [one_line(group.name) for group in groups],
         "runs": [str(len(group.members)) for group in groups],
-        **_columns((*_OUTCOME, *_COURSE), [group.figures for group in groups]),
+        **_columns(_OUTCOME + _COURSE, [group.figures for group in groups]),
     }
     note = (
         "mean over runs whose settings are the same but for seeds, names, places and dates, ± "
@@ -204,17 +198,17 @@ def _setting(value: object) -> str:
 
 
 def _columns(
-    ids: Iterable[str], figures: Sequence[Mapping[str, Figure]]
+    kinds: Sequence[FigureKind], figures: Sequence[Mapping[str, Figure]]
 ) -> dict[str, list[str]]:
     """Return the columns of these figures, under their headings; unknown ones are left out."""
     columns = {}
-    for id in ids:
-        column = [one[id] for one in figures]
-        units = {one.unit or KINDS[id].unit for one in column if one.value is not None}
+    for kind in kinds:
+        id, column = kind.id, [one[kind.id] for one in figures]
+        units = {one.unit or kind.unit for one in column if one.value is not None}
         if units:
             unit = units.pop() if len(units) == 1 else ""
             shown = "" if id == "time" else _SIGNS.get(unit, unit)
-            heading = ", ".join(filter(None, (KINDS[id].label, shown)))
+            heading = ", ".join(filter(None, (kind.label, shown)))
             columns[heading] = [_figure(id, one, unit) for one in column]
     return columns
 
@@ -342,6 +336,4 @@ def _correlation(one: Correlation) -> Sequence[str]:
 
 def _listed(keys: Sequence[str]) -> str:
     """Name settings by the last parts of their names, the first few of many."""
-    named = [one_line(".".join(key.split(".")[-2:])) for key in keys[:_MOST_KEYS]]
-    more = len(keys) - len(named)
-    return ", ".join([*named, f"{more} more"] if more else named)
+    return few((one_line(".".join(key.split(".")[-2:])) for key in keys), _MOST_KEYS)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.comparison.compare import ComparedRun, Comparison
+    from verl_tui.plain_data import Data
 
 
 # -- for people ------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ VERSION = 1
 """Version of the JSON's schema: grows when a field is removed or changes its meaning."""
 
 
-def as_data(comparison: Comparison) -> dict[str, Any]:
+def as_data(comparison: Comparison) -> Data:
     """Return a comparison ready for JSON: no value is NaN or infinite."""
     association = comparison.association
     names = [one.name for one in comparison.runs]
@@ -185,7 +186,7 @@ def as_data(comparison: Comparison) -> dict[str, Any]:
         }
         for group in comparison.groups
     ]
-    found: dict[str, Any] = plain(
+    found: Data = plain(
         {
             **({"columns": comparison.asked} if comparison.asked else {}),
             "version": VERSION,
@@ -209,7 +210,7 @@ def _known(figures: Mapping[str, Figure]) -> dict[str, Figure | None]:
     return {id: None if one.value is None else one for id, one in figures.items()}
 
 
-def _head(one: ComparedRun) -> dict[str, Any]:
+def _head(one: ComparedRun) -> Data:
     """Return what stands beside a run's figures."""
     return {
         "name": one.name,

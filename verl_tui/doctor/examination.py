@@ -1,5 +1,5 @@
 """Examines some paths: the files found, how they were recognised, down to the line that decided,
-how much was read, and what is wrong.
+how much was read, and what is wrong; as data and as text for people.
 
 The formats' own tests are run again on less and less of the file, so that the evidence shown is
 what they really use.
@@ -8,35 +8,41 @@ what they really use.
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
+import subprocess
+import sys
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.check.data import source_data
 from verl_tui.config import Config
+from verl_tui.given_files import is_there
 from verl_tui.plain_data import plain
+from verl_tui.rendering.text.ascii_table import keeps_to_ascii
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.state import state, unread_form
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.probing import beginning
-from verl_tui.sources.files.beginnings import (
-    DEEPEST,
-    PACKED,
-    head,
-    is_binary,
-)
+from verl_tui.sources.files import DEEPEST, PACKED, head, is_binary
 from verl_tui.sources.formats import catalog
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.unknown import NOTE, entry_for
+from verl_tui.sources.host.gpus import HANGS, GpuSource, in_time
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
@@ -124,7 +130,7 @@ _USUAL = frozenset({
 """Reasons for which files are passed over without anything being wrong."""
 
 
-def examine(monitor: Monitor, now: float) -> dict[str, Any]:
+def examine(monitor: Monitor, now: float) -> Data:
     """Return what was found, and why it is read as it is.
 
     Args:
@@ -140,7 +146,7 @@ def examine(monitor: Monitor, now: float) -> dict[str, Any]:
     }
 
 
-def changes(config: Config) -> dict[str, Any]:
+def changes(config: Config) -> Data:
     """Return the settings that differ from their defaults."""
     usual = Config()
     named = {one.name: getattr(config, one.name) for one in dataclasses.fields(config)}
@@ -151,7 +157,7 @@ def changes(config: Config) -> dict[str, Any]:
     }
 
 
-def wrong(found: Mapping[str, Any]) -> list[str]:
+def wrong(found: Data) -> list[str]:
     """Return a sentence for everything in a report that is wrong."""
     parts = ("config", "notices")
     sentences = [
@@ -172,7 +178,7 @@ def wrong(found: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _faults(source: Mapping[str, Any]) -> Iterator[str]:
+def _faults(source: Data) -> Iterator[str]:
     if source["problem"]:
         yield f"{source['path']}: {source['problem']}"
     if source["unreadable"]:
@@ -183,7 +189,7 @@ def _faults(source: Mapping[str, Any]) -> Iterator[str]:
         yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
 
 
-def _run(run: Run, now: float) -> dict[str, Any]:
+def _run(run: Run, now: float) -> Data:
     return {
         "name": run.name,
         "id": run_id(run),
@@ -195,7 +201,7 @@ def _run(run: Run, now: float) -> dict[str, Any]:
     }
 
 
-def _source(source: SourceState) -> dict[str, Any]:
+def _source(source: SourceState) -> Data:
     status = source.status
     kept: Sequence[Any] = list(source.unreadable)[-_MOST_LINES:]
     return {
@@ -230,3 +236,204 @@ def _evidence(path: str, format: str) -> str:
         return format_evidence(file, format)
     except (OSError, ValueError) as error:
         return f"can no longer be determined: {one_line(str(error))}"
+
+
+# -- as text ---------------------------------------------------------------------------------------
+
+
+_MOST = 50
+"""Most lines of one part, which may have thousands."""
+_ABOUT = {
+    "terminal": "terminal",
+    "nvml": "GPUs",
+    "notices": "notices of the file system",
+    "config": "configuration",
+}
+
+
+def doctor_text(found: Mapping[str, Any]) -> str:
+    """Return a report, the faults first."""
+    versions = found["versions"]
+    lines = [
+        f"verl-tui {versions['verl-tui']}, Python {versions['python']}, {versions['platform']}"
+    ]
+    lines += _part("what is wrong", found["wrong"]) or [
+        "",
+        "nothing stands in the way of reading",
+    ]
+    for run in found["runs"]:
+        step = "" if run["step"] is None else f", step {run['step']:,}"
+        step += ", steps estimated" if run["steps_estimated"] else ""
+        rows = [row for source in run["sources"] for row in _source_rows(source)]
+        lines += _part(f"run {run['name']}: {run['state']}{step}", rows)
+    passed = [f"{one['path']}: {one['reason']}" for one in found["passed_over"]]
+    lines += _part("passed over", passed)
+    lines += _part("waiting for", found["waiting"])
+    for part, title in _ABOUT.items():
+        lines += _part(title, list(_facts(found[part])))
+    lines += _part("packages", [_value(versions["packages"])])
+    return "\n".join(lines) + "\n"
+
+
+def _part(title: str, rows: Sequence[str]) -> list[str]:
+    """Return a part with its title, nothing for a part without rows."""
+    shown = [f"  {_row(row)}" for row in rows[:_MOST]]
+    if len(rows) > _MOST:
+        left = counted(len(rows) - _MOST, "more line")
+        shown.append(f"  and {left}: --json has all")
+    return ["", one_line(title, 1000), *shown] if rows else []
+
+
+def _row(text: str) -> str:
+    indent = len(text) - len(text.lstrip())
+    return " " * indent + one_line(text, 1000)
+
+
+def _source_rows(source: Mapping[str, Any]) -> Iterator[str]:
+    yield source["path"]
+    yield f"  {source['program'] or source['format']}, by {source['evidence']}"
+    read, size = source["bytes_read"], source["size"]
+    part = "all of" if read >= size else f"{read:,} of"
+    records = counted(source["records"], "record")
+    yield f"  read {part} {size:,} bytes: {records}, {source['unreadable']:,} unreadable"
+    for one in source["unreadable_lines"]:
+        yield f"    line {one['line']}: {one['reason']}"
+    yield from (f"  {said}" for said in (source["note"], source["problem"]) if said)
+    yield from (f"    {line}" for line in (source["entry"] or "").splitlines())
+
+
+def _facts(about: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is known of a part of the machine, a fact a line."""
+    for name, value in about.items():
+        if value not in (None, "", {}, []):
+            yield f"{name.replace('_', ' ')}: {_value(value)}"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_value(one)}" for name, one in value.items())
+    if isinstance(value, list):
+        return "; ".join(map(_value, value))
+    words = {"True": "yes", "False": "no", "None": "none"}
+    return words.get(str(value), str(value))
+
+
+# -- the machine and the terminal ------------------------------------------------------------------
+
+
+_INOTIFY = Path("/proc/sys/fs/inotify")
+_LIMITS = ("max_user_watches", "max_user_instances", "max_queued_events")
+_VARIABLES = ("TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "LANG", "LC_ALL")
+_COLOURS: Mapping[str | None, str] = {
+    None: "none",
+    "standard": "16",
+    "256": "256",
+    "truecolor": "16 million",
+    "windows": "16",
+}
+
+
+def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> Data:
+    """Return what the terminal can show, and what it is asked to."""
+    from rich.console import Console
+
+    size = shutil.get_terminal_size()
+    system = Console(
+        force_terminal=True, legacy_windows=False, _environ=environment
+    ).color_system
+    dumb = environment.get("TERM") in ("dumb", "unknown")
+    return {
+        "is_terminal": bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty(),
+        "columns": size.columns,
+        "rows": size.lines,
+        "colours": "none" if dumb or environment.get("NO_COLOR") else _COLOURS[system],
+        "characters": "ASCII"
+        if keeps_to_ascii(config.ascii, environment)
+        else "Unicode, braille",
+        "mouse": "reported" if config.mouse and not dumb else "left to the terminal",
+        "inside": _inside(environment),
+        "variables": {
+            name: environment[name] for name in _VARIABLES if name in environment
+        },
+    }
+
+
+def _inside(environment: Mapping[str, str]) -> str | None:
+    """Return the multiplexer in which it runs, and whether that lets notifications through."""
+    if environment.get("TMUX"):
+        passes = _tmux("allow-passthrough")
+        return "tmux" + (f", allow-passthrough {passes}" if passes else "")
+    return "screen" if environment.get("STY") else None
+
+
+def _tmux(option: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 - fixed words, and no shell
+            ["tmux", "show", "-gv", option],  # noqa: S607 - the tmux that the user has started
+            capture_output=True,
+            timeout=2,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return one_line(done.stdout.decode("utf-8", "replace"), 40)
+
+
+def nvml(now: float) -> Data:
+    """Return the NVIDIA driver and devices, or why there are none."""
+    return in_time(lambda: _nvml(now)) or {
+        "problem": HANGS,
+        "driver": None,
+        "devices": [],
+    }
+
+
+def _nvml(now: float) -> Data:
+    import pynvml
+
+    source = GpuSource()
+    reading = source.read(now)
+    driver = None
+    if reading.problem is None:
+        with suppress(pynvml.NVMLError):
+            driver = one_line(str(pynvml.nvmlSystemGetDriverVersion()), 40)
+    source.close()
+    devices = [
+        {"index": gpu.index, "name": gpu.name, "fault": gpu.fault or None}
+        for gpu in reading.gpus
+    ]
+    return {"problem": reading.problem, "driver": driver, "devices": devices}
+
+
+def notices_folder(paths: Sequence[str]) -> Path:
+    """Return the directory in which change notices are tested: the first of the paths that is one,
+    or its parent.
+    """
+    path = next(filter(is_there, map(Path, paths)), Path())
+    return path if path.is_dir() else path.parent
+
+
+def change_notices(folder: Path) -> Data:
+    """Return whether the file system tells of changes in a directory, and the limits on that."""
+    import watchfiles
+
+    limits: dict[str, int] = {}
+    for name in _LIMITS:
+        with suppress(OSError, ValueError):
+            limits[name] = int((_INOTIFY / name).read_text())
+    problem = None
+    try:
+        watching = watchfiles.watch(
+            folder,
+            rust_timeout=1,
+            yield_on_timeout=True,
+            debounce=1,
+            step=1,
+            recursive=False,
+        )
+        next(watching)
+    except (OSError, RuntimeError, ValueError) as error:
+        problem = (
+            f"{one_line(str(error), 200)}; files are looked at once a second instead"
+        )
+    return {"problem": problem, "limits": limits}

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 from verl_tui.exporters.file_names import unique_names
 from verl_tui.failures import note_failure
 from verl_tui.given_files import UsageError, is_there, replacing
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files import is_folder
 from verl_tui.text import cell
+from verl_tui.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,27 +34,16 @@ class CsvColumn(NamedTuple):
     values: Sequence[float] | Sequence[str]
 
 
-class ExportError(UsageError):
-    """The runs cannot be written to this target; the text is one sentence."""
-
-
-class Exported(NamedTuple):
-    """The files that were written, and the runs that could not be."""
-
-    files: Sequence[Path]
-    problems: Sequence[str] = ()
-    """A sentence for each run that has none because of an error of our own."""
-
-
-def export(runs: Sequence[Run], target: str) -> Exported:
-    """Write runs as CSV.
+def export(runs: Sequence[Run], target: str) -> tuple[list[Path], list[str]]:
+    """Write runs as CSV; return the files that were written, and a sentence for each run that has
+    none because of an error of our own.
 
     Args:
         runs: At least one.
         target: A file; `-` for standard output; or a directory, which gets one file for each run.
 
     Raises:
-        ExportError: Several runs are to go into one file.
+        UsageError: Several runs are to go into one file.
         OSError: A file cannot be written.
     """
     path = Path(target)
@@ -63,17 +53,13 @@ def export(runs: Sequence[Run], target: str) -> Exported:
         return _into_directory(runs, path)
     if len(runs) > 1:
         why = "cannot go into one file: name a directory with -o"
-        raise ExportError(f"{len(runs)} runs ({_names(runs)}) {why}")
+        listed = few((run.name for run in runs), 3)
+        raise UsageError(f"{len(runs)} runs ({listed}) {why}")
     if target == "-":
         write_csv(runs[0], sys.stdout)
-        return Exported([])
+        return [], []
     _write(runs[0], path)
-    return Exported([path])
-
-
-def _names(runs: Sequence[Run]) -> str:
-    """Name the first few runs."""
-    return ", ".join(run.name for run in runs[:3]) + " …" * (len(runs) > 3)
+    return [path], []
 
 
 def write_csv(run: Run, file: TextIO) -> None:
@@ -122,7 +108,9 @@ def exact(value: float) -> str:
     return str(int(value))
 
 
-def _into_directory(runs: Sequence[Run], directory: Path) -> Exported:
+def _into_directory(
+    runs: Sequence[Run], directory: Path
+) -> tuple[list[Path], list[str]]:
     directory.mkdir(parents=True, exist_ok=True)
     files, problems = [], []
     for run, name in zip(runs, unique_names(run.name for run in runs), strict=True):
@@ -137,7 +125,7 @@ def _into_directory(runs: Sequence[Run], directory: Path) -> Exported:
             problems.append(f"{path}: not written: {why}")
         finally:
             run.forget_series()
-    return Exported(files, problems)
+    return files, problems
 
 
 def _write(run: Run, path: Path, *, ours: bool = False) -> None:

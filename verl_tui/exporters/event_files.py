@@ -135,11 +135,6 @@ class EventFile:
         self._held = bytearray()
         self._put({1: now, 3: _VERSION})
 
-    @property
-    def holds(self) -> bool:
-        """True if records are buffered."""
-        return bool(self._held)
-
     def start(self, step: int, time: float) -> None:
         """Declare that this step and later ones written so far are to be dropped."""
         self._put({1: time, 2: step, 7: {1: 1}})
@@ -183,7 +178,7 @@ class EventFile:
         self._put({1: time, 2: step, 5: {1: value}})
 
     def flush(self) -> None:
-        """Write the buffered records; the file is closed afterwards.
+        """Write the buffered records, if any; the file is closed afterwards.
 
         Raises:
             OSError: It cannot be written.

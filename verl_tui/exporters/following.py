@@ -9,12 +9,10 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.config import Config
 
-_BETWEEN = 0.5
-"""Seconds between two checks for new records; also the longest delay after a signal."""
 _SOONEST = 1.0
 """Minimum seconds between two writings of the newest values: no scrape comes more often."""
 _SHARE = 0.1
@@ -24,19 +22,18 @@ _SHARE = 0.1
 def follow(
     specs: Sequence[str],
     config: Config,
-    write: Callable[[Monitor], None],
     *,
     interval: float,
     clock: Callable[[], float],
     stop: Callable[[], object],
     newest: bool = False,
-) -> None:
-    """Write once everything has been read, then at intervals, and once more at the end.
+) -> Iterator[Monitor]:
+    """Yield the runs when they are to be written: once everything has been read, then at intervals,
+    and once more at the end.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are written, too.
         config: The user's configuration.
-        write: Writes what is new.
         interval: Seconds from one writing to the next.
         clock: Seconds since the epoch.
         stop: Says whether to end.
@@ -48,16 +45,16 @@ def follow(
     due = soon = monotonic()
     written = 0
     exported = -1
-    for _ in refreshes(specs, monitor, between=_BETWEEN, clock=clock, stop=stop):
+    for _ in refreshes(specs, monitor, clock=clock, stop=stop):
         began = monotonic()
         known = sum(run.revision for run in monitor.runs.values())
         if began < due and not (newest and began >= soon and known != exported):
             continue
         if newest or monitor.revision != written:
-            write(monitor)
+            yield monitor
             due = monotonic() + interval
             written = monitor.revision
             exported = known
             soon = monotonic() + max(_SOONEST, (monotonic() - began) / _SHARE)
     if monitor.revision != written:
-        write(monitor)
+        yield monitor

@@ -1,8 +1,8 @@
 """Runs as Prometheus sees them: the newest value of everything, under the names of
 `verl_tui.prometheus_names`.
 
-Neither a step nor a model's text is ever a label, and `ExportLimits` bound the number of series;
-what they leave out is reported.
+Neither a step nor a model's text is ever a label, and the number of series is bounded; what is left
+out is reported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from itertools import chain, count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from prometheus_client.core import Metric
@@ -27,7 +27,7 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-class ExportLimits(NamedTuple):
-    """Limits of an export."""
-
-    runs: int = 100
-    """Those whose newest record is youngest."""
-    metrics: int = 500
-    """Most metrics of a run: its indicators, then others in the order of the log."""
-
-
-_LIMITS = ExportLimits()
 _PER_SAMPLE = "timing_s/agent_loop/generate_sequences/mean"
 """Mean time that verl's agent loop takes for one sample; `generation_time` is that of a whole
 batch.
@@ -77,39 +67,36 @@ class Exposition(NamedTuple):
 
 
 def exposition(
-    monitor: Monitor, now: float, limits: ExportLimits = _LIMITS
+    monitor: Monitor, now: float, *, most_runs: int = 100, most_metrics: int = 500
 ) -> Exposition:
     """Return all metrics as they are now.
 
     Args:
         monitor: Has read and judged.
         now: Seconds since the epoch.
-        limits: How much is exported.
+        most_runs: Runs that are exported, those whose newest record is youngest.
+        most_metrics: Metrics of each: its indicators, then others in the order of the log.
     """
     out = _Families()
-    known = filter(_has_something, monitor.runs.values())
+    known = [run for run in monitor.runs.values() if run.sources]
     newest = sorted(known, key=lambda run: -(run.last_record or 0.0))
-    runs = newest[: limits.runs]
+    runs = newest[:most_runs]
     out.left["runs"] = len(newest) - len(runs)
     for gpu in monitor.gpus.gpus if monitor.gpus is not None else ():
         if gpu.memory_used is not None:
             out.add(names.GPU_MEMORY, gpu.memory_used, device=gpu.index)
     labelled = _labelled(runs).items()
-    missing = [_add(out, monitor, *one, now, limits.metrics) for one in labelled]
-    for kind in ExportLimits._fields:
-        out.add(names.LEFT_OUT, out.left[kind], kind=kind)
-    beyond = [
-        f"{counted(out.left[kind], kind[:-1])} left out: at most {most:,}{whose} exported"
-        for kind, most, whose in zip(
-            limits._fields, limits, ("", " of a run"), strict=True
-        )
-        if out.left[kind]
-    ]
-    return Exposition(out.families(), (*filter(None, missing), *beyond))
-
-
-def _has_something(run: Run) -> bool:
-    return bool(run.keys or run.samples.places or run.sources)
+    said = [_add(out, monitor, *one, now, most_metrics) for one in labelled]
+    for kind, most in (
+        ("runs", f"{most_runs:,}"),
+        ("metrics", f"{most_metrics:,} of a run"),
+    ):
+        left = out.left[kind]
+        out.add(names.LEFT_OUT, left, kind=kind)
+        if left:
+            what = counted(left, kind.removesuffix("s"))
+            said.append(f"{what} left out: at most {most} exported")
+    return Exposition(out.families(), tuple(filter(None, said)))
 
 
 def _add(
@@ -122,13 +109,17 @@ def _add(
 ) -> str:
     """Add a run's metrics; return why some are missing, empty if none is."""
     try:
-        _progress(out, run, label, now)
         _metrics(out, run, label, most)
-        _devices(out, run, label)
-        _sources(out, run, label)
-        _generation_times(out, run, label)
-        _bands(out, run, label, monitor.guide)
-        _findings(out, label, monitor.verdicts.get(run.name))
+        for family, value, labels in chain(
+            _progress(run, now),
+            _indicators(run),
+            _devices(run),
+            _sources(run),
+            _generation_times(run),
+            _bands(run, monitor.guide),
+            _findings(monitor.verdicts.get(run.name)),
+        ):
+            out.add(family, value, run=label, **labels)
     except Exception as error:  # noqa: BLE001 - one run's failure is no other's
         debug_log.note_error(f"exporting {run.name}", error)
         return f"{run.name}: metrics are missing: {type(error).__name__}: {error}"
@@ -187,7 +178,11 @@ def _labelled(runs: Sequence[Run]) -> dict[str, Run]:
     return labels
 
 
-def _progress(out: _Families, run: Run, label: str, now: float) -> None:
+_Samples: TypeAlias = "Iterator[tuple[str, float, Mapping[str, str]]]"
+"""Family, value, and labels beside that of the run."""
+
+
+def _progress(run: Run, now: float) -> _Samples:
     validation = run.present(run.indicators.get("validation"))
     progress = {
         names.STEPS: run.step,
@@ -197,28 +192,27 @@ def _progress(out: _Families, run: Run, label: str, now: float) -> None:
     }
     for name, value in progress.items():
         if value is not None:
-            out.add(name, value, run=label)
-    out.add(names.RUN, 1, run=label, run_id=one_line(run_id(run)))
+            yield name, value, {}
+    yield names.RUN, 1, {"run_id": one_line(run_id(run))}
     current = state(run, now)
     for one in State:
-        out.add(names.STATE, one is current, run=label, state=one.value)
+        yield names.STATE, one is current, {"state": one.value}
+
+
+def _indicators(run: Run) -> _Samples:
     for id in INDICATORS:
-        _indicator(out, run, label, id)
+        key = run.indicators.get(id)
+        value = _last(run, key)
+        if key is None or value is None:
+            continue
+        value *= factor(id, key)
+        in_base_units = value * _factor(run, key, names.named(key))
+        yield names.INDICATOR, in_base_units, {"indicator": id}
+        if id == "reward":
+            yield names.REWARD, value, {}
 
 
-def _indicator(out: _Families, run: Run, label: str, id: str) -> None:
-    key = run.indicators.get(id)
-    value = _last(run, key)
-    if key is None or value is None:
-        return
-    value *= factor(id, key)
-    in_base_units = value * _factor(run, key, names.named(key))
-    out.add(names.INDICATOR, in_base_units, run=label, indicator=id)
-    if id == "reward":
-        out.add(names.REWARD, value, run=label)
-
-
-def _bands(out: _Families, run: Run, label: str, guide: Guide) -> None:
+def _bands(run: Run, guide: Guide) -> _Samples:
     limit = response_limit(run, guide).value
     for id, key in run.indicators.items():
         band = guide.band(id, run.dialect, limit) or (None, None)
@@ -226,7 +220,7 @@ def _bands(out: _Families, run: Run, label: str, guide: Guide) -> None:
             if value is not None:
                 # A band is in the indicator's unit, whichever way the log writes it.
                 end = value * names.named(key).factor
-                out.add(names.BAND, end, run=label, indicator=id, bound=bound)
+                yield names.BAND, end, {"indicator": id, "bound": bound}
 
 
 def _metrics(out: _Families, run: Run, label: str, most: int) -> None:
@@ -259,52 +253,51 @@ def _factor(run: Run, key: str, name: Name) -> float:
     return name.factor
 
 
-def _devices(out: _Families, run: Run, label: str) -> None:
-    for gpu, node, *_ in logged_devices(run)[0]:
+def _devices(run: Run) -> _Samples:
+    for gpu, node, *_ in logged_devices(run):
         if gpu.memory_used is not None:
             where = {"node": one_line(node), "device": one_line(gpu.index)}
-            out.add(names.GPU_MEMORY, gpu.memory_used, run=label, **where)
+            yield names.GPU_MEMORY, gpu.memory_used, where
 
 
-def _sources(out: _Families, run: Run, label: str) -> None:
-    """Add the state of the sources, combined by format: W&B writes one file per table, and each
+def _sources(run: Run) -> _Samples:
+    """Yield the state of the sources, combined by format: W&B writes one file per table, and each
     would be a series.
     """
     formats: defaultdict[str, list[SourceStatus]] = defaultdict(list)
-    for source in run.sources.values():
-        formats[one_line(source.status.title)].append(source.status)
+    for one in run.statuses:
+        formats[one_line(one.title)].append(one)
     for format, status in formats.items():
-        where = {"run": label, "format": format}
-        out.add(names.SOURCE_UP, all(one.problem is None for one in status), **where)
-        out.add(names.SOURCE_RECORDS, sum(one.records for one in status), **where)
-        out.add(names.SOURCE_UNREADABLE, sum(one.unreadable for one in status), **where)
+        of = {"format": format}
+        yield names.SOURCE_UP, all(one.problem is None for one in status), of
+        yield names.SOURCE_RECORDS, sum(one.records for one in status), of
+        yield names.SOURCE_UNREADABLE, sum(one.unreadable for one in status), of
         changed = [one.modified for one in status if one.modified is not None]
         if changed:
-            out.add(names.SOURCE_CHANGED, max(changed), **where)
+            yield names.SOURCE_CHANGED, max(changed), of
 
 
-def _findings(out: _Families, label: str, verdict: Verdict | None) -> None:
+def _findings(verdict: Verdict | None) -> _Samples:
     for one in verdict.findings if verdict else ():
-        what = {"run": label, "id": one.id, "severity": one.severity.word}
+        what = {"id": one.id, "severity": one.severity.word}
         if one.consequence_of is None:
-            out.add(names.FINDING, 1, **what)
+            yield names.FINDING, 1, what
         else:
-            out.add(names.FOLLOWS, 1, **what, cause=one.consequence_of)
+            yield names.FOLLOWS, 1, {**what, "cause": one.consequence_of}
     for past in verdict.history if verdict else ():
-        severity = past.severity.word
-        out.add(names.FINDING, 0, run=label, id=past.id, severity=severity)
+        yield names.FINDING, 0, {"id": past.id, "severity": past.severity.word}
 
 
-def _generation_times(out: _Families, run: Run, label: str) -> None:
-    """Add the histogram of the generation times."""
+def _generation_times(run: Run) -> _Samples:
+    """Yield the histogram of the generation times."""
     series = run.series(_PER_SAMPLE) or run.indicator("generation_time")
     values = np.asarray(series.values if series is not None else ())
     values = values[np.isfinite(values)]
     if not values.size:
         return
     for bound in (*names.GENERATION_BUCKETS, math.inf):
-        count = int(np.count_nonzero(values <= bound))
         le = "+Inf" if bound == math.inf else str(bound)
-        out.add(names.GENERATION, count, "_bucket", run=label, le=le)
-    out.add(names.GENERATION, values.size, "_count", run=label)
-    out.add(names.GENERATION, float(values.sum()), "_sum", run=label)
+        count = int(np.count_nonzero(values <= bound))
+        yield names.GENERATION, count, {"suffix": "_bucket", "le": le}
+    yield names.GENERATION, values.size, {"suffix": "_count"}
+    yield names.GENERATION, float(values.sum()), {"suffix": "_sum"}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import weakref
 from array import array
 from collections import defaultdict
@@ -27,6 +26,7 @@ from verl_tui.failures import note_failure
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.runs.clock import moment
 from verl_tui.runs.time.step_clocks import clocks
+from verl_tui.text import fenced, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,12 +98,12 @@ class RunLogDirectory:
         changed = (self._changed(run, tag) for tag in tags)
         first = min((step for step in changed if step is not None), default=None)
         if first is not None:
-            self._out(now).start(first, times.at(first))
+            self._out(times).start(first, times.at(first))
             self._written.drop(first)
-        points = self._write_scalars(run, tags, times, now)
-        self._write_histograms(run, times, now)
-        self._write_samples(run, times, now)
-        if self._file is not None and self._file.holds:
+        points = self._write_scalars(run, tags, times)
+        self._write_histograms(run, times)
+        self._write_samples(run, times)
+        if self._file is not None:
             self._file.flush()
         return points, len(times.without)
 
@@ -124,9 +124,9 @@ class RunLogDirectory:
         except OSError:
             return  # a file system without locks
 
-    def _out(self, now: float) -> EventFile:
+    def _out(self, times: _StepTimes) -> EventFile:
         if self._file is None:
-            self._file = EventFile(self.directory, now)
+            self._file = EventFile(self.directory, times.now)
         return self._file
 
     def _changed(self, run: Run, tag: str) -> int | None:
@@ -146,9 +146,7 @@ class RunLogDirectory:
             return int(min(one[same.argmin()] for one in steps))
         return written[0][count] if len(written[0]) > count else None
 
-    def _write_scalars(
-        self, run: Run, tags: Sequence[str], times: _StepTimes, now: float
-    ) -> int:
+    def _write_scalars(self, run: Run, tags: Sequence[str], times: _StepTimes) -> int:
         """Write the points after those already written, all of a step together; return their
         number.
         """
@@ -165,10 +163,10 @@ class RunLogDirectory:
                 times.note(step, time)
                 self._written.add(tag, step, series.values[known + at])
         for step in sorted(fresh):
-            self._out(now).scalars(step, times.at(step), fresh[step])
+            self._out(times).scalars(step, times.at(step), fresh[step])
         return sum(map(len, fresh.values()))
 
-    def _write_histograms(self, run: Run, times: _StepTimes, now: float) -> None:
+    def _write_histograms(self, run: Run, times: _StepTimes) -> None:
         for key in run.histograms.keys:
             validation = _SCORES.get(key)
             tag, ends = key, math.inf
@@ -180,33 +178,35 @@ class RunLogDirectory:
                 ends = min(kept, default=math.inf)
             for step, bins in run.histograms.since(key, self._after(tag)):
                 if step < ends:
-                    self._write_histogram(tag, step, bins, times, now)
+                    self._write_histogram(tag, step, bins, times)
 
     def _write_histogram(
-        self, tag: str, step: int, bins: Bins, times: _StepTimes, now: float
+        self, tag: str, step: int, bins: Bins, times: _StepTimes
     ) -> None:
-        self._out(now).histogram(step, times.at(step), tag, bins)
+        self._out(times).histogram(step, times.at(step), tag, bins)
         self._written.note(tag, step)
 
     def _after(self, tag: str) -> int:
         """Return the first step after those of a histogram or text that are written."""
         return self._written.last.get(tag, -1) + 1
 
-    def _write_samples(self, run: Run, times: _StepTimes, now: float) -> None:
+    def _write_samples(self, run: Run, times: _StepTimes) -> None:
         """Write scores and first samples of the steps after those already written."""
         for place in run.samples.places:
             scale = _SCALE[place.validation]
             step = place.step
             tags = f"{scale}/reward_dist", f"{scale}/sample_0{event_files.TEXT}"
-            if step < max(map(self._after, tags)) or not _settled(run, place, now):
+            if step < max(map(self._after, tags)) or not _settled(
+                run, place, times.now
+            ):
                 continue
             scores, first = _samples(run, place, self._samples)
             distribution = of_values(scores)
             if distribution is not None:
-                self._write_histogram(tags[0], step, distribution.bins, times, now)
+                self._write_histogram(tags[0], step, distribution.bins, times)
             for number, sample in enumerate(first):
                 tag = f"{scale}/sample_{number}"
-                self._out(now).text(step, times.at(step), tag, _markdown(sample))
+                self._out(times).text(step, times.at(step), tag, _markdown(sample))
                 self._written.note(tags[1], step)
 
 
@@ -284,9 +284,8 @@ class _StepTimes:
 
     def __init__(self, run: Run, now: float) -> None:
         self._clocks = clocks(run)
-        changes = [state.status.modified for state in run.sources.values()]
-        known = [time for time in changes if time is not None]
-        self._otherwise = max(known, default=now)
+        self.now = now
+        self._otherwise = now if run.modified is None else run.modified
         self._stated: dict[int, float] = {}
         self.without: set[int] = set()
         """Steps whose time was needed and no source states."""
@@ -308,10 +307,8 @@ class _StepTimes:
 def _tags(run: Run) -> list[str]:
     """Return the metrics that become scalars: quantiles of a histogram are left out."""
     shown = set(run.histograms.keys)
-    parts: set[str] = set()
-    for spread in run.spreads.values():
-        if spread.stem in shown:
-            parts |= spread.parts
+    spreads = [one.parts for one in run.spreads.values() if one.stem in shown]
+    parts = set().union(*spreads)
     return [key for key in run.keys if key not in parts]
 
 
@@ -321,12 +318,8 @@ def _settled(run: Run, place: Place, now: float) -> bool:
     """
     if place != run.samples.places[-1]:
         return True
-    dump = run.samples.dump(place)
-    if dump is not None:
-        changes = [dump.modified]
-    else:
-        changes = [state.status.modified for state in run.sources.values()]
-    return all(time is None or now - time >= _REST for time in changes)
+    changed = (run.samples.dump(place) or run).modified
+    return changed is None or now - changed >= _REST
 
 
 def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Sample]]:
@@ -345,24 +338,16 @@ def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Samp
 
 def _markdown(sample: Sample) -> str:
     """Return a sample as Markdown in which a model's text cannot act as markup."""
-    named = [
-        ("Prompt", sample.prompt),
-        ("Response", sample.response),
-        ("Ground truth", sample.ground_truth),
-    ]
+    named = {
+        "Prompt": sample.prompt,
+        "Response": sample.response,
+        "Ground truth": sample.ground_truth,
+    }
     parts = [
-        f"**{name}:**\n\n{_fenced(text)}" for name, text in named if text is not None
+        f"**{name}:**\n\n{fenced(safe(text, _LONGEST))}"
+        for name, text in named.items()
+        if text is not None
     ]
     if sample.score is not None:
         parts.append(f"**Score:** {sample.score:g}")
     return "\n\n".join(parts)
-
-
-def _fenced(text: str) -> str:
-    """Return a text as a block of code; a very long one is cut, with a note."""
-    cut = ""
-    if len(text) > _LONGEST:
-        cut = f"\n… {len(text) - _LONGEST:,} more characters"
-    longest = max(map(len, re.findall(r"`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text[:_LONGEST]}{cut}\n{fence}"

@@ -9,8 +9,16 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from verl_tui.guard.bests import Bests, EventLine, event
-from verl_tui.guard.following import ABSENT, RunFollower, is_gone, is_over
+from verl_tui.guard.following import (
+    ABSENT,
+    Bests,
+    EventLine,
+    EventLines,
+    RunFollower,
+    event,
+    is_gone,
+    is_over,
+)
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
 from verl_tui.runs.views.checkpoints import BestBy, best
@@ -19,8 +27,6 @@ from verl_tui.secrets import hide
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.monitor import Monitor
     from verl_tui.runs.combined import RestartMark
     from verl_tui.runs.run import Run
@@ -41,11 +47,10 @@ _GONE = {
 
 @dataclass
 class _Known:
-    """What was told of a run: state, step and restarts as of the last look; its findings by rule
-    and metric, None where one is over; at how many looks in a row its files were missing.
+    """What was told of a run: step and restarts as of the last look; its findings by rule and
+    metric, None where one is over; at how many looks in a row its files were missing.
     """
 
-    state: State
     step: int | None
     restarts: set[RestartMark]
     findings: dict[tuple[str, str | None], Finding | None] = field(default_factory=dict)
@@ -63,15 +68,22 @@ class Events(RunFollower):
         self.critical: set[str] = set()
         """The runs that have ended with a critical finding."""
 
-    def look(self, run: Run, now: float) -> Iterator[EventLine]:
+    def look(self, run: Run, now: float) -> EventLines:
         """Yield what has happened to a run since the last look."""
-        self._states[run.name] = state(run, now)
-        if (known := self._known.get(run.name)) is None:
-            known = _Known(self._states[run.name], run.step, set(run.restarts))
-            self._known[run.name] = known
+        before, current = self._states.get(run.name), state(run, now)
+        self._states[run.name] = current
+        if before is None:
+            self._known[run.name] = _Known(run.step, set(run.restarts))
             yield self._told("start", run, now, total_steps=run.total_steps)
-        yield from self._course(run, known, now)
+        known = self._known[run.name]
+        yield from self._restarts(run, known, now)
+        if before and before is not current:
+            yield self._told("state", run, now, before=before.value)
         yield from self._findings(run, known, now)
+        yield from self._end(run, known, now)
+
+    def _end(self, run: Run, known: _Known, now: float) -> EventLines:
+        """Yield a new best, and the end of a run."""
         known.missing = known.missing + 1 if is_gone(run) else 0
         gone = known.missing > ABSENT
         over = gone or is_over(run, now)
@@ -82,17 +94,14 @@ class Events(RunFollower):
         for names, holds in ((self._over, over), (self.critical, is_bad)):
             (names.add if holds else names.discard)(run.name)
 
-    def _course(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
-        """Yield restarts and a change of state."""
-        current, marks = self._states[run.name], set(run.restarts)
+    def _restarts(self, run: Run, known: _Known, now: float) -> EventLines:
+        marks = set(run.restarts)
         for mark in sorted(marks - known.restarts):
             steps = {"from_step": known.step, "to_step": mark.step}
             yield self._told("restart", run, now, **steps, reason=mark.reason)
-        if current is not known.state:
-            yield self._told("state", run, now, before=known.state.value)
-        known.state, known.step, known.restarts = current, run.step, marks
+        known.step, known.restarts = run.step, marks
 
-    def _findings(self, run: Run, known: _Known, now: float) -> Iterator[EventLine]:
+    def _findings(self, run: Run, known: _Known, now: float) -> EventLines:
         """Yield findings that are over, and those that are new, or of another weight or cause."""
         found = self.monitor.verdicts[run.name].findings[::-1]
         present = {(one.id, one.key): one for one in found}  # the worst of each
@@ -110,7 +119,7 @@ class Events(RunFollower):
                     repeated=repeated,
                 )  # fmt: skip
 
-    def _best(self, run: Run, now: float, *, over: bool) -> Iterator[EventLine]:
+    def _best(self, run: Run, now: float, *, over: bool) -> EventLines:
         """Yield a new best, by validation where there is one."""
         by = "validation" if "validation" in run.indicators else "reward"
         new = self._bests.new(run, BestBy(by), now, at_once=over)
@@ -121,7 +130,7 @@ class Events(RunFollower):
             yield self._told("best", run, now, metric=top.metric, key=top.key, **facts)
 
     def _told(self, kind: str, run: Run, now: float, **more: object) -> EventLine:
-        current = state(run, now)
+        current = self._states[run.name]
         first = next(iter(self.monitor.verdicts[run.name].primary), None)
         line = event(kind, now, run, state=current.value, step=run.step)
         return {**line, "next": next_step(run, first, current, best(run)), **more}

@@ -5,17 +5,29 @@ its condition finds.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from verl_tui.health.conditions import KINDS
-from verl_tui.health.conditions.condition import Column, Found, open_breach
-from verl_tui.health.conditions.windows import Flags, Numbers, Places, means
-from verl_tui.health.exemptions import BY_VALUES, FOR_WHOLE_RUN, WITHOUT_BREACH
+from verl_tui.health.conditions.column import (
+    Column,
+    Flags,
+    Found,
+    Numbers,
+    Places,
+    means,
+    open_breach,
+)
+from verl_tui.health.exemptions import (
+    BY_VALUES,
+    FOR_WHOLE_RUN,
+    WITHOUT_BREACH,
+    exempt,
+)
 from verl_tui.health.finding import LACKS, Finding, filled, number
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
@@ -24,10 +36,9 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from verl_tui.health.conditions.condition import Breach, Judged
-    from verl_tui.health.exemptions import Exemption
+    from verl_tui.health.conditions.column import Breach, Judged
     from verl_tui.health.guide import Rule
     from verl_tui.runs.series import Series
 
@@ -44,18 +55,6 @@ _WHOSE = {
 }
 
 
-class _Inputs(NamedTuple):
-    """What a rule judges."""
-
-    columns: Sequence[Sequence[str]]
-    """The keys of each."""
-    beside: Sequence[str]
-    limit: Limit | None
-    """What its threshold is a multiple of."""
-    gate: float
-    """The limit of its stream."""
-
-
 def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Found]:
     """Return what is found in each column, or why none is judged.
 
@@ -64,99 +63,95 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
         rule: The rule.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    run = context.run
-    basis = run.keys_revision, run.dialect, len(run.settings)
-    of: str | _Inputs = keep("inputs", basis, lambda: _inputs(context, rule))
-    if isinstance(of, str):
-        return [Found(of)]
-    free: list[Sequence[str]] = []
-    found = []
-    for keys in of.columns:
-        reasons = [_exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys]
-        pairs = zip(keys, reasons, strict=True)
-        judged = [key for key, reason in pairs if reason is None]
-        if judged:
-            free.append(judged)
-        else:
-            found.append(Found(reasons[0]))
-    if free and len(free) < _least(rule):
-        return [Found(_missing(context, rule))]
-    of = of._replace(columns=free)
-    return found + [_judge(context, rule, keys, of, keep) for keys in free]
+    if of_others := _of_others_names(context, rule):
+        return [Found(of_others)]
+    keys = _keys(context, rule)
+    reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
+    free = [key for key, reason in reasons.items() if reason is None]
+    if missing := _missing(context, rule, len(keys), len(free)):
+        return [Found(missing)]
+    if rule.stream == "mean of all" and free:
+        return [_judge(context, rule, free, (), keep)]
+    judged = [
+        _judge(context, rule, [key], _beside(context, rule, key, free), keep)
+        for key in free
+    ]
+    return [*map(Found, filter(None, reasons.values())), *judged]
+
+
+def _beside(
+    context: RuleContext, rule: Rule, key: str, free: Sequence[str]
+) -> Sequence[str]:
+    """Return the metrics that one is held against: all others, or the rule's second one."""
+    if rule.stream == "of the others":
+        return [other for other in free if other != key]
+    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
+    return [beside] if beside else []
+
+
+def _of_others_names(context: RuleContext, rule: Rule) -> str | None:
+    """Return why a rule does not judge a log with such names, None if it does."""
+    spoken = context.run.dialect
+    if spoken in rule.not_in or spoken in rule.dialects:
+        return rule.not_in.get(spoken)
+    whose = " or ".join(_WHOSE[one] for one in rule.dialects)
+    return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
 
 
 def _judge(
-    context: RuleContext, rule: Rule, keys: Sequence[str], of: _Inputs, keep: Keep
+    context: RuleContext,
+    rule: Rule,
+    keys: Sequence[str],
+    beside: Sequence[str],
+    keep: Keep,
 ) -> Found:
     """Judge one metric, or several as one column."""
     run = context.run
-    series = [*filter(None, map(run.series, (*keys, *_beside(rule, keys, of))))]
+    limit = LIMITS[rule.of](run, context.guide) if rule.of else None
+    gate = _gate(context, rule)
+    series = [*filter(None, map(run.series, (*keys, *beside)))]
     scale = _scale(rule, series)
     restarts = tuple([mark.step for mark in run.restarts])
-    threshold = rule.threshold * (of.limit.value if of.limit else 1.0)
+    threshold = rule.threshold * (limit.value if limit else 1.0)
     same = tuple([(one.key, one.revision) for one in series])
-    basis = (same, threshold, of.gate, scale, restarts)
+    basis = (same, threshold, gate, scale, restarts)
     newest = [(len(one), one.values[-1:].tobytes()) for one in series]
 
-    def judge() -> tuple[Judged, int | None]:
-        column, step = column_of(series, context.end, rule.stream, scale, of.gate)
-        return KINDS[rule.condition].judge(column, rule, threshold, restarts), step
+    def judge() -> Judged:
+        column = column_of(series, context.end, rule.stream, scale, gate)
+        return KINDS[rule.condition].judge(column, rule, threshold, restarts)
 
-    judged, step = keep(keys[0], (basis, context.end, newest), judge)
-    exempt: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
-    breaches = _not_exempt(context, rule, keys, judged, exempt)
+    judged = keep(keys[0], (basis, context.end, newest), judge)
+    known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
+    breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and open_breach(breaches) is not None:
-        now = _told(context, rule, keys[0], judged, step, of.limit)
+    if now is None and open_breach(breaches):
+        now = _told(context, rule, keys[0], judged, limit)
     else:
-        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES
+        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES.keys()
         now = _exempt(context, rule, keys, excuses) or now
     return Found(now, breaches, _title(rule, keys[0]), keys[0])
 
 
 def _title(rule: Rule, key: str) -> str:
-    return (
-        f"{rule.title} in validation" if key.startswith("val_samples/") else rule.title
-    )
+    where = " in validation" if key.startswith("val_samples/") else ""
+    return rule.title + where
 
 
-def _beside(rule: Rule, keys: Sequence[str], of: _Inputs) -> Sequence[str]:
-    if rule.stream == "of the others":
-        return [key for (key,) in of.columns if key not in keys]
-    return of.beside
-
-
-def _inputs(context: RuleContext, rule: Rule) -> str | _Inputs:
-    """Return what a rule judges, or why it judges nothing."""
-    spoken = context.run.dialect
-    if spoken in rule.not_in:
-        return rule.not_in[spoken]
-    if spoken not in rule.dialects:
-        whose = " or ".join(_WHOSE[one] for one in rule.dialects)
-        return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
-    keys = _keys(context, rule)
-    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if len(keys) < _least(rule):
-        return _missing(context, rule)
-    if beside is None and any((rule.beside_indicator, rule.beside_metric)):
-        return _has_no(rule.beside_indicator, rule.beside_metric)
-    limit = LIMITS[rule.of](context.run, context.guide) if rule.of else None
-    columns = [keys] if rule.stream == "mean of all" else [*zip(keys, strict=True)]
-    return _Inputs(columns, [beside] if beside else [], limit, _gate(context, rule))
-
-
-def _least(rule: Rule) -> int:
-    """Return how many metrics a rule needs."""
-    return 2 if rule.stream == "of the others" else 1
-
-
-def _missing(context: RuleContext, rule: Rule) -> str:
-    """Return what the log lacks of a rule's own metrics."""
+def _missing(context: RuleContext, rule: Rule, keys: int, free: int) -> str | None:
+    """Return what the log lacks of a rule's metrics, by the number of its own, and of those that
+    are not exempt.
+    """
+    beside = rule.beside_indicator, rule.beside_metric
+    least = 1 + (rule.stream == "of the others")
+    if keys >= least and (not free or free >= least):
+        is_there = context.key_of(*beside) or not any(beside)
+        return None if is_there else _has_no(*beside)
     if rule.parts:
         return f"{LACKS} no components of the reward"
     if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
         return f"{LACKS} the memory of single devices alone"
-    if rule.stream == "of the others":
+    if least > 1:
         return f"{LACKS} fewer than two devices that the run uses"
     return _has_no(rule.indicator, rule.metric)
 
@@ -215,7 +210,6 @@ def _told(
     rule: Rule,
     key: str,
     judged: Judged,
-    step: int | None,
     limit: Limit | None,
 ) -> Finding:
     """Return the breach that holds."""
@@ -227,7 +221,7 @@ def _told(
         "long": context.duration(newest - since + 1),
         "last": last,
         "newest": f"{number(last)} at step {newest}",
-        "note": f" ({_multiple(rule, limit)})" if limit is not None else "",
+        "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
     }
     case = ("says-often" if known.get("case") else "says") if rule.says else ""
@@ -240,7 +234,7 @@ def _told(
         filled(words["message"], facts) + (f" ({rule.label})" if rule.label else ""),
         [f"{name}: {sentence}" for sentence in evidence],
         since=since,
-        step=step,
+        step=newest,
         key=key,
         certain=rule.id != "truncation" or all_cut(context),
     )
@@ -257,11 +251,11 @@ def _exempt(
     context: RuleContext,
     rule: Rule,
     keys: Sequence[str],
-    exemptions: Mapping[str, Exemption],
+    names: Collection[str],
 ) -> str | None:
     """Return why a rule applies to none of the metrics, None if it does to one."""
-    for name in filter(exemptions.__contains__, rule.unless):
-        reasons = [exemptions[name](context, key) for key in keys]
+    for name in filter(names.__contains__, rule.unless):
+        reasons = [exempt(name, context, key) for key in keys]
         if all(reasons):
             return reasons[0]
     return None
@@ -272,7 +266,7 @@ def _not_exempt(
     rule: Rule,
     keys: Sequence[str],
     judged: Judged,
-    exempt: dict[int, bool],
+    known: dict[int, bool],
 ) -> Sequence[Breach]:
     """Return the parts of breaches in which the rule was not exempt by the values known at the
     time: from the first to the last such point.
@@ -282,20 +276,20 @@ def _not_exempt(
         rule: The rule.
         keys: The metrics.
         judged: What is found in them.
-        exempt: At which steps it is known to be exempt, or not.
+        known: At which steps it is known to be exempt, or not.
     """
     series = context.known(keys[0])
     breaches = [*judged.breaches]
-    if not breaches or series is None or not BY_VALUES.keys() & {*rule.unless}:
+    if not breaches or not series or not BY_VALUES.keys() & {*rule.unless}:
         return breaches
     steps = series.steps
-    exempt.pop(steps[-1], None)  # the newest point may still change
+    known.pop(steps[-1], None)  # the newest point may still change
 
     def is_exempt(step: int) -> bool:
-        if step not in exempt:
+        if step not in known:
             reason = _exempt(context.at(step), rule, keys, BY_VALUES)
-            exempt[step] = reason is not None
-        return exempt[step]
+            known[step] = reason is not None
+        return known[step]
 
     parts = (_free(one, steps, is_exempt) for one in breaches)
     return [*filter(None, parts)]
@@ -329,8 +323,8 @@ def column_of(
     kind: str = "value",
     scale: float = 1.0,
     limit: float = math.inf,
-) -> tuple[Column, int | None]:
-    """Return a column, and the newest step that was looked at.
+) -> Column:
+    """Return a column.
 
     Args:
         series: The one or more metrics.
@@ -340,9 +334,8 @@ def column_of(
         scale: Factor of all values.
         limit: The limit of `at limit` and `without spread`.
     """
-    first, *others = [_points(one, end) for one in series]
+    first, *others = [_points(one.until(end)) for one in series]
     steps, values = first
-    newest = steps[-1:]
     with np.errstate(all="ignore"):
         if kind == "mean of all":
             values = _mean(steps, (first, *others))
@@ -350,45 +343,31 @@ def column_of(
             beside = others[0]
             if kind == "of the others":
                 beside = Column(steps, _mean(steps, others))
-            newest = np.minimum(newest, beside.steps[-1:])
-            known, is_known = _at(steps, beside)
+            is_known = np.isin(steps, beside.steps)
+            known = beside.values[np.isin(beside.steps, steps)]
             steps, values = steps[is_known], values[is_known]
-            values = COMBINATIONS[kind](values, known[is_known], limit)
+            values = COMBINATIONS[kind](values, known, limit)
         elif kind == "absolute":
             values = abs(values)
         elif kind == "highest":
             values = np.fmax.accumulate(abs(values))
         values = values * scale
     finite = np.isfinite(values)
-    found = Column(steps[finite], values[finite])
-    if len(newest) and np.array_equal(found.steps[-1:], newest):
-        return found, int(newest[0])
-    return found, series[0].steps[-1] if len(series[0]) else None
+    return Column(steps[finite], values[finite])
 
 
-def _points(series: Series, end: int | None) -> Column:
-    stop = len(series) if end is None else bisect_right(series.steps, end)
-    steps = np.array(series.steps, np.int64)[:stop]
-    return Column(steps, np.array(series.values, np.float64)[:stop])
+def _points(series: Series) -> Column:
+    values = np.array(series.values, np.float64)
+    return Column(np.array(series.steps, np.int64), values)
 
 
-def _at(steps: Places, other: Column) -> tuple[Numbers, Flags]:
-    """Return the values of a metric at some steps, and where it has one."""
-    if not len(other):
-        return np.zeros(len(steps)), np.zeros(len(steps), bool)
-    at = np.minimum(np.searchsorted(other.steps, steps), len(other) - 1)
-    return other.values[at], other.steps[at] == steps
-
-
-def _mean(steps: Places, metrics: Iterable[Column]) -> Numbers:
+def _mean(steps: Places, metrics: Sequence[Column]) -> Numbers:
     """Return the mean of several metrics at some steps, over those that have the step."""
-    total, count = np.zeros((2, len(steps)))
-    for one in metrics:
-        values, is_known = _at(steps, one)
-        is_known &= np.isfinite(values)
-        total += np.where(is_known, values, 0.0)
-        count += is_known
-    mean: Numbers = total / count
+    values = np.full((len(metrics), len(steps)), math.nan)
+    for row, one in zip(values, metrics, strict=True):
+        row[np.isin(steps, one.steps)] = one.values[np.isin(one.steps, steps)]
+    known = np.isfinite(values)
+    mean: Numbers = np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
     return mean
 
 

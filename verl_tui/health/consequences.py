@@ -58,8 +58,8 @@ def with_causes(
     direct: dict[int, int] = {}
     for at, cause_at in product(range(len(found)), repeat=2):
         own, rule, cause = rules[at], rules[cause_at], found[cause_at]
-        leads = own is not None and _moved_first(found[at], cause, own, earlier)
-        if at in direct or rule is None or leads:
+        leads = own and _moved_first(found[at], cause, own, earlier)
+        if at in direct or not rule or leads:
             continue
         if _follows(found[at], cause, rule, earlier) and _first(direct, cause_at) != at:
             direct[at] = cause_at
@@ -112,8 +112,8 @@ def step_before(run: Run, finding: Finding, points: int) -> int | None:
     that it judged.
     """
     since = finding.begun
-    series = run.series(finding.key) if finding.key is not None else None
-    if since is None or series is None or not len(series):
+    series = run.series(finding.key or "")
+    if since is None or not series:
         return since
     at = bisect_left(series.steps, since) - points
     if points < 0:
@@ -146,12 +146,12 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     """Return that calls of a service began to fail where the reward began to fall."""
     series = context.known(fall.key)
     rule = context.guide.rule(_ERRORS)
-    if series is None or rule is None or fall.since_step is None:
+    if not series or not rule or fall.since_step is None:
         return None
     for one in new_lines(context.run, series.steps, fall.since_step):
         said = fails_service(context.run, one.path, one.trouble)
-        if said is not None:
-            found = rule.finding(
+        if said:
+            return rule.finding(
                 f"{said.words}, {number(one.now)} times a step since step {one.since}; "
                 f"the reward fell from step {fall.since_step} on",
                 (said.line, *in_words([one])),
@@ -159,8 +159,8 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
                 step=fall.step,
                 key=fall.key,
                 advice=said.advice or None,
+                cause=said.title,
             )
-            return replace(found, cause=said.title)
     return None
 
 

@@ -1,5 +1,5 @@
 """Exemptions: where a rule does not apply, by what a run logs, how it writes numbers, and its
-settings. Each looks for evidence and returns a reason or None.
+settings. Each looks for evidence, of which `words.toml` makes a reason, or which is one.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from fractions import Fraction
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeAlias
 
-from verl_tui.health import reward, reward_scale
-from verl_tui.health.conditions.windows import trend
+from verl_tui.health import reward
+from verl_tui.health.conditions.column import trend
+from verl_tui.health.finding import WORDS
 from verl_tui.health.limits import (
     adaptive,
     known_response_limit,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-    Exemption: TypeAlias = Callable[[RuleContext, str], str | None]
+    Exemption: TypeAlias = Callable[[RuleContext, str], object]
 
 _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
@@ -42,14 +43,13 @@ _STALENESS = (
 _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 
-def judged_as_idle(context: RuleContext, key: str) -> str | None:
+def judged_as_idle(context: RuleContext, key: str) -> bool:
     """Exempt a utilisation that is so low that it is called idle."""
     series, known = context.known(key), context.finite(key, _LATELY)
-    if series is None or not known:
-        return None
+    if not series or not known:
+        return False
     scale = 100.0 if series.highest <= 1.0 else 1.0
-    is_idle = scale * fmean(known) < _IDLE
-    return "below 50%: judged by gpu-idle" if is_idle else None
+    return scale * fmean(known) < _IDLE
 
 
 def unused_device(context: RuleContext, key: str) -> str | None:
@@ -57,7 +57,7 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     devices of a host, not only the run's, and others may hold memory there.
     """
     memory = context.run.present(memory_key(key))
-    if memory is not None and memory.last_finite and memory.highest < HELD:
+    if memory and memory.last_finite and memory.highest < HELD:
         never = f"{memory.key} has never reached {HELD:g}%"
         return f"the run does not use this device: {never}"
     if not never_worked(context.run, key):
@@ -69,11 +69,9 @@ def asynchronous(context: RuleContext, _key: str) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    stale = [context.known(context.names.get(name)) for name in _STALENESS]
-    older = [one.key for one in stale if one is not None and one.highest > 0]
-    name = _asynchronous_name(context.run) or next(iter(older), None)
-    differ = "so the two differ by design"
-    return name and f"samples are older than the weights, {differ} ({name})"
+    stale = [context.known(name) for name in _STALENESS]
+    older = [one.key for one in stale if one and one.highest > 0]
+    return _asynchronous_name(context.run) or next(iter(older), None)
 
 
 @cached_by_keys
@@ -100,55 +98,51 @@ _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 def rate_rounded(context: RuleContext, key: str) -> str | None:
     """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
     kl = context.run.present(context.indicators.get("reference_kl"))
-    if kl is not None and any(kl.tail(_NEWEST)):
+    if kl and any(kl.tail(_NEWEST)):
         moves = f"{kl.key} is not 0, so the policy moves"
         return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
-    return few_digits(context, key)
+    words = "all numbers have few digits: {} may be rounded"
+    return words.format(key) if few_digits(context, key) else None
 
 
-def schedule_over(context: RuleContext, key: str) -> str | None:
+def schedule_over(context: RuleContext, key: str) -> bool:
     """Exempt a learning rate that has come down to 0: at the end of its schedule there is nothing
     left to learn; in the middle of a run it is too early for that.
     """
     rate, run = context.known(key), context.run
-    if rate is None or rate.highest <= 0 or rate.values[-1] != 0:
-        return None
+    if not rate or rate.highest <= 0 or rate.values[-1] != 0:
+        return False
     last = next(value for value in reversed(rate.values) if value != 0)
-    early = run.total_steps and (run.step or 0) < _END * run.total_steps
-    if early or abs(last) > _LOW * rate.highest:
-        return None
-    return f"{key} has come down to 0: it is at the end of its schedule"
+    late = (run.step or 0) >= _END * (run.total_steps or 0)
+    return late and abs(last) <= _LOW * rate.highest
 
 
-def few_digits(context: RuleContext, key: str) -> str | None:
+def few_digits(context: RuleContext, _key: str) -> bool:
     """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
     whole = (*map(context.indicators.get, _WHOLE_LOG), context.first_key(RATES))
     newest = [value for one in whole for value in context.finite(one, _NEWEST)]
-    if any(round(value, _DIGITS) != value for value in newest):
-        return None
-    return f"all numbers have few digits: {key} may be rounded"
+    return all(round(value, _DIGITS) == value for value in newest)
 
 
 _SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
 _KINDS = ["policy_loss.loss_mode", "loss_mode", "importance_sampling_level"]
 
 
-def clips_sequences(context: RuleContext, key: str) -> str | None:
+def clips_sequences(context: RuleContext, _key: str) -> str | None:
     """Exempt the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv
     2507.18071).
     """
     for name in _KINDS:
         stated = context.run.config.find([name])
-        if stated is not None and _SEQUENCES.match(str(stated[1])):
-            clips = f"{stated[0]} is {stated[1]}: it clips whole sequences"
-            return f"{clips}, so that {key} is large by design"
+        if stated and _SEQUENCES.match(str(stated[1])):
+            return f"{stated[0]} is {stated[1]}"
     return None
 
 
 def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
     """Exempt rules on importance weights per sequence if weights are per token."""
     stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
-    if stated is None:
+    if not stated:
         return "it is unknown whether importance weights are per sequence: no settings were found"
     if stated[1] == "sequence":
         return None
@@ -200,7 +194,7 @@ beside which it is looked for.
 
 def validation_moves(context: RuleContext, _key: str) -> str | None:
     """Exempt a level reward while validation moves, or is too rare to tell."""
-    rewards = context.known(context.indicators.get("reward"))
+    rewards = context.indicator("reward")
     for key in validation_keys(context.run.keys)[:1]:
         scores = context.known(key)
         first = rewards.steps[-_OF_REWARD:][0] if rewards else 0
@@ -218,53 +212,32 @@ _FACTOR = 0.999
 """A mean of factors from 1 upwards cannot be below, but for rounding."""
 
 
-def _if(evidence: Callable[[RuleContext, str], object], reason: str) -> Exemption:
-    """Return the exemption for a reason, in which the judged `{key}` and what was `{found}` may
-    stand.
-    """
-
-    def exemption(context: RuleContext, key: str) -> str | None:
-        found = evidence(context, key)
-        return reason.format(key=key, found=found) if found else None
-
-    return exemption
+def exempt(name: str, context: RuleContext, key: str) -> str | None:
+    """Return why a rule does not judge a metric by one of its exemptions, None if it does."""
+    found = {**BY_VALUES, **FOR_WHOLE_RUN}[name](context, key)
+    words: str = WORDS["exemptions"].get(name, "{found}")
+    return words.format(key=key, found=found) if found else None
 
 
 BY_VALUES: Mapping[str, Exemption] = {
-    "bounded-reward": reward_scale.bounded_reward,
-    "small-scale": reward_scale.small_scale,
+    "bounded-reward": lambda context, _: reward.bounded(context.run, context.end),
+    "small-scale": reward.small_scale,
     "asynchronous": asynchronous,
-    "synchronous": _if(
-        lambda context, key: asynchronous(context, key) is None,
-        "judged by the stricter limits of synchronous training",
-    ),
+    "synchronous": lambda context, key: asynchronous(context, key) is None,
     # NeMo-RL's error is no factor from 1 upwards.
-    "no-factor": _if(
-        lambda context, key: min(context.finite(key), default=1.0) < _FACTOR,
-        "{key} is below 1: it is not a factor, its unit is unknown",
-    ),
+    "no-factor": lambda context, key: min(context.finite(key), default=1.0) < _FACTOR,
     "judged-as-idle": judged_as_idle,
     "solved": reward.solved,
-    "not-solved": _if(
-        lambda context, key: reward.solved(context, key) is None,
-        "the task is not solved",
-    ),
+    "not-solved": lambda context, key: reward.solved(context, key) is None,
     "learning": reward.learning,
     "has-gained": reward.has_gained,
     "learnt-at-once": has_learnt_at_once,
     "reward-holds": reward.holds,
     "validation-moves": validation_moves,
     "few-answers": few_answers,
-    "right-answers": _if(
-        reward.right_answers,
-        "more answers are right than before: the repetition may follow the answer",
-    ),
-    "no-part-lost": _if(
-        reward.no_part_lost,
-        "the reward has gained and no part of it has fallen: the repetition may be what the task "
-        "asks for",
-    ),
-    "by-reference-kl": reward_scale.by_reference_kl,
+    "right-answers": reward.right_answers,
+    "no-part-lost": reward.no_part_lost,
+    "by-reference-kl": reward.by_reference_kl,
 }
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
 takes the judged key, too.
@@ -273,74 +246,42 @@ _EXCUSES = (
     "learning", "has-gained", "solved", "reward-holds", "validation-moves", "few-answers",
     "right-answers", "no-part-lost",
 )  # fmt: skip
-WITHOUT_BREACH = {name: one for name, one in BY_VALUES.items() if name not in _EXCUSES}
+WITHOUT_BREACH = BY_VALUES.keys() - {*_EXCUSES}
 """Those that say, too, that a rule cannot judge where it finds nothing; others excuse breaches."""
 FOR_WHOLE_RUN: Mapping[str, Exemption] = {
-    "adaptive": _if(
-        lambda context, _: adaptive(context.run),
-        "the adaptive controller lowers {key} in steps: normal",
-    ),
+    "adaptive": lambda context, _: adaptive(context.run),
     # verl's and others' KL to the reference.
-    "no-target": _if(
-        lambda context, _: (
-            context.run.dialect != "tutorial" and stated_target(context.run) is None
-        ),
-        "{key} always rises slowly, and no adaptive controller with a target_kl is known",
+    "no-target": lambda context, _: (
+        context.run.dialect != "tutorial" and not stated_target(context.run)
     ),
-    "has-target": _if(
-        lambda context, _: stated_target(context.run), "judged against target_kl"
-    ),
-    "of-own-making": _if(
-        lambda _, key: is_home_made(key),
-        "whether {key} is per token or per response is unknown",
-    ),
+    "has-target": lambda context, _: stated_target(context.run),
+    "of-own-making": lambda _, key: is_home_made(key),
     # That trainer's are shares of the longest response in the batch.
-    "v1-trainer": _if(
-        lambda context, _: v1_trainer(context.run),
-        "from verl v0.9 on {key} is not the share of truncated ones ({found})",
+    "v1-trainer": lambda context, _: v1_trainer(context.run),
+    "not-v1-trainer": lambda context, _: not v1_trainer(context.run),
+    "no-response-limit": lambda context, _: (
+        not (
+            context.guide.response_limit
+            or stated_limit(context.run, "max_response_length")
+        )
     ),
-    "not-v1-trainer": _if(
-        lambda context, _: not v1_trainer(context.run),
-        "only for verl's trainer from v0.9 on",
-    ),
-    "no-response-limit": _if(
-        lambda context, _: (
-            context.guide.response_limit is None
-            and stated_limit(context.run, "max_response_length") is None
-        ),
-        "data.max_response_length is unknown: no settings were found",
-    ),
-    "no-prompt-limit": _if(
-        lambda context, _: stated_limit(context.run, "max_prompt_length") is None,
-        "data.max_prompt_length is unknown: no settings were found",
+    "no-prompt-limit": lambda context, _: (
+        not stated_limit(context.run, "max_prompt_length")
     ),
     # The tutorials' 512 is that of their own logs.
-    "assumed-limit": _if(
-        lambda context, _: known_response_limit(context.run, context.guide) is None,
-        "the limit of response length is unknown, and the log is not the tutorials' own",
+    "assumed-limit": lambda context, _: (
+        not known_response_limit(context.run, context.guide)
     ),
-    "no-staleness-limit": _if(
-        lambda context, _: no_staleness_limit(context.run),
-        "{found} is null: staleness is not controlled in this run",
-    ),
+    "no-staleness-limit": lambda context, _: no_staleness_limit(context.run),
     "clips-sequences": clips_sequences,
     "no-sequence-weights": no_sequence_weights,
-    "has-reward": _if(
-        lambda context, _: "reward" in context.indicators,
-        "judged together with the reward",
-    ),
+    "has-reward": lambda context, _: "reward" in context.indicators,
     # One figure for single devices.
-    "has-utilization": _if(
-        lambda context, _: context.indicators.get("gpu_utilization"),
-        "judged by {found}",
-    ),
+    "has-utilization": lambda context, _: context.indicators.get("gpu_utilization"),
     "unused-device": unused_device,
-    "no-score": _if(reward.is_no_score, "{key} has no name of a score"),
-    "another-name": _if(
-        # Home-made logs have the names without a scope, too, for other quantities.
-        lambda _, key: not ("/" in key and is_tutorials(key)),
-        "{key} is none of the verl tutorials' own names",
-    ),
+    "no-score": reward.is_no_score,
+    # Home-made logs have the names without a scope, too, for other quantities.
+    "another-name": lambda _, key: not ("/" in key and is_tutorials(key)),
     "rate-rounded": rate_rounded,
     "schedule-over": schedule_over,
     "few-digits": few_digits,

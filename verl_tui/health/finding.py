@@ -96,8 +96,7 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class NotJudged:
+class NotJudged(NamedTuple):
     """A rule that does not apply to this run, cannot be judged yet, or failed."""
 
     id: str
@@ -127,7 +126,7 @@ def failure(error: Exception) -> str:
 
 def failed(reason: str) -> bool:
     """Return whether a rule was not judged for an error of ours."""
-    return any(part.startswith(_FAILED) for part in reason.split("; "))
+    return f"; {_FAILED}" in f"; {reason}"
 
 
 def kind_of_reason(reason: str) -> str:
@@ -135,24 +134,18 @@ def kind_of_reason(reason: str) -> str:
     broken, unfit, early = KINDS_OF_REASONS
     if failed(reason):
         return broken
-    if any(part.startswith(_NEEDS) for part in reason.split("; ")):
-        return early
-    return unfit
-
-
-def unjudged(reasons: Sequence[str]) -> tuple[str, ...]:
-    """Count the rules that gave no verdict, from their reasons: `1 failed`, `17 not applicable` to
-    this run, `4 not judged yet` for want of steps; kinds without any are left out.
-    """
-    counts = Counter(map(kind_of_reason, reasons))
-    return tuple(f"{counts[kind]} {kind}" for kind in KINDS_OF_REASONS if counts[kind])
+    return early if f"; {_NEEDS}" in f"; {reason}" else unfit
 
 
 def unjudged_rules(reasons: Sequence[str]) -> tuple[str, ...]:
-    """Count them as part of a sentence: `17 rules not applicable`, `4 not judged yet`."""
-    first, *more = unjudged(reasons)
-    count, words = first.split(" ", 1)
-    return f"{count} {'rule' if count == '1' else 'rules'} {words}", *more
+    """Count the rules that gave no verdict, from their reasons, as part of a sentence: `1 rule
+    failed`, `17 not applicable` to this run, `4 not judged yet` for want of steps; kinds without
+    any are left out.
+    """
+    counts = Counter(map(kind_of_reason, reasons))
+    told = [f"{counts[kind]} {kind}" for kind in KINDS_OF_REASONS if counts[kind]]
+    word = "rule" if told[0].startswith("1 ") else "rules"
+    return told[0].replace(" ", f" {word} ", 1), *told[1:]
 
 
 class Episode(NamedTuple):
@@ -244,21 +237,7 @@ def filled(words: str, facts: Mapping[str, object]) -> str:
     return _Filled().vformat(words, (), facts)
 
 
-_QUANTITIES = (
-    ("reward", ("reward",), ("reward-slide", "reward-cliff")),
-    (
-        "KL",
-        ("policy_kl", "reference_kl"),
-        ("kl-high", "ref-kl-high", "ref-kl-above-band"),
-    ),
-    ("entropy", ("entropy",), ("entropy-collapse", "entropy-explosion")),
-    (
-        "response length",
-        ("response_length",),
-        ("length-collapse", "length-explosion", "response-short"),
-    ),
-)
-"""What a training is judged by: its indicators, and the rules that look at its whole course."""
+_QUANTITIES: Sequence[Mapping[str, Any]] = WORDS["quantities"]
 
 
 class Coverage(NamedTuple):
@@ -296,9 +275,9 @@ def coverage_of(run: Run, verdict: Verdict) -> Coverage:
     early: list[str] = []
     if run.loss_alone and "response_length" not in indicators:
         early.append("loss")
-    for name, ids, rules in _QUANTITIES:
-        if not any(id in indicators for id in ids):
-            unknown += [name] * ("loss" not in early)
-        elif all(rule in skipped for rule in rules):
-            early.append(name)
+    for one in _QUANTITIES:
+        if indicators.keys().isdisjoint(one["indicators"]):
+            unknown += [one["name"]] * ("loss" not in early)
+        elif skipped >= {*one["rules"]}:
+            early.append(one["name"])
     return Coverage(tuple(unknown), tuple(early))

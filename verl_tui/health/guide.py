@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.health.finding import WORDS, Finding, Severity, filled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -129,10 +129,7 @@ class Rule:
         *,
         since: int | None = None,
         step: int | None = None,
-        key: str | None = None,
-        severity: Severity | None = None,
-        advice: str | None = None,
-        certain: bool = True,
+        **others: Any,
     ) -> Finding:
         """Return a finding of the rule.
 
@@ -141,28 +138,50 @@ class Rule:
             evidence: Sentences, the empty ones of which are left out.
             since: First step of the failure.
             step: The newest step that was judged, `since` if it is the same.
-            key: The metric that shows it best.
-            severity: Another one than the guide's.
-            advice: Other advice than the guide's.
-            certain: See `Finding`.
+            **others: More fields of a `Finding`; None for what the guide says.
         """
+        fields = {
+            "severity": self.severity,
+            "advice": self.advice or None,
+            "cause": self.cause,
+            **{name: one for name, one in others.items() if one is not None},
+        }
         return Finding(
             self.id,
-            self.severity if severity is None else severity,
-            message,
+            message=message,
             step=since if step is None else step,
             since_step=since,
             evidence=tuple(filter(None, evidence)),
-            advice=(self.advice or None) if advice is None else advice,
             source=self.source,
-            key=key,
-            certain=certain,
-            cause=self.cause,
+            **fields,
         )
 
+    def told(
+        self,
+        facts: Mapping[str, object],
+        evidence: Iterable[str | None] = (),
+        case: str = "",
+        **of: Any,
+    ) -> Finding:
+        """Return a finding in the words of the rule, an entry of `words.toml`.
 
-@dataclass(frozen=True, slots=True)
-class Band:
+        Args:
+            facts: What its words name, besides `since` and `key`.
+            evidence: Sentences that follow those of its words; empty ones are left out.
+            case: Which of its cases it is.
+            **of: What else `finding` takes.
+        """
+        own: Mapping[str, Any] = WORDS.get(self.name, {})
+        words = {**own, **own.get(case, {})}
+        known = {"since": of.get("since"), "key": of.get("key"), **facts}
+        parts = (words.get("cause", ""), words["message"], *words.get("evidence", ()))
+        cause, message, *said = (filled(one, known) for one in parts)
+        if of.get("advice") is None:
+            of["advice"] = words.get("advice")
+        return self.finding(message, [*said, *evidence], cause=cause or None, **of)
+
+
+class Band(NamedTuple):
     """The healthy range of an indicator."""
 
     indicator: str

@@ -9,8 +9,7 @@ from typing import Any
 
 from verl_tui.config import TRUTH, Setting, is_number, read_settings
 from verl_tui.health.finding import SEVERITIES
-from verl_tui.health.guide import DIALECTS, Band, Guide, Rule
-from verl_tui.health.limits import CAUSES, LIMITS
+from verl_tui.health.guide import Band, Guide, Rule
 from verl_tui.indicators import INDICATORS
 from verl_tui.toml_tables import toml_table
 
@@ -45,6 +44,7 @@ _KINDS = {
 """Type of a field -> what its value must be."""
 _FIELDS = {item.name: _KINDS[str(item.type)] for item in fields(Rule)}
 _NAMES = ("id", "variant")
+_INDICATORS = ("indicator", "beside_indicator")
 _SETTINGS = {
     "silence": _TEXTS,
     "response_limit": Setting(
@@ -120,6 +120,21 @@ def _changed(rule: Rule, given: dict[str, Any]) -> Rule:
     return replace(rule, **given)
 
 
+def _beside(rule: Rule) -> object:
+    return rule.beside_indicator or rule.beside_metric
+
+
+@cache
+def _choices() -> Mapping[str, Collection[str]]:
+    """Return what fields may say: any indicator; of others what some rule of the guide says."""
+    names = ("condition", "stream", "trend", "of", "causes", "dialects")
+    choices: dict[str, Collection[str]] = {
+        name: sorted({one for own in _read()[0] for one in _listed(getattr(own, name))})
+        for name in names
+    }
+    return choices | dict.fromkeys(_INDICATORS, ("", *INDICATORS))
+
+
 def _check(rule: Rule, place: str, given: Collection[str]) -> None:
     """Raise an error if the fields of a user's rule make no sense together.
 
@@ -128,39 +143,28 @@ def _check(rule: Rule, place: str, given: Collection[str]) -> None:
         place: Where it stands in the settings.
         given: The fields that it states.
     """
-    from verl_tui.health.columns import COMBINATIONS, SINGLE
     from verl_tui.health.conditions import KINDS
 
-    choices: Mapping[str, Collection[str]] = {
-        "condition": (*KINDS, "diagnosis"),
-        "stream": (*SINGLE, *COMBINATIONS),
-        "trend": ("", "rising", "not rising"),
-        "of": ("", *LIMITS),
-        "causes": CAUSES,
-        "indicator": ("", *INDICATORS),
-        "beside_indicator": ("", *INDICATORS),
-        "dialects": DIALECTS,
-    }
-    for name, known in choices.items():
+    for name, known in _choices().items():
         fits = {*_listed(getattr(rule, name))} <= {*known}
         words = f"be one of {', '.join(filter(None, known))}"
         _require(fits, f"{place}.{name}", words)
     kind = KINDS.get(rule.condition)
     missing = sorted({*kind.fields} - {*given}) if kind else []
-    has_two = (
-        rule.stream in (*SINGLE, "of the others")
-        or rule.beside_indicator
-        or rule.beside_metric
-    )
+    alone = {one.stream for one in _read()[0] if not _beside(one)}
     is_ordered = rule.condition != "outside" or rule.low < rule.high
     for holds, name, words in (
         (not missing, "", f"have {', '.join(missing)}, as its condition needs it"),
         (
-            kind is None or rule.parts or rule.indicator or rule.metric,
+            kind is None or any((rule.parts, rule.indicator, rule.metric)),
             "",
             "judge a metric",
         ),
-        (has_two, "", f"have a `beside_metric`: `{rule.stream}` has two inputs"),
+        (
+            _beside(rule) or rule.stream in alone,
+            "",
+            f"have a `beside_metric`: `{rule.stream}` has two inputs",
+        ),
         (is_ordered, ".low", f"be below `high` ({rule.low} is not below {rule.high})"),
         (0 <= rule.clear < rule.share <= 1, ".clear", "be from 0 to below `share`"),
     ):

@@ -1,12 +1,18 @@
-"""Judges runs: applies the rules of the guide and the diagnoses."""
+"""Judges runs: applies the rules of the guide and the diagnoses, each with its life on one run: its
+findings now in words, and what it ever found.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import chain
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from verl_tui import debug_log
+from verl_tui.health.columns import look_at_columns
+from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found, open_breach
 from verl_tui.health.consequences import (
     in_words,
     new_lines,
@@ -16,9 +22,12 @@ from verl_tui.health.consequences import (
 )
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
+from verl_tui.health.diagnosis import InBlocks, look_at_blocks
 from verl_tui.health.finding import (
+    LACKS,
     SEVERITIES,
     TOO_LARGE,
+    Episode,
     Finding,
     NotJudged,
     Severity,
@@ -26,18 +35,115 @@ from verl_tui.health.finding import (
     failed,
     failure,
 )
-from verl_tui.health.rule import RuleOnRun
+from verl_tui.health.limits import CAUSES
 from verl_tui.health.rule_context import RuleContext, rule_context
+from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-    from verl_tui.health.finding import Episode
-    from verl_tui.health.guide import Guide
+    from verl_tui.health.guide import Guide, Rule
     from verl_tui.runs.run import Run
 
-_RuleResult: TypeAlias = "Sequence[Finding] | NotJudged"
+_Result: TypeAlias = "Sequence[Finding] | NotJudged"
+
+
+class RuleOnRun:
+    """One rule, or diagnosis, with what it has found on one run."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        is_code = rule.condition == "diagnosis"
+        self._diagnosis = DIAGNOSES.get(rule.name) if is_code else None
+        self.alive = self._diagnosis is not None and self._diagnosis.alive
+        """Whether it depends on the clock."""
+        self.result: _Result = []
+        """The findings now, or that it does not judge."""
+        self.episodes: Sequence[Episode] = ()
+        """All findings so far; they depend on the numbers alone, unless it is alive."""
+        self._past: Sequence[Breach] = ()
+        """What was found each time that it looked, if it looks at the present only."""
+        self._kept: dict[Hashable, tuple[Hashable, Any]] = {}
+        """Figures with all that they depend on."""
+        self._has_failed = False
+
+    def rest(self) -> None:
+        """Forget all but what was found."""
+        self._kept.clear()
+
+    def judge(self, context: RuleContext) -> None:
+        """Judge a run as it is; numbers that are too large for a rule's sums tell it nothing."""
+        id = self.rule.id
+        reason = "silenced in your settings"
+        if id not in context.guide.silenced:
+            try:
+                self.result = self._judged(context)
+                return
+            except (OverflowError, FloatingPointError):
+                reason = TOO_LARGE
+            except Exception as error:  # noqa: BLE001 - shown; affects no other rule
+                reason = failure(error)
+                if not self._has_failed:  # it may fail at every step
+                    debug_log.note_error(f"rule {id} on {context.run.name}", error)
+                self._has_failed = True
+        self.result = NotJudged(id, reason)
+
+    def _judged(self, context: RuleContext) -> _Result:
+        rule, run = self.rule, context.run
+        found = self._look(context)
+        self.episodes = [*chain(*map(self._told, found))]
+        reasons = [one.now for one in found if isinstance(one.now, str)]
+        if reasons and len(reasons) == len(found):
+            return NotJudged(rule.id, reasons[0])
+        causes = [one.words(run) for one in CAUSES[rule.causes](run)]
+        now = (one.now for one in found if isinstance(one.now, Finding))
+        return [replace(one, evidence=(*one.evidence, *causes)) for one in now]
+
+    def _told(self, found: Found) -> Iterator[Episode]:
+        """Yield breaches as findings of the past."""
+        for since, raised, what, cleared, severity in found.breaches:
+            worst = self.rule.severity if severity is None else severity
+            words = f"{found.title} {what}".lstrip()
+            yield Episode(self.rule.id, worst, since, raised, cleared, words, found.key)
+
+    def _keep(self, name: Hashable, basis: Hashable, make: Callable[[], Any]) -> Any:
+        """Return figures, made anew only where something that they depend on is another."""
+        known = self._kept.get(name)
+        if not known or known[0] != basis:
+            known = self._kept[name] = basis, make()
+        return known[1]
+
+    def _look(self, context: RuleContext) -> Sequence[Found]:
+        """Return what is found now and before, in each of its columns."""
+        if not self._diagnosis:
+            return look_at_columns(context, self.rule, self._keep)
+        for one in self._diagnosis.requires:
+            if one not in context.indicators:
+                return [Found(f"{LACKS} no {INDICATORS[one].label}")]
+        found = self._diagnosis.look(context, self.rule)
+        if isinstance(found, InBlocks):
+            return [look_at_blocks(context, self.rule, found, self._keep)]
+        if isinstance(found, Found):
+            return [found]
+        return [self._remembered(found, context.run.step or 0)]
+
+    def _remembered(self, found: Finding | str | None, step: int) -> Found:
+        """Return what was found with what there is at a step, by its own step if it has one."""
+        breaches = [*self._past]
+        held = open_breach(breaches)
+        if isinstance(found, Finding) and found.certain:
+            if not held:
+                since = step if found.since_step is None else found.since_step
+                raised = since if found.step is None else found.step
+                new = Breach(since, raised, found.message)
+                if breaches and new.raised <= (breaches[-1].cleared or 0):
+                    new = breaches.pop()._replace(cleared=None)
+                breaches.append(new)
+        elif held:
+            breaches[-1] = held._replace(cleared=step)
+        self._past = breaches[-KEPT_BREACHES:]
+        return Found(found, self._past)
 
 
 class Judge:
@@ -46,15 +152,9 @@ class Judge:
     def __init__(self, guide: Guide, run: Run) -> None:
         self.guide = guide
         self.run = run
-        self._by_numbers: Sequence[RuleOnRun] = ()
-        """Empty until the run is judged, and while it rests."""
-        self._by_time = _judges(guide, alive=True)
+        self._rules = sorted(map(RuleOnRun, guide.rules), key=attrgetter("alive"))
         self._revision: int | None = None
-        self._judged: list[Finding | NotJudged] = []
-        """Results of the rules that depend on the numbers alone, at this revision."""
-        self._episodes: list[Episode] = []
-        self._failed: set[str] = set()
-        """Rules that have failed."""
+        """At which the rules that depend on the numbers alone have judged."""
 
     def verdict(self, now: float) -> Verdict:
         """Judge the run as it is.
@@ -72,68 +172,31 @@ class Judge:
 
     def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
-        if self._revision != self.run.revision:
-            self._by_numbers = self._by_numbers or _judges(self.guide, alive=False)
-            self._judged, self._episodes = self._judge(self._by_numbers, context)
-            self._revision = self.run.revision
-        judged, episodes = self._judge(self._by_time, context)
-        judged = [*self._judged, *judged]
+        results: dict[str, list[_Result]] = {}
+        for one in self._rules:
+            if one.alive or self._revision != self.run.revision:
+                one.judge(context)
+            results.setdefault(one.rule.id, []).append(one.result)
+        self._revision = self.run.revision
+        judged = [*chain(*map(_merge, results, results.values()))]
         findings = [one for one in judged if isinstance(one, Finding)]
         findings += _exported(self.run, self.guide, findings)
         findings = sorted(with_first_moves(findings, context), key=_weight)
-        not_judged = [one for one in judged if isinstance(one, NotJudged)]
-        history = [*self._episodes, *episodes]
-        history.sort(key=lambda episode: episode.raised_step or 0)
         explained = with_causes(findings, self.guide, partial(step_before, self.run))
+        history = chain(*map(attrgetter("episodes"), self._rules))
         return Verdict(
             tuple(sorted([_told(one, context) for one in explained], key=_weight)),
-            tuple(not_judged),
-            tuple(history),
+            tuple([one for one in judged if isinstance(one, NotJudged)]),
+            tuple(sorted(history, key=lambda episode: episode.raised_step or 0)),
         )
 
     def rest(self) -> None:
         """Forget all but the verdict, for a run that will hardly go on; if it does, it is read
         again from its beginning.
         """
-        if self._by_numbers:
-            self._by_numbers = ()
-            self.run.forget_series()
-
-    def _judge(
-        self, judges: Sequence[RuleOnRun], context: RuleContext
-    ) -> tuple[list[Finding | NotJudged], list[Episode]]:
-        """Return the results of rules, the variants of one rule merged, and their episodes."""
-        results: dict[str, list[_RuleResult]] = {}
-        episodes: list[Episode] = []
-        for one in judges:
-            result = self._result(one, context)
-            results.setdefault(one.rule.id, []).append(result)
-            episodes += one.episodes
-        merged: list[Finding | NotJudged] = []
-        for id, variants in results.items():
-            merged += _merge(id, variants)
-        return merged, episodes
-
-    def _result(self, one: RuleOnRun, context: RuleContext) -> _RuleResult:
-        """Return what a rule says; it says nothing of numbers that are too large for its sums."""
-        id = one.rule.id
-        if id in self.guide.silenced:
-            return NotJudged(id, "silenced in your settings")
-        try:
-            return one.judge(context)
-        except (OverflowError, FloatingPointError):
-            return NotJudged(id, TOO_LARGE)
-        except Exception as error:  # noqa: BLE001 - shown; affects no other rule
-            if id not in self._failed:  # it may fail at every step
-                self._failed.add(id)
-                debug_log.note_error(f"rule {id} on {self.run.name}", error)
-            return NotJudged(id, failure(error))
-
-
-def _judges(guide: Guide, *, alive: bool) -> Sequence[RuleOnRun]:
-    """Return fresh rules and diagnoses: those that depend on the clock, or on the numbers alone."""
-    known = map(RuleOnRun, guide.rules)
-    return [one for one in known if one.alive is alive]
+        for one in self._rules:
+            one.rest()
+        self.run.forget_series()
 
 
 _STANDSTILL = frozenset({"crash", "hang"})
@@ -157,49 +220,39 @@ def _told(finding: Finding, context: RuleContext) -> Finding:
     finding = _fitting(finding, context)
     series, since = context.known(finding.key), finding.begun
     is_told = finding.consequence_of is None and finding.severity > Severity.INFO
-    if not is_told or series is None or since is None or finding.id == "worker-errors":
+    if not is_told or not series or since is None or finding.id == "worker-errors":
         return finding
     news = in_words(new_lines(context.run, series.steps, since))
     return replace(finding, evidence=(*finding.evidence, *news))
 
 
-def _merge(id: str, variants: list[_RuleResult]) -> Sequence[Finding | NotJudged]:
+def _merge(id: str, variants: list[_Result]) -> Sequence[Finding | NotJudged]:
     """Merge the variants of a rule: it was judged if one of them was, and none failed.
 
     The worst of several findings on one metric counts, the first among equals, with the step at
-    which the first of them began; so it does where each variant found one, on whatever metrics.
+    which the first of them began; so it does where each variant found one, on whatever metrics,
+    with the evidence of all.
     """
     reasons = {one.reason: None for one in variants if isinstance(one, NotJudged)}
     judged = [one for one in variants if not isinstance(one, NotJudged)]
     if not judged:
         return [NotJudged(id, "; ".join(reasons))]
-    told = _worst(judged)
-    broken = "; ".join(filter(failed, reasons))
-    return [*told, *([NotJudged(id, broken)] if broken else ())]
+    found: dict[str | None, list[Finding]] = {}
+    for one in chain(*judged):
+        found.setdefault(one.key, []).append(one)
+    told = [*map(_worst, found.values())]
+    if len(told) > 1 and max(map(len, judged)) == 1:
+        worst = _worst(told)
+        evidence = chain(worst.evidence, *map(attrgetter("evidence"), told))
+        told = [replace(worst, evidence=tuple(dict.fromkeys(evidence)))]
+    if broken := "; ".join(filter(failed, reasons)):
+        return [*told, NotJudged(id, broken)]
+    return told
 
 
-def _worst(judged: Sequence[Sequence[Finding]]) -> Sequence[Finding]:
-    """Return the worst finding on each metric, or of all if no variant has several."""
-    worst: dict[str | None, Finding] = {}
-    for finding in (one for found in judged for one in found):
-        known = worst.setdefault(finding.key, finding)
-        first = max(known, finding, key=lambda one: one.severity)
-        worst[finding.key] = _with_first_sign(first, (known, finding))
-    told = [*worst.values()]
-    several = len(told) > 1 and max(map(len, judged)) == 1
-    return [_as_one(told)] if several else told
-
-
-def _as_one(findings: Sequence[Finding]) -> Finding:
-    """Return the worst of what variants found on several metrics, with the evidence of all."""
-    worst = max(findings, key=lambda one: one.severity)
-    evidence = (*worst.evidence, *(line for one in findings for line in one.evidence))
-    worst = replace(worst, evidence=tuple(dict.fromkeys(evidence)))
-    return _with_first_sign(worst, findings)
-
-
-def _with_first_sign(worst: Finding, findings: Sequence[Finding]) -> Finding:
+def _worst(findings: Sequence[Finding]) -> Finding:
     """Return the worst of some findings with the step at which the first of them began."""
+    worst = max(findings, key=attrgetter("severity"))
     begun = min((one.begun for one in findings if one.begun is not None), default=None)
     return replace(worst, first_sign=None if begun == worst.since_step else begun)
 
@@ -252,7 +305,7 @@ def _from_the_start(finding: Finding, context: RuleContext) -> bool:
     series = context.known(finding.key or context.indicators.get("reward"))
     since = finding.begun
     saved = min(context.run.checkpoints, default=None)
-    if series is None or since is None or (saved is not None and saved < since):
+    if not series or since is None or (saved is not None and saved < since):
         return False
     first, second = (*series.steps[:2], series.steps[0] + 1)[:2]
     return since <= first <= max(1, second - first)

@@ -11,6 +11,7 @@ from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT, Guide
 from verl_tui.patterns import pattern
 from verl_tui.runs.cached import cached_by_keys
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _PARTS = pattern(r"[./]")
-_CONTROLLERS = ("kl_controller", "kl_ctrl", "kl_ctrl_type")
 _LATELY, _ALL = 5, 0.98
 """Newest points, and the share of cut responses from which on all are: heuristic."""
 
@@ -35,21 +35,16 @@ class Limit(NamedTuple):
     """True if settings state it; otherwise it is assumed."""
 
 
-def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float] | None:
-    """Return the first of several settings that is a number above 0, with its full name."""
+def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float]:
+    """Return the first of several settings that is a number above 0, with its full name; an empty
+    name without one.
+    """
     for name in names:
-        found = run.config.find((name,))
-        value = as_number(found[1]) if found else None
-        if found and value is not None and value > 0:
-            return found[0], value
-    return None
-
-
-RESPONSE_LIMITS = (
-    "data.max_response_length", "max_new_tokens", "max_response_length", "max_completion_length",
-    "generate_max_len", "rollout_max_response_len",
-)  # fmt: skip
-"""verl's and the tutorials' names, TRL's and ms-swift's, OpenRLHF's, slime's."""
+        key, stated = run.config.find((name,)) or ("", None)
+        value = as_number(stated) or 0.0
+        if value > 0:
+            return key, value
+    return "", 0.0
 
 
 def response_limit(run: Run, guide: Guide) -> Limit:
@@ -58,12 +53,12 @@ def response_limit(run: Run, guide: Guide) -> Limit:
     """
     # `data.max_response_length` before others: verl's rollout section repeats it for engines of its
     # own.
-    value, origin = guide.response_limit or ASSUMED_RESPONSE_LIMIT, "your settings"
-    if stated := positive_setting(run, RESPONSE_LIMITS):
-        origin, value = stated
-    is_stated = stated is not None or guide.response_limit is not None
-    words = f"the limit {number(value)} ({origin if is_stated else 'assumed'})"
-    return Limit(value, words, is_stated)
+    origin, value = positive_setting(run, NAMES["response_limit"])
+    if not origin:
+        origin = "your settings" if guide.response_limit else "assumed"
+        value = guide.response_limit or ASSUMED_RESPONSE_LIMIT
+    words = f"the limit {number(value)} ({origin})"
+    return Limit(value, words, origin != "assumed")
 
 
 _OWN_FORMAT = "tutorial JSONL"
@@ -82,16 +77,16 @@ def known_response_limit(run: Run, guide: Guide) -> Limit | None:
 
 def all_cut(context: RuleContext) -> bool:
     """Return whether nearly all of the newest responses were cut, and no answer scored."""
-    shares = context.known(context.indicators.get("truncated_share"))
-    rewards = context.known(context.indicators.get("reward"))
-    if shares is None or rewards is None:
+    shares = context.indicator("truncated_share")
+    rewards = context.indicator("reward")
+    if not shares or not rewards:
         return False
     return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0
 
 
 def _stated(run: Run, names: Sequence[str]) -> Limit | None:
-    stated = positive_setting(run, names)
-    return stated and Limit(stated[1], f"{stated[0]} {number(stated[1])}")
+    name, value = positive_setting(run, names)
+    return Limit(value, f"{name} {number(value)}") if name else None
 
 
 def stated_limit(run: Run, name: str) -> Limit | None:
@@ -106,7 +101,7 @@ def adaptive(run: Run) -> bool | None:
         *_, scope, name = "", *_PARTS.split(key.lower())
         if "kl" in name and "adap" in name and isinstance(value, bool):
             return value
-        is_kind = name in _CONTROLLERS or (name == "type" and "kl" in scope)
+        is_kind = name in NAMES["kl_controller"] or (name == "type" and "kl" in scope)
         if is_kind and isinstance(value, str):
             return "adap" in value.lower()
     return None
@@ -125,13 +120,12 @@ def stated_target(run: Run) -> Limit | None:
     verl's settings always hold `target_kl`, but only the adaptive controller reads it
     (`ppo_trainer.yaml`: type fixed).
     """
-    stated = positive_setting(run, ("target_kl", "kl_target"))
+    name, value = positive_setting(run, NAMES["target_kl"])
     is_read = adaptive(run)
-    if stated is None or not (
-        is_read or (is_read is None and run.dialect == "tutorial")
-    ):
-        return None
-    return Limit(stated[1], f"the target {number(stated[1])} ({stated[0]})")
+    if is_read is None:
+        is_read = run.dialect == "tutorial"
+    words = f"the target {number(value)} ({name})"
+    return Limit(value, words) if name and is_read else None
 
 
 _STALENESS = "max_off_policy_threshold"
@@ -159,16 +153,13 @@ term have stayed below 0.5.
 """
 
 
-def kl_coefficient(run: Run) -> tuple[str, float] | None:
+def kl_coefficient(run: Run) -> tuple[str, float]:
     """Return the coefficient of the KL term that is in force where the run's settings state one,
-    with its name.
+    behind its name, which is empty where they do not.
     """
-    # verl has two: the penalty within the reward, and that within the loss.
-    names = ["kl_coef", "init_kl_coef", "kl_loss_coef", "beta"]
-    used = run.config.find(["use_kl_loss"])
-    if used is not None and used[1] is True:
-        names = ["kl_loss_coef", *names]
-    return positive_setting(run, names)
+    _, used = run.config.find(["use_kl_loss"]) or ("", False)
+    first = ["kl_loss_coef"] if used is True else []
+    return positive_setting(run, [*first, *NAMES["kl_coefficient"]])
 
 
 def kl_scale(run: Run, _guide: Guide) -> Limit:
@@ -178,7 +169,7 @@ def kl_scale(run: Run, _guide: Guide) -> Limit:
     design. Where none is known it holds too, as long as a reward tells whether the distance has
     bought anything.
     """
-    name, stated = kl_coefficient(run) or ("", 0.0)
+    name, stated = kl_coefficient(run)
     least, most = KL_COEF
     if not name and "reward" in run.indicators:
         words = f"the guide's {number(most)}, as no coefficient is known"
@@ -188,8 +179,6 @@ def kl_scale(run: Run, _guide: Guide) -> Limit:
     return Limit(_FAR, "1 nat per token, far at any coefficient")
 
 
-_CLIPS = ("max_grad_norm", "actor.grad_clip", "grad_clip", "clip_grad", "max_norm")
-"""TRL and others; verl before and since v0.6; DeepSpeed and Megatron's words."""
 _NO_CLIP = 10.0
 """A bound so high clips nothing: heuristic."""
 
@@ -198,9 +187,10 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     """Return the norm that gradients are clipped at where the run's settings state one that bites,
     else 1.
     """
-    stated = _stated(run, _CLIPS)
-    bites = stated is not None and stated.value <= _NO_CLIP
-    return stated if stated and bites else Limit(1.0, "the usual bound of 1")
+    stated = _stated(run, NAMES["gradient_clip"])
+    if stated and stated.value <= _NO_CLIP:
+        return stated
+    return Limit(1.0, "the usual bound of 1")
 
 
 def kl_band(run: Run, guide: Guide) -> Limit:
@@ -208,7 +198,7 @@ def kl_band(run: Run, guide: Guide) -> Limit:
     twice its 0.05.
     """
     stated = stated_target(run)
-    if stated is None:
+    if not stated:
         return target_kl(run, guide)
     return Limit(2 * stated.value, f"twice {stated.words}")
 
@@ -238,7 +228,7 @@ def v1_trainer(run: Run) -> str | None:
     not.
     """
     stated = run.config.find(["use_v1"])
-    if stated is not None and isinstance(stated[1], bool):
+    if stated and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
     return _tells_of_v1(run)
 
@@ -277,10 +267,10 @@ def _drift(run: Run) -> Sequence[Suspect]:
     rate, a wide clip.
     """
     found = [*weak_kl_term(run)]
-    for settings, most, where in _HIGH:
-        stated = positive_setting(run, settings)
-        if stated is not None and stated[1] > most:
-            found.append(Suspect(*stated, f" is {where}", most, stated[1] / most))
+    for settings, (most, where) in _HIGH.items():
+        name, value = positive_setting(run, NAMES[settings])
+        if value > most:
+            found.append(Suspect(name, value, f" is {where}", most, value / most))
     return found
 
 
@@ -290,25 +280,22 @@ def weak_kl_term(run: Run) -> Sequence[Suspect]:
     if switches[0] and switches[1] and not (switches[0][1] or switches[1][1]):
         return [Suspect(*switches[0], ": no KL term is in force", proposed=True)]
     found = []
-    coefficient = kl_coefficient(run)
+    name, value = kl_coefficient(run)
     low, high = KL_COEF
-    if coefficient is not None and coefficient[1] < low:
+    if 0 < value < low:
         why = f" is below {number(low)}–{number(high)}"
-        found.append(Suspect(*coefficient, why, low, low / coefficient[1]))
+        found.append(Suspect(name, value, why, low, low / value))
     if adaptive(run) is False:
-        names = [*_CONTROLLERS, "kl_ctrl.type", "adap_kl_ctrl"]
-        key, value = run.config.find(names) or ("", None)
+        key, stated = run.config.find(NAMES["kl_controller"]) or ("", None)
         why = f"{':' * bool(key)} the KL controller does not adapt"
-        found.append(Suspect(key, value, why))
+        found.append(Suspect(key, stated, why))
     return found
 
 
 def _length(run: Run) -> Sequence[Suspect]:
     """Return the limit of response length where the settings state it."""
-    stated = positive_setting(run, RESPONSE_LIMITS)
-    if stated is None:
-        return []
-    return [Suspect(stated[0], round(stated[1]), "", 2 * round(stated[1]))]
+    name, value = positive_setting(run, NAMES["response_limit"])
+    return [Suspect(name, round(value), "", 2 * round(value))] if name else []
 
 
 CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {
@@ -317,19 +304,11 @@ CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {
     "length": _length,
 }
 """Name in the guide -> returns the settings that may be to blame."""
-_HIGH = (
-    (
-        ("actor.optim.lr", "actor_lr", "actor_learning_rate", "learning_rate", "lr"),
-        _LEARNING_RATE,
-        f"above {number(_LEARNING_RATE)} (heuristic)",
-    ),
-    (
-        ("actor.clip_ratio", "clip_ratio", "cliprange", "clip_range", "epsilon"),
-        _CLIP,
-        f"wider than the usual 0.1–{number(_CLIP)}",
-    ),
-)
-"""Settings, the highest usual value, and what a higher one is."""
+_HIGH = {
+    "learning_rate": (_LEARNING_RATE, f"above {number(_LEARNING_RATE)} (heuristic)"),
+    "clip_range": (_CLIP, f"wider than the usual 0.1–{number(_CLIP)}"),
+}
+"""Kind of setting -> the highest usual value, and what a higher one is."""
 
 
 def _setting(run: Run, key: str, value: object) -> str:

@@ -10,6 +10,7 @@ nothing behind those points counts.
 from __future__ import annotations
 
 from bisect import bisect_left
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.reward import components
@@ -79,7 +80,7 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
         after: The findings that follow from it.
     """
     own, since = run.present(found.key), found.since_step
-    if own is None or since is None:
+    if not own or since is None:
         return None
     at = bisect_left(own.steps, since)
     itself = _departure(own, (at - AROUND, at + BLUR), at)
@@ -91,8 +92,8 @@ def moves(run: Run, found: Finding, after: Sequence[Finding]) -> Moves | None:
     else:
         ends = own.steps[max(0, at - AROUND)], own.steps[min(at + AROUND, len(own) - 1)]
         moved = [itself, *(_near(one, ends, step) for one in others)]
-    kept = [one for one in moved if one is not None]
-    return Moves(step, own.steps[0], at, sorted(kept, key=lambda one: one.step))
+    kept = sorted(filter(None, moved), key=attrgetter("step"))
+    return Moves(step, own.steps[0], at, kept)
 
 
 def _keys(run: Run, found: Finding, after: Sequence[Finding]) -> Iterator[str]:
@@ -115,7 +116,7 @@ def _near(series: Series, ends: tuple[int, int], step: int) -> Move | None:
     places = [bisect_left(series.steps, one) for one in (ends[0], ends[1] + 1, step)]
     move = _departure(series, (places[0], places[1]), places[2])
     way = {"up": 1, "down": -1}.get(describe(series.key).direction, 0)
-    if move is not None and move.step < step and way * (move.now - move.usual) > 0:
+    if move and move.step < step and way * (move.now - move.usual) > 0:
         return None
     return move
 
@@ -142,7 +143,7 @@ def _departure(series: Series, places: tuple[int, int], until: int) -> Move | No
 def _change(series: Series, step: int) -> Move | None:
     """Return how a metric has changed from its first point to a step, if much."""
     now, begun = series.at(step), series.values[0]
-    if now is None or not abs(now.value - begun) >= _SHARE:
+    if not now or not abs(now.value - begun) >= _SHARE:
         return None
     low, high = sorted((abs(begun), abs(now.value)))
     return Move(series.key, step, begun, now.value) if high >= _TIMES * low else None

@@ -50,7 +50,7 @@ def next_step(
         current: Its state.
         top: Its best step, if one is known.
     """
-    if finding is not None:
+    if finding:
         if not finding.advice:
             return "look at what the finding names below"
         advice = lowered(finding.advice).rstrip(".")
@@ -75,7 +75,7 @@ def next_step_in_short(run: Run, finding: Finding) -> Sequence[str]:
     if before is not None and saved is None and finding.id not in ENDS:
         none = " (none is known)"
         advice = _GO_BACK.sub(lambda found: found[0] + none, advice, 1)
-    elif saved is not None:
+    elif saved:
         resume = f"resume from {PurePath(saved[1]).name}"
         said = _RESUME if finding.id in ENDS else _GO_BACK
         known = said.search(advice)
@@ -96,7 +96,7 @@ def _checkpoint_words(finding: Finding, run: Run) -> str:
         return ""
     where = "" if before == math.inf else f" from before step {finding.begun}"
     saved = _newest(run, before)
-    if saved is not None:
+    if saved:
         step, path = saved
         return f". The newest checkpoint{where} is of step {step}: {path}"
     return where and f". No checkpoint{where} is known"

@@ -1,5 +1,5 @@
 """The reward: the parts that it is made of, by the names that trainers and their users give them,
-and signs that a run has learnt: rewards at their top or rising, and tests of scores of 0 and 1.
+its scale, and signs that a run has learnt: rewards at their top or rising, scores of 0 and 1.
 """
 
 from __future__ import annotations
@@ -7,21 +7,24 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
+from verl_tui.means import finite
 from verl_tui.patterns import NamePattern, pattern
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.conditions.windows import Numbers
+    from verl_tui.health.conditions.column import Numbers
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
+
 
 _COMPONENT = NamePattern(
     r"(?:train/)?rewards/(?P<trl>.+?)(?:/mean)?"
@@ -65,7 +68,7 @@ def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
         one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)
     ):
         name = _name(key)
-        if key == reward or name is None or name in known:
+        if key == reward or not name or name in known:
             continue
         known[name] = key
     return tuple(known.values())
@@ -76,7 +79,7 @@ def _name(key: str) -> str | None:
     found = _COMPONENT.fullmatch(key)
     # Our own figures of samples are no parts of a reward; an extra of such a name is
     # `samples/extra_…`.
-    if found is None or key.removeprefix(PREFIX) in RESERVED:
+    if not found or key.removeprefix(PREFIX) in RESERVED:
         return None
     name = str(found[found.lastgroup or 0])
     # TRL names a part by its function, which may be called `is_short`.
@@ -103,7 +106,7 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
     TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
     """
     stated = run.config.find(_WEIGHTS)
-    if stated is None:
+    if not stated:
         return {}
     numbers = [
         float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
@@ -162,9 +165,9 @@ def solved(context: RuleContext, _key: str) -> str | None:
     below; or all parts of the reward are at their top. Where no group has any spread, the mean of
     the newest points tells how many groups are all right.
     """
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     known = _known(reward)
-    if reward is None or len(known) < _ENOUGH:
+    if not reward or len(known) < _ENOUGH:
         return None
     newest = known[-_ENOUGH:]
     now = newest.mean()
@@ -191,8 +194,8 @@ def _is_at_its_best(known: Numbers, now: float) -> bool:
 
 def learning(context: RuleContext, _key: str) -> str | None:
     """Exempt what learning itself brings where the reward has lately gained much."""
-    reward = context.known(context.indicators.get("reward"))
-    if reward is None or not gains(reward.values):
+    reward = context.indicator("reward")
+    if not reward or not gains(reward.values):
         return None
     return f"the run is learning: {reward.key} has risen a lot"
 
@@ -215,8 +218,8 @@ def has_gained(context: RuleContext, key: str) -> str | None:
     """Exempt what learning brings where the reward has likely risen since the beginning, or where
     there are too few rewards to tell and a KL has not gone far.
     """
-    reward = context.known(context.indicators.get("reward"))
-    if reward is None:
+    reward = context.indicator("reward")
+    if not reward:
         return None
     values, kl = reward.values, context.finite(key, _SCORES)
     is_far = sum(kl) > _FAR * len(kl)
@@ -242,7 +245,7 @@ def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
 
 def parts_solved(context: RuleContext) -> str | None:
     """Return that all parts of a reward are at the top of their scales, None where they are not."""
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     return None if reward is None else _all_parts(context, reward)
 
 
@@ -276,9 +279,7 @@ SAMPLE_SCORES = ("samples/score", "samples/score_std")
 
 def right_answers(context: RuleContext, _key: str) -> bool:
     """Return whether samples are right or wrong and have become better."""
-    scores, spreads = (
-        context.finite(context.names.get(name))[-_POINTS:] for name in SAMPLE_SCORES
-    )
+    scores, spreads = (context.finite(name)[-_POINTS:] for name in SAMPLE_SCORES)
     return answers_improve(scores, spreads)
 
 
@@ -305,11 +306,11 @@ def no_part_lost(context: RuleContext, _key: str) -> bool:
     lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
     the others pay for it.
     """
-    reward = context.known(context.indicators.get("reward"))
-    if reward is None:
+    reward = context.indicator("reward")
+    if not reward:
         return False
     keys = gaining_components(context.run, reward.key)
-    parts = [_known(part) for part in map(context.known, keys) if part is not None]
+    parts = [_known(part) for part in map(context.known, keys) if part]
     if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
         return False
     for one in parts:
@@ -323,7 +324,7 @@ def holds(context: RuleContext, _key: str) -> str | None:
     """Exempt what harms nothing as long as the reward has not surely lost a tenth of its size since
     its best points of late.
     """
-    reward = context.known(context.indicators.get("reward"))
+    reward = context.indicator("reward")
     known = _known(reward)[-2 * _POINTS :]
     size = min(_SCORES, len(known) // 3)
     if size < _FEWEST:
@@ -343,3 +344,102 @@ def _finite(values: Sequence[float]) -> Numbers:
 
 def _known(series: Series | None) -> Numbers:
     return _finite(() if series is None else series.values)
+
+
+_AT_BOUND = 2
+"""Number of scores at exactly 1 or −1 that cannot be chance."""
+_CLOSE = 0.1
+"""Share by which a spread may differ from √(m(1−m)): batches are finite."""
+_SCOPED = {"rollout/reward_mean", "reward/reward"}
+"""Spellings of the tutorials' own records with a scope. Under other ones the tutorials themselves
+end healthy below 1 (at 0.92 and 0.82), and home-made logs have them too.
+"""
+
+
+def bounded(run: Run, end: int | None = None) -> str | None:
+    """Return the evidence up to a step that a run's rewards are scores on a bounded scale."""
+    known = [run.indicator(id) for id in ("reward", "reward_std")]
+    mean, spread = (one and one.until(end) for one in known)
+    found = _binary_spread(mean, spread) if mean and spread else None
+    return found or _bounded_scores(run)
+
+
+def _binary_spread(mean: Series, spread: Series) -> str | None:
+    """Return evidence that scores are 0 or 1: their spread is √(m(1−m))."""
+    first = mean.steps[-_POINTS:][0]
+    beside = spread.since(first)
+    pairs = ((m, beside.get(step, math.nan)) for step, m in mean.since(first).items())
+    found = np.array([one for one in pairs if math.isfinite(sum(one))])
+    if len(found) < _ENOUGH or found[:, 0].min() < 0 or found[:, 0].max() > 1:
+        return None
+    widest = np.sqrt(found[:, 0] * (1 - found[:, 0]))
+    like = (abs(found[:, 1] - widest) <= np.maximum(0.01, _CLOSE * widest)).sum()
+    if like < 0.8 * len(found):
+        return None
+    return (
+        f"rewards are 0 or 1: {spread.key} is √(m(1−m)) in {like} of the last {len(found)} points, "
+        f"m being {mean.key}"
+    )
+
+
+def _scores(run: Run) -> list[float]:
+    samples = (one for step in run.samples.steps for one in run.samples.at(step))
+    return finite([one.score for one in samples if one.score is not None])
+
+
+def _bounded_scores(run: Run) -> str | None:
+    """Return the evidence in the newest samples; of large dumps the extremes of each step are
+    known.
+    """
+    scores = _scores(run)
+    count = float(len(scores))
+    if count < _SCORES:
+        names = (f"{PREFIX}{of}" for of in ("score_min", "score_max", "count"))
+        lows, highs, counts = (run.tail(name, _POINTS) for name in names)
+        scores, count = [*lows, *highs], sum(counts)
+    sizes = abs(np.array(scores))
+    if count < _SCORES or not scores or sizes.max() > 1:
+        return None
+    # Scores that merely stay below 1 may be low ones: only those that reach the bound prove it.
+    if (sizes == 1.0).sum() < _AT_BOUND and not np.isin(scores, (0.0, 1.0)).all():
+        return None
+    within = f"{min(scores):g} and {max(scores):g}"
+    return f"the newest samples' scores all lie within {within}: a bounded scale"
+
+
+def small_scale(context: RuleContext, _key: str) -> str | None:
+    """Exempt all spellings of the reward but those of the tutorials' own records, unless some value
+    exceeds 1.
+    """
+    key = context.indicators.get("reward")
+    series = context.known(key)
+    if key in _SCOPED or not series or series.highest > 1:
+        return None
+    return f"{key} has never exceeded 1: it may be a score from 0 to 1, not the guide's 2–4 scale"
+
+
+_HELD, _JUMP, _PEAK = 1000, 1.0, 0.5
+"""Newest points searched for jumps of the loss, size of a jump, and share of the largest from which
+on others count; the KL must account for half of each.
+"""
+
+
+def by_reference_kl(context: RuleContext, key: str) -> str | None:
+    """Exempt a loss that jumps where the KL to the reference jumps as far at that step: it is a
+    term of the loss.
+
+    TRL's loss holds β times that KL, so that one answer far from the reference makes it jump.
+    verl's policy loss is next to 0 and holds no such term: its jumps are many times those of a KL.
+    """
+    loss, kl = map(context.known, (key, context.indicators.get("reference_kl")))
+    if not loss or not kl or len(loss) < _SCORES:
+        return None
+    lately = dict(zip(loss.steps[-_HELD:], map(abs, loss.tail(_HELD)), strict=True))
+    least = max(_PEAK * max(lately.values()), _JUMP)
+    peaks = {step: value for step, value in lately.items() if value >= least}
+    usual_loss, usual_kl = (median(map(abs, one.tail(_POINTS))) for one in (loss, kl))
+    beside = kl.since(min(peaks, default=0))
+    times = [abs(beside.get(at, 0.0)) / value for at, value in peaks.items()]
+    if min(times, default=0.0) * usual_loss < _PEAK * usual_kl:
+        return None
+    return f"{kl.key} jumps as far at that step: it is a term of the loss"

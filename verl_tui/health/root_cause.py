@@ -136,7 +136,7 @@ class _Suspect(NamedTuple):
     @property
     def title(self) -> str:
         """What the cause is called, empty where no entry knows it."""
-        groups = self.match.groupdict().items() if self.match is not None else ()
+        groups = self.match.groupdict().items() if self.match else ()
         shown = {name: one_line(text or "?", 80) for name, text in groups}
         return lowered(self.cause.title.format_map(shown))
 
@@ -173,7 +173,7 @@ def fails_service(run: Run, path: str, trouble: Trouble) -> RootCause | None:
     """
     event = trouble.first
     cause, match = cause_of(event.text) or (_ANY_SERVICE, _SERVICE.search(event.text))
-    if match is None or not cause.service:
+    if not match or not cause.service:
         return None
     suspect = _Suspect(path, trouble, event, cause, match)
     return _told(run, suspect, event.phase, suspect.title)
@@ -202,7 +202,7 @@ def waiting(run: Run) -> RootCause | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
     repeated = _repeated(run)
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
-    if suspect is None:
+    if not suspect:
         return None
     waits = suspect.cause.waiting
     title = suspect.title if waits else f"its log repeats: {suspect.title}"
@@ -214,7 +214,7 @@ def _repeated(run: Run) -> Iterator[_Suspect]:
     for path, trouble in last_troubles(run):
         event = trouble.fresh
         known = cause_of(event.text) if trouble.count >= _REPEATED else None
-        if known is not None and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
+        if known and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
             yield _Suspect(path, trouble, event, *known)
 
 
@@ -272,7 +272,7 @@ def _unknown(event: Event) -> Cause:
 
 def _level(event: Event, cause: Cause | None) -> int | None:
     """Return how much trouble explains, 0 most; None if it explains nothing."""
-    if cause is None:
+    if not cause:
         is_exception = event.raised and event.kind is EventKind.TRACEBACK
         unknown = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
         return unknown if is_exception else None
@@ -289,7 +289,7 @@ def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
     for trouble in troubles:
         event = trouble.fresh
         before = last.get((event.actor, event.where))
-        if event.chained and before is not None:
+        if event.chained and before:
             text = before.fresh.text
             is_lookup = event.chained == "handled" and _LOOKUP.match(text)
             found += [before] if is_lookup or ":" not in text else []
@@ -313,29 +313,46 @@ def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
 
 
 def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
-    """Return what to try, with the settings in force: the first two remedies that apply."""
+    """Return what to try, with the settings in force: the first two remedies that apply.
+
+    A setting that another trainer's run does not state is one that it may not have, so what changes
+    it is said only where nothing else is known.
+    """
     doing = phase.words if phase is not None else ""
-    said = [
-        _said(run, remedy)
+    remedies = [
+        remedy
         for remedy in suspect.cause.remedy
         if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text)
     ]
+    foreign = bool(run.keys) and run.dialect == "other"
+    if foreign:
+        known = [
+            one
+            for one in remedies
+            if not one.settings or run.config.find(one.settings) is not None
+        ]
+        remedies = known or remedies[-1:]
+    said = [_said(run, remedy, -1 if foreign else 0) for remedy in remedies]
     new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
     words = "; or ".join(new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
 
 
-def _said(run: Run, remedy: Remedy) -> tuple[str, bool]:
-    """Return a remedy in words, with the setting to change, and whether that has been done."""
-    shown, is_done = "".join(remedy.settings[:1]), False
+def _said(run: Run, remedy: Remedy, spelling: int) -> tuple[str, bool]:
+    """Return a remedy in words, with the setting to change, by its n-th spelling where the run does
+    not state it, and whether that has been done.
+    """
+    shown, is_done = remedy.settings[spelling] if remedy.settings else "", False
     stated = run.config.find(remedy.settings)
-    if stated is not None:
+    if stated:
         key, value = stated
         new = _changed(value, remedy.change)
         is_done = new == str(value)
         now = in_words(value) if isinstance(value, float) else value
         to = f" → {new}" if new else ""
         shown = f"{key} (it is {value})" if is_done else f"{key} {now}{to}"
+        if value is None:
+            shown = key
     return remedy.say.replace("{setting}", shown), is_done
 
 

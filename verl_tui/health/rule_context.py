@@ -62,18 +62,20 @@ class RuleContext(NamedTuple):
                 return self.names[name]
         return None
 
-    def known(self, key: str | None) -> Series | None:
-        """Return a metric's values up to the step `end`, None where there are none."""
-        series = self.run.series(key) if key is not None else None
-        if series is None:
-            return None
-        return series.until(self.end) or None
-
-    def finite(self, key: str | None, newest: int = 0) -> list[float]:
-        """Return the numbers among a metric's values up to the step `end`, or among so many newest
-        ones.
+    def known(self, name: str | None) -> Series | None:
+        """Return the values of a metric, by its key or by verl's present name, up to the step
+        `end`; None where there are none.
         """
-        series = self.known(key)
+        series = self.run.series(self.names.get(name or "", ""))
+        return (series.until(self.end) or None) if series else None
+
+    def indicator(self, id: str) -> Series | None:
+        """Return the values of an indicator up to the step `end`, None where there are none."""
+        return self.known(self.indicators.get(id))
+
+    def finite(self, name: str | None, newest: int = 0) -> list[float]:
+        """Return the numbers among the values of `known`, or among so many newest ones."""
+        series = self.known(name)
         return [] if series is None else finite(series.values[-newest:])
 
     def at(self, step: int) -> RuleContext:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
 
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 from verl_tui.toml_tables import toml_table
@@ -24,23 +24,23 @@ Direction = Literal["up", "down", "near", ""]
 Group = Literal[
     "reward",
     "validation",
-    "kl",
     "loss",
-    "length",
+    "kl",
     "optimisation",
+    "length",
+    "samples",
+    "engine",
+    "async",
+    "data",
+    "other",
+    "progress",
     "throughput",
     "timing",
     "memory",
     "system",
-    "async",
-    "engine",
-    "data",
-    "samples",
-    "progress",
-    "other",
 ]
-"""Subject of a metric; charts and lists are ordered by it. What only counts how far the training
-has come is `progress`.
+"""Subject of a metric, in the order of showing: of the training, of its time, of its machines.
+What only counts how far the training has come is `progress`.
 """
 Statistic = Literal["mean", "max", "min"]
 
@@ -80,7 +80,7 @@ def read_table(name: str) -> Iterator[Metric]:
 def expanded(metric: Metric) -> Iterator[Metric]:
     """Yield the metrics that a line stands for: one a word of `{mean,max,min}` in its key."""
     choice = _CHOICE.search(metric.key)
-    if choice is None:
+    if not choice:
         yield metric
         return
     for word in choice[1].split(","):
@@ -219,7 +219,7 @@ def family(key: str) -> tuple[str, Statistic] | None:
     if len(key) > LONGEST_NAME or _RESAMPLED.search(slashed(key)):
         return None
     match = _SUFFIXED.fullmatch(key) or _PREFIXED.fullmatch(key)
-    if match is None:
+    if not match:
         return None
     stem, word, *rest = match.groups()
     return stem + "".join(rest), cast("Statistic", word.replace("avg", "mean"))
@@ -232,13 +232,9 @@ def place(key: str) -> int:
     return figures.index(name) if name in figures else 0
 
 
-_FAMILIES: Sequence[Group] = (
-    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",
-    "async", "data", "other", "progress", "throughput", "timing", "memory", "system",
-)  # fmt: skip
-"""Groups in the order of showing: of the training, of its time, of its machines."""
+_GROUPS: Sequence[Group] = get_args(Group)
 OF_TIME, OF_MACHINES = 12, 14
-"""Where those of time and of machines begin."""
+"""Where those groups of time and of machines begin."""
 _OF_DEVICE = pattern(
     r"((?<![a-z])(?:gpus?|devices?|cuda)[/_.: ]?)(\d{1,4})(?=[/_. ])", re.I
 )
@@ -258,7 +254,7 @@ def device(key: str) -> int | None:
 @cache
 def family_rank(key: str) -> int:
     """Return a sort key by which metrics are shown family by family."""
-    rank = _FAMILIES.index(describe(key).group)
+    rank = _GROUPS.index(describe(key).group)
     return rank if device(key) is None else max(rank, OF_MACHINES)
 
 

@@ -59,10 +59,6 @@ _WEB = ("http", "https")
 _SIGNS = frozenset(map(chr, range(33, 127)))
 
 
-class DestinationError(UsageError):
-    """There is no usable address; the text is one sentence, without the address."""
-
-
 class NotSentError(Exception):
     """A message was not taken; the text is one sentence, without the address."""
 
@@ -117,7 +113,7 @@ def destination(
         preset: Form of the messages, by default that of the address.
 
     Raises:
-        DestinationError: The address or the file is not usable.
+        UsageError: The address or the file is not usable.
     """
     url, token, named = (environment.get(one, "").strip() for one in (URL, TOKEN, FILE))
     where = URL
@@ -131,31 +127,31 @@ def destination(
     try:
         return Destination(url, where, _form(url, preset, token), token)
     except ValueError as error:
-        raise DestinationError(f"{where}: {error}") from None
+        raise UsageError(f"{where}: {error}") from None
 
 
 def read_private(path: Path) -> tuple[str, str]:
     """Return the address and the token that a file holds.
 
     Raises:
-        DestinationError: It cannot be read, others may read it, or it has something else in it.
+        UsageError: It cannot be read, others may read it, or it has something else in it.
     """
     try:
         # A named pipe would have us wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
             if why := _not_private(path, os.fstat(descriptor)):
-                raise DestinationError(f"{path}: {why}")
+                raise UsageError(f"{path}: {why}")
             data = tomli.loads(file.read(_LIMIT).decode("utf-8-sig"))
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise DestinationError(f"{path}: {why}") from None
+        raise UsageError(f"{path}: {why}") from None
     except (ValueError, RecursionError):  # no text, no TOML, or too deep
         data = {}  # the parser's own words could quote the address
     own = {key: one.strip() for key, one in data.items() if isinstance(one, str)}
     if not own.get("url") or own.keys() != data.keys() or own.keys() - {"url", "token"}:
         why = 'a file with an address has a line url = "…", and may have one for token'
-        raise DestinationError(f"{path}: {why}")
+        raise UsageError(f"{path}: {why}")
     return own["url"], own.get("token", "")
 
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.secrets import hide
 from verl_tui.text import one_line
+from verl_tui.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -137,11 +138,12 @@ def summary_message(held: Mapping[str, int], worst: Severity, now: float) -> Mes
         now: Seconds since the epoch.
     """
     names = [name if times == 1 else f"{name} ×{times}" for name, times in held.items()]
-    left = len(names) - _LINES
-    ending = [f"and {left} more"] if left > 0 else []
-    text = "; ".join((*names[:_LINES], *ending))
     return Message(
-        event="summary", time=now, message=text, severity=worst, held_back=dict(held)
+        event="summary",
+        time=now,
+        message=few(names, _LINES),
+        severity=worst,
+        held_back=dict(held),
     )
 
 

@@ -9,7 +9,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.config import TRUTH, Setting, is_number, read_settings
+from verl_tui.config import (
+    TRUTH,
+    Setting,
+    is_number,
+    one_of,
+    read_settings,
+    texts,
+    whole,
+)
 from verl_tui.health.finding import SEVERITIES, Finding, Severity
 from verl_tui.notify.message import GUARD_EVENTS
 from verl_tui.runs.views.state import State
@@ -147,19 +155,6 @@ def _read(
     return values
 
 
-def _texts(among: Collection[str] = ()) -> Setting:
-    def fits(value: Any) -> bool:
-        texts = isinstance(value, list) and all(isinstance(one, str) for one in value)
-        return texts and (not among or set(value) <= set(among))
-
-    return Setting(f"a list of {', '.join(among) or 'texts'}", fits, frozenset)
-
-
-def _one_of(choices: Mapping[str, Any]) -> Setting:
-    words = f"one of {', '.join(choices)}"
-    return Setting(words, lambda value: value in [*choices], choices.__getitem__)
-
-
 def _is_tables(value: object) -> bool:
     return isinstance(value, dict) and all(
         isinstance(one, dict) for one in value.values()
@@ -167,9 +162,9 @@ def _is_tables(value: object) -> bool:
 
 
 _OF_A_RUN: dict[str, Setting] = {
-    "severity": _one_of({"none": None, **SEVERITIES}),
-    "ids": _texts(),
-    "states": _texts([state.value for state in State]),
+    "severity": one_of("none", *SEVERITIES)._replace(convert=SEVERITIES.get),
+    "ids": texts(),
+    "states": texts(*(state.value for state in State)),
     "cleared": TRUTH,
 }
 _OF_ALL: dict[str, Setting] = {
@@ -178,18 +173,16 @@ _OF_ALL: dict[str, Setting] = {
         lambda value: is_number(value) and value >= 1,
         lambda value: value * 60.0,
     ),
-    "per_hour": Setting(
-        "a whole number, at least 1", lambda value: type(value) is int and value >= 1
-    ),
+    "per_hour": whole(1),
     "quiet": Setting(
         "two times of the day, such as 22:00-07:30",
         lambda value: isinstance(value, str),
         QuietHours.of,
     ),
     "critical_passes": TRUTH,
-    "commands": _texts(COMMANDS),
-    "guard": _texts(GUARD_EVENTS),
-    "preset": _one_of({name: name for name in PRESETS}),
+    "commands": texts(*COMMANDS),
+    "guard": texts(*GUARD_EVENTS),
+    "preset": one_of(*PRESETS),
     "file": Setting(
         "the path of a file",
         lambda value: isinstance(value, str) and value != "",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from verl_tui.sources.formats.console.bars import has_bar
 from verl_tui.sources.formats.console.kept import printed_line
-from verl_tui.text import safe, strip_ansi
+from verl_tui.text import decoded, safe, strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -147,7 +147,7 @@ def _states(data: bytes, start: int, end: int, rest: int = 0) -> Iterator[LogLin
     first = True
     for at, state in enumerate(shown or [b""]):
         if not (bars[at] and bars[at + 1]):
-            text = safe(state.decode("utf-8", "replace")).replace("\n", " ").rstrip()
+            text = safe(decoded(state)).replace("\n", " ").rstrip()
             if rest and at == len(shown) - 1:
                 text += f"… [{rest:,} more bytes]"
             yield LogLine(start, end, text, bars[at], first)

@@ -9,15 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
 from verl_tui.on_demand import log_blocks
-from verl_tui.on_demand.log_blocks import (
-    LogFile,
-    SearchJob,
-    read_block,
-    search_next,
-)
+from verl_tui.on_demand.log_blocks import LogFile, SearchJob, read_block, search_next
 from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.patterns import pattern
-from verl_tui.sources.files.tail import CHUNK, opened
+from verl_tui.sources.files import CHUNK, opened
 
 if TYPE_CHECKING:
     import threading

@@ -336,11 +336,7 @@ class StepSamples:
     """The samples of one step at once, of which only those asked for are decoded whole."""
 
     def __init__(
-        self,
-        samples: Samples,
-        place: Place,
-        *,
-        size: float = math.inf,
+        self, samples: Samples, place: Place, *, size: float = math.inf
     ) -> None:
         """Find them.
 

@@ -11,6 +11,9 @@ from rich.cells import cell_len
 from verl_tui.comparison.compare import measured_differently
 from verl_tui.comparison.outcomes import (
     FIGURES,
+    Figure,
+    FigureKind,
+    MeasuredRun,
     direction,
     incomparable,
     measure,
@@ -23,11 +26,18 @@ from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.session.preferences import USUAL_COLUMNS
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.session.snapshot import View, shown_state
-from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import middle, paragraph, printable
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import (
+    Pieces,
+    TextRows,
+    cells_of,
+    fit,
+    fit_left,
+    middle,
+    paragraph,
+    printable,
+)
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
@@ -37,7 +47,6 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
     from verl_tui.runs.run import Run
 
 _UNKNOWN = "–"
@@ -76,7 +85,7 @@ def comparison(
     current: int,
     *,
     sparks: bool = False,
-) -> tuple[list[Pieces], list[Pieces]]:
+) -> tuple[TextRows, TextRows]:
     """Return the heading and the rows of a comparison, each run up to a point.
 
     Args:
@@ -344,8 +353,8 @@ def _steps(one: MeasuredRun) -> str:
     step, total = one.stop.step, one.run.total_steps
     if step is None:
         return _UNKNOWN
-    shown = f"/{exact_step(total)}" if total and step == one.run.step else ""
-    return exact_step(step) + shown
+    shown = f"/{total}" if total and step == one.run.step else ""
+    return f"{step}{shown}"
 
 
 def _findings(view: View, run: Run) -> _Value:

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.comparison.settings import ABSENT, difference, differing_facts
-from verl_tui.rendering.text.printable import middle, paragraph, printable
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    fit,
+    fit_left,
+    middle,
+    paragraph,
+    printable,
+)
 from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
 from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
 from verl_tui.runs.views.identity import Fact, identity, short
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
 
 
@@ -257,13 +263,11 @@ def _value(at: int, most: int, entry: SettingEntry, cells: int) -> Pieces:
     return [(middle(text, min(most, cells)), role)]
 
 
-def page_rows(
-    page: SettingsPage, width: int
-) -> tuple[list[Pieces], list[int], list[Pieces]]:
+def page_rows(page: SettingsPage, width: int) -> tuple[TextRows, list[int], TextRows]:
     """Return the rows of the list, the indices of those that are entries, and what stands above
     columns of several runs: their names.
     """
-    rows: list[Pieces] = []
+    rows: TextRows = []
     heads: list[int] = []
     for section in page.sections:
         # The columns of compared runs are the same in all sections.
@@ -280,7 +284,7 @@ def page_rows(
     return rows, heads, names
 
 
-def full_entry(entry: SettingEntry | None, width: int, height: int) -> list[Pieces]:
+def full_entry(entry: SettingEntry | None, width: int, height: int) -> TextRows:
     """Return an entry in full, as far as there is room."""
     if entry is None or height < 1:
         return []

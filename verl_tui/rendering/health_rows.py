@@ -1,6 +1,6 @@
 """Findings as rows of a panel: all of them worst first, and below them on request the rules that
-were not judged; messages are cut where that makes all fit. Also all findings ever raised, each with
-the steps at which it was raised and cleared.
+were not judged; messages are a row each where that makes all fit. Also all findings ever raised,
+each with the steps at which it was raised and cleared.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -16,9 +16,16 @@ from rich.cells import cell_len
 from verl_tui.health.finding import Episode, Finding, Severity, unjudged_rules
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable, wrapped
-from verl_tui.rendering.text.wrap import ELLIPSIS
+from verl_tui.rendering.text.piece import (
+    Pieces,
+    TextRows,
+    cells_of,
+    cut,
+    middle,
+    paragraph,
+    printable,
+    wrapped,
+)
 from verl_tui.rendering.verdict_row import MARKS, headline
 from verl_tui.words import counted
 
@@ -36,18 +43,10 @@ _POINTS = pattern(r"needs (\d+) points, has (\d+)")
 _NONE = "the log has no "
 
 
-class _Block(NamedTuple):
-    """A finding as rows; without a head the reason why there is none."""
-
-    head: list[Pieces]
-    message: list[Pieces]
-    below: list[Pieces]
-
-
 class HealthLayout(NamedTuple):
     """All rows of the panel, and where its parts begin."""
 
-    rows: list[Pieces]
+    rows: TextRows
     starts: Sequence[int] = ()
     """Row that each finding begins at."""
     not_judged: int | None = None
@@ -123,16 +122,20 @@ class FindingList:
         return len(self._whole(view, width).rows)
 
     def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
-        """Return the rows of a panel of this size; those that must scroll are a cell narrower.
+        """Return the rows of a panel of this size, each message in one row where that makes all
+        fit; those that must scroll are a cell narrower.
 
         Args:
             view: The state to show.
             width: Cells of a row.
             height: Rows of the panel.
         """
-        for layout in self._ways(view, width, 0 if self._is_detailed else height):
-            if len(layout.rows) <= height:
-                return layout
+        whole = self._whole(view, width)
+        if len(whole.rows) <= height:
+            return whole
+        short = self._stacked(view, width, short=True)
+        if len(short.rows) <= height and not self._is_detailed:
+            return short
         return self._whole(view, width - 1)
 
     @property
@@ -140,58 +143,42 @@ class FindingList:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
 
-    def _ways(self, view: View, width: int, longest: int) -> Iterator[HealthLayout]:
-        """Yield all findings in ever fewer rows: without the rules that were not judged, then with
-        their messages cut.
-        """
-        yield self._whole(view, width)
-        blocks = self._blocks(view, width)
-        if self.findings and not self.reasons:
-            yield _stacked(blocks)
-            # the first ones a row longer than the others, as far as there is room
-            for most, longer in product(
-                range(longest, 0, -1), reversed(range(len(blocks)))
-            ):
-                cuts = (
-                    (head, _beginning(rows, most + (at < longer), width))
-                    for at, (head, rows, _) in enumerate(blocks)
-                )
-                yield _stacked([_Block(*one, []) for one in cuts])
-
     def _whole(self, view: View, width: int) -> HealthLayout:
-        """Return all findings, and where asked for the rules that were not judged."""
-        shown = self.reasons and view.run is not None and view.verdict.not_judged
-        rules = _not_judged(view, width) if shown else []
-        return _stacked(self._blocks(view, width), rules)
+        """Return all findings, and where asked for below them the rules that were not judged."""
+        rows, starts, _ = self._stacked(view, width)
+        shown = self.reasons and view.run is not None
+        rules = _not_judged(view, width) if shown and view.verdict.not_judged else []
+        return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
 
-    def _blocks(self, view: View, width: int) -> list[_Block]:
-        found = [self._block(view, one, width) for one in self.findings]
-        return found or [_Block([], _quiet(view, width), [])]
+    def _stacked(self, view: View, width: int, *, short: bool = False) -> HealthLayout:
+        """Return all findings, each message in one row if they are to be short; without any the
+        reason why.
+        """
+        rows: TextRows = []
+        starts = []
+        for finding in self.findings:
+            starts.append(len(rows))
+            rows += self._block(view, finding, width, short=short)
+        return HealthLayout(rows if starts else _quiet(view, width), starts)
 
-    def _block(self, view: View, finding: Finding, width: int) -> _Block:
-        """Write a finding: head and message; if it is unfolded also evidence and advice. What is
+    def _block(
+        self, view: View, finding: Finding, width: int, *, short: bool
+    ) -> Iterator[Pieces]:
+        """Yield a finding: head and message; if it is unfolded also evidence and advice. What is
         only a consequence of the one above is indented.
         """
         unfolded = _name(finding) in self.unfolded
         indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
         room = width - indent
-        below = [*_details(finding, room)] if unfolded else []
-        below += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
-        head = _head(view, finding, room, unfolded=unfolded)
         role = "dim" if _acknowledged(view, finding) else "text"
-        parts = [head], _indented("", finding.message, role, room)
-        space: Pieces = [(" " * indent, "")] if indent else []
-        return _Block(*([[*space, *row] for row in rows] for rows in (*parts, below)))
-
-
-def _stacked(blocks: Sequence[_Block], rules: Sequence[Pieces] = ()) -> HealthLayout:
-    """Return the rows of findings, and below them those of the rules that were not judged."""
-    rows: list[Pieces] = []
-    starts = []
-    for head, message, below in blocks:
-        starts += [len(rows)] * bool(head)
-        rows += [*head, *message, *below]
-    return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
+        message = _indented("", finding.message, role, room)
+        if short:
+            message = [cut([*chain(*message)], room)]
+        rows = [_head(view, finding, room, unfolded=unfolded), *message]
+        rows += _details(finding, room) if unfolded else ()
+        rows += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
+        for row in rows:
+            yield [(" " * indent, ""), *row] if indent else row
 
 
 # -- a finding -------------------------------------------------------------------------------------
@@ -230,7 +217,7 @@ def _followed(
         names = ", ".join(dict.fromkeys(one.id for one in follow))
         words = printable(words if unfolded else f"{words}: {names}")
         indent = "  " if width > _NARROW else ""
-        yield cut([(indent, ""), (words, "dim")], width, ELLIPSIS)
+        yield cut([(indent, ""), (words, "dim")], width)
 
 
 def _details(finding: Finding, width: int) -> Iterator[Pieces]:
@@ -242,21 +229,13 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
     yield from _indented("  ", source, "dim", width)
 
 
-def _beginning(rows: list[Pieces], count: int, width: int) -> list[Pieces]:
-    """Return the first rows; if there are more, the last one ends with an ellipsis."""
-    if len(rows) <= count:
-        return rows
-    filled = [*rows[count - 1], (" ", ""), rows[count][-1]]
-    return [*rows[: count - 1], cut(filled, width, ELLIPSIS)]
-
-
 def _indented(
     mark: str, text: str, role: str, width: int, *, mark_role: str = "", indent: int = 2
-) -> list[Pieces]:
+) -> TextRows:
     """Write indented text."""
     indent = 0 if width <= _NARROW else indent
     before = " " * indent + mark
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for line in wrapped(text, width - len(before)):
         rows.append([(before, mark_role or role), (line, role)])
         before = " " * len(before)
@@ -266,18 +245,18 @@ def _indented(
 # -- where nothing was found -----------------------------------------------------------------------
 
 
-def _quiet(view: View, width: int) -> list[Pieces]:
+def _quiet(view: View, width: int) -> TextRows:
     """Say why there is no finding."""
     one = headline(view)
     words = f"{one.head}{''.join(one.more[:1])}"
     return _indented(f"{one.mark} ", words[2:], one.role, width, indent=0)
 
 
-def _not_judged(view: View, width: int) -> list[Pieces]:
+def _not_judged(view: View, width: int) -> TextRows:
     """Write the rules that gave no verdict with their reasons."""
     known = view.verdict.not_judged
     counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
-    rows: list[Pieces] = [[(middle(counts, width), "dim")]]
+    rows: TextRows = [[(middle(counts, width), "dim")]]
     for rule in known:
         text, indent = f"{rule.id}: {reason_words(rule.reason)}", 2 * (width > _NARROW)
         for at, line in enumerate(wrapped(text, width - 2 * indent)):
@@ -335,11 +314,11 @@ def _count(severity: Severity, count: int) -> str:
 
 def history_page(
     view: View, episodes: Sequence[Episode], width: int
-) -> tuple[list[Pieces], list[int], Sequence[object], str]:
+) -> tuple[TextRows, list[int], Sequence[object], str]:
     """Return the rows of episodes, in this order; the row that each begins at, the fields of each
     that stay the same when it is cleared, and how many there are.
     """
-    rows: list[Pieces] = []
+    rows: TextRows = []
     starts: list[int] = []
     for episode in episodes:
         starts.append(len(rows))
@@ -353,7 +332,7 @@ def history_page(
     return rows, starts, names, caption
 
 
-def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
+def _episode_rows(view: View, episode: Episode, width: int) -> TextRows:
     run, cleared = view.run, episode.cleared_step
     acknowledged = run is not None and view.acknowledgements.marked(run.name, episode)
     role = "dim" if acknowledged or cleared is not None else episode.severity.word
@@ -362,7 +341,7 @@ def _episode_rows(view: View, episode: Episode, width: int) -> list[Pieces]:
     steps.append("ongoing" if cleared is None else f"cleared at step {cleared}")
     steps += ["acknowledged"] * acknowledged
     name = middle(episode.id, width - 2)
-    rows: list[Pieces] = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
+    rows: TextRows = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
     message = (episode.message, "dim" if acknowledged else "text")
     for words, words_role in ((" · ".join(steps), "dim"), message):
         rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]

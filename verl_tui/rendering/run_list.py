@@ -18,23 +18,26 @@ from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.run_order import ORDERS
 from verl_tui.rendering.session.snapshot import (
     Unread,
+    View,
     not_reached,
     passed_over,
     shown_state,
 )
-from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import (
+from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.piece import (
+    Piece,
+    Pieces,
+    cells_of,
     cut,
     middle,
     paragraph,
     printable,
     short_run_names,
+    text_of,
     told_apart,
 )
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS
-from verl_tui.rendering.verdict_row import MARKS, STANDINGS, open_findings, standing
+from verl_tui.rendering.verdict_row import MARKS, open_findings, standing
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
 from verl_tui.runs.views.state import (
@@ -52,7 +55,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _NAME = 18
@@ -85,7 +87,10 @@ runs with a key, which is their number in the list.
 _LABELLED = len("ETA 23h 59m")
 _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
-_MEANS = {"good": "healthy", "dim": "not fully judged"}
+SIGNS = "✓ finished, † crashed, ‖ stalled, ? stopped"
+"""What the signs of states mean."""
+BADGES = "✖ critical, ▲ warning, ● healthy, ○ not fully judged"
+"""What the marks of badges mean."""
 _STATES: dict[State | Unread, tuple[str, str]] = {
     State.RUNNING: (" ", "ok"),
     State.FINISHED: ("✓", "ok"),
@@ -96,18 +101,6 @@ _STATES: dict[State | Unread, tuple[str, str]] = {
 """Signs of states if a name needs the room, and roles; others have none, and are dim. A running run
 has its badge only.
 """
-
-
-def signs() -> str:
-    """Explain the signs of states."""
-    known = ((sign, state) for state, (sign, _) in _STATES.items() if sign != " ")
-    words = (f"{sign} {state.value}" for sign, state in known)
-    return ", ".join(words).replace(State.ENDED.value, "stopped")
-
-
-def badges() -> str:
-    """Explain the marks of badges."""
-    return ", ".join(f"{MARKS[one]} {_MEANS.get(one, one)}" for one in STANDINGS)
 
 
 class RunRows(NamedTuple):
@@ -279,18 +272,17 @@ def _logged(run: Run) -> set[str]:
     return logged | {"done"} if run.total_steps else logged
 
 
-def on_edge(title: str, heading: Pieces, line: str) -> Pieces:
+def on_edge(title: str, heading: Pieces) -> Pieces:
     """Return what stands in the upper edge of a frame: its title, and the columns' names in their
     places.
 
     Args:
         title: Of the frame.
         heading: The names over a row, which begins right behind the frame's left edge.
-        line: The character that the edge is made of.
     """
     pieces: Pieces = [(title, "title")]
     for blank, name in _NAMES.findall(text_of(heading)[_TITLE_AT + len(title) :]):
-        ruled = f" {line * (len(blank) - 2)} " if len(blank) > GAP else blank
+        ruled = f" {'─' * (len(blank) - 2)} " if len(blank) > GAP else blank
         pieces += [(ruled, "rule"), (name, "name")]
     return pieces
 
@@ -305,17 +297,14 @@ def caption(view: View, listed: int, width: int) -> str:
     words += [f"{total - shown} hidden"] * (shown < total)
     if listing.filter:
         some = f"filter: {listed} of {shown}"
-        words.append(some if found else f"no run matches, all {shown} listed")
-        words += [note] * bool(note)
+        words += [some if found else f"no run matches, all {shown} listed", note]
     if listing.order != ORDERS[0] or listing.reverse:
         words.append(f"by {listing.order}{' reversed' * listing.reverse}")
     if count := len(view.selected):
         words.append(f"{count} selected")
-    words += filter(None, (passed_over(view), not_reached(view)))
-    text = " · ".join(words)
-    return next(
-        (form for form in (text, note, *words[-1:]) if form and len(form) <= width), ""
-    )
+    words = [*filter(None, (*words, passed_over(view), not_reached(view)))]
+    forms = (" · ".join(words), note, *words[-1:])
+    return next((form for form in forms if form and len(form) <= width), "")
 
 
 def _no_runs(view: View, width: int) -> list[Pieces]:
@@ -341,20 +330,24 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
     """Return the runs side by side in one row, the shown one always among them."""
     shown = runs.index(view.run) if view.run in runs else 0
     parts = {shown: _in_strip(view, runs, shown)}
-    used = cells_of(parts[shown])
+    room = width - 2 * _MORE - cells_of(parts[shown])
     # Those behind the shown run first: where all have room they are in their order anyway.
-    for at in (*range(shown + 1, len(runs)), *range(shown - 1, -1, -1)):
-        if at - 1 not in parts and at + 1 not in parts:
-            continue  # there was no room for one between
-        part = _in_strip(view, runs, at)
-        if used + GAP + cells_of(part) <= width - 2 * _MORE:
-            parts[at], used = part, used + GAP + cells_of(part)
+    for way in (1, -1):
+        at = shown + way
+        while 0 <= at < len(runs):
+            part = _in_strip(view, runs, at)
+            room -= GAP + cells_of(part)
+            if room < 0:
+                room += GAP + cells_of(part)
+                break
+            parts[at] = part
+            at += way
     first, after = min(parts), len(runs) - 1 - max(parts)
     row: Pieces = [(f"+{first}" + " " * GAP, "dim")] if first else []
     for at in sorted(parts):
         row += [*[(" " * GAP, "")] * (at > first), *parts[at]]
     row += [(" " * GAP + f"+{after}", "dim")] if after else []
-    return cut(row, width, ELLIPSIS)
+    return cut(row, width)
 
 
 def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
@@ -362,11 +355,13 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     role, count = _badge(one)
     steps = _steps(one.run)
     mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
-    name = one.name(_NAME)
     going = one.state is State.RUNNING and steps
-    last = (f"step {steps}", "dim") if going else _state(one, 0)
-    badge = f"{MARKS[role]}{count.strip()} "
-    return [(mark, "shown"), (badge, role), (f"{name} ", name_role), last]
+    return [
+        (mark, "shown"),
+        (f"{MARKS[role]}{count.strip()} ", role),
+        (f"{one.name(_NAME)} ", name_role),
+        (f"step {steps}", "dim") if going else _state(one, 0),
+    ]
 
 
 # -- cells -----------------------------------------------------------------------------------------
@@ -399,8 +394,8 @@ def _steps(run: Run) -> str:
     """Write the steps of a run: reached, and in total."""
     if run.step is None:
         return ""
-    total = f"/{exact_step(run.total_steps)}" if run.total_steps else ""
-    return exact_step(run.step) + total
+    total = f"/{run.total_steps}" if run.total_steps else ""
+    return f"{run.step}{total}"
 
 
 def _head(before: int, one: _Listed, cells: int) -> Pieces:
@@ -439,7 +434,7 @@ def _done(one: _Listed, _: int) -> Pieces:
     step, total = one.run.step, one.run.total_steps
     if step is None or not total:
         return []
-    return [(percent_done(min(1.0, max(0.0, step / total))), "dim")]
+    return [(percent_done(step / total), "dim")]
 
 
 def _time_left(one: _Listed, cells: int) -> Pieces:
@@ -447,8 +442,7 @@ def _time_left(one: _Listed, cells: int) -> Pieces:
     left = remaining(one.run, one.view.now)
     if left is None or one.state is Unread.READING:
         return []
-    label = "ETA " * (cells >= _LABELLED)
-    return [(label + duration(left), "dim")]
+    return [("ETA " * (cells >= _LABELLED) + duration(left), "dim")]
 
 
 def _activity(one: _Listed) -> str:

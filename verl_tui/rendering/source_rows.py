@@ -7,9 +7,8 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.text.printable import cut, paragraph, size_text
+from verl_tui.rendering.text.piece import cut, fit_left, paragraph, size_text
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit_left
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
     from verl_tui.sources.http.addresses import Unreached
@@ -32,13 +31,7 @@ them.
 """
 
 
-_Row = tuple["SourceStatus", int]
-"""One source, and of how many metrics the values in force come from it, see
-`verl_tui.runs.views.provenance.leading`.
-"""
-
-
-def source_rows(view: View, width: int) -> list[Pieces]:
+def source_rows(view: View, width: int) -> TextRows:
     """Return all rows, each at most `width` cells wide, with an empty one between parts."""
     monitor, run = view.monitor, view.run
     passed = [f"{file.path}: {file.reason}" for file in monitor.passed]
@@ -55,10 +48,10 @@ def source_rows(view: View, width: int) -> list[Pieces]:
     else:
         parts.append([[("sources", "heading")], *_sources(run, view, width)])
         parts.append([*_unreadable(run, width)])
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for part in filter(None, parts):
         rows += [[], *part] if rows else part
-    return [cut(row, width, ELLIPSIS) for row in rows]
+    return [cut(row, width) for row in rows]
 
 
 def _path(path: str, width: int) -> str:
@@ -68,15 +61,15 @@ def _path(path: str, width: int) -> str:
 
 def _sentences(
     heading: str, sentences: Sequence[str], role: str, width: int
-) -> list[Pieces]:
+) -> TextRows:
     """Return the rows of sentences, nothing without any."""
-    rows: list[Pieces] = [[(heading, "heading")]] if sentences else []
+    rows: TextRows = [[(heading, "heading")]] if sentences else []
     for sentence in sentences[:_SHOWN_LINES]:
         rows += paragraph(one_line(sentence, 1000), role, width)
     return rows + _more(len(sentences) - _SHOWN_LINES)
 
 
-def _more(hidden: int) -> list[Pieces]:
+def _more(hidden: int) -> TextRows:
     return [[(f"  {hidden:,} more, not listed", "dim")]] if hidden > 0 else []
 
 
@@ -91,27 +84,30 @@ def _unreached(server: Unreached, now: float) -> str:
 
 
 def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
-    leads = leading(run)
-    items = [(one, leads.get(one.path, 0)) for one in _grouped(run.sources.values())]
+    leads, items = leading(run), _grouped(run.sources.values())
     if not items:
         yield [("none", "dim")]
         return
-    changed = partial(_changed, view.now)
-    columns: list[TextColumn[_Row]] = [
-        TextColumn("path", lambda one, n: [(_path(one[0].path, n), "path")], 12, 9, WIDEST),
-        TextColumn("format", lambda one, _: [(one[0].title, "dim")], WIDEST, 5),
+
+    def metrics(one: SourceStatus, _: int) -> Pieces:
+        """Write of how many metrics the values in force come from a source."""
+        return [(f"{leads.get(one.path, '-')}", "dim")]
+
+    columns: list[TextColumn[SourceStatus]] = [
+        TextColumn("path", lambda one, n: [(_path(one.path, n), "path")], 12, 9, WIDEST),
+        TextColumn("format", lambda one, _: [(one.title, "dim")], WIDEST, 5),
         TextColumn("state", _state, 6, 8),
-        TextColumn("records", lambda one, _: [(f"{one[0].records:,}", "dim")], 9, 6, right=True),
-        TextColumn("metrics", lambda one, _: [(f"{one[1] or '-'}", "dim")], 7, 1, right=True),
+        TextColumn("records", lambda one, _: [(f"{one.records:,}", "dim")], 9, 6, right=True),
+        TextColumn("metrics", metrics, 7, 1, right=True),
         TextColumn("unreadable", _unread, 10, 7, right=True),
         TextColumn("read", _read, 15, 2, right=True),
-        TextColumn("changed", changed, 7, 4, right=True),
+        TextColumn("changed", partial(_changed, view.now), 7, 4, right=True),
     ]  # fmt: skip
     table = FittedTable(columns, width, items)
     yield table.heading("dim")
     for item in items:
         yield table.row(item)
-        for sentence, role in ((item[0].problem, "down"), (item[0].note, "dim")):
+        for sentence, role in ((item.problem, "down"), (item.note, "dim")):
             for row in paragraph(one_line(sentence or "", 1000), role, width - 2):
                 yield [("  ", ""), *row]
 
@@ -144,23 +140,22 @@ def _summed(members: Sequence[SourceStatus]) -> SourceStatus:
     )
 
 
-def _state(one: _Row, _: int) -> Pieces:
-    return [("● up", "up") if one[0].problem is None else ("✗ down", "down")]
+def _state(one: SourceStatus, _: int) -> Pieces:
+    return [("● up", "up") if one.problem is None else ("✗ down", "down")]
 
 
-def _unread(one: _Row, _: int) -> Pieces:
-    count = one[0].unreadable
-    return [(f"{count:,}", "warning" if count else "dim")]
+def _unread(one: SourceStatus, _: int) -> Pieces:
+    return [(f"{one.unreadable:,}", "warning" if one.unreadable else "dim")]
 
 
-def _read(one: _Row, _: int) -> Pieces:
-    done, size = one[0].bytes_read, size_text(one[0].size)
-    part = "" if done >= one[0].size else f"{size_text(done)} / "
+def _read(one: SourceStatus, _: int) -> Pieces:
+    done, size = one.bytes_read, size_text(one.size)
+    part = "" if done >= one.size else f"{size_text(done)} / "
     return [(part + size, "dim")]
 
 
-def _changed(now: float, one: _Row, _: int) -> Pieces:
-    at = one[0].modified
+def _changed(now: float, one: SourceStatus, _: int) -> Pieces:
+    at = one.modified
     return [("-" if at is None else age(max(0.0, now - at)), "dim")]
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from math import isfinite
 from operator import itemgetter
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS
@@ -14,6 +15,7 @@ from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.snapshot import (
     Unread,
+    View,
     looking,
     not_reached,
     passed_over,
@@ -21,9 +23,8 @@ from verl_tui.rendering.session.snapshot import (
     source_pieces,
 )
 from verl_tui.rendering.text.hues import family_role
-from verl_tui.rendering.text.numbers import compact, exact_step, percent_done
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.numbers import compact, percent_done
+from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, middle, text_of
 from verl_tui.rendering.verdict_row import headline, standing
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
@@ -34,7 +35,6 @@ from verl_tui.times import age, clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _STATES: dict[State | Unread, tuple[str, int]] = {
@@ -106,10 +106,8 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     role, worth = _STATES.get(current, ("dim", 72))
     if role == "good" and standing(view, run) != "good":
         role = ""
-    word, aside = (
-        (state_words(run, current), role),
-        ": no ETA" * (current is State.STALLED),
-    )
+    word = (state_words(run, current), role)
+    aside = ": no ETA" * (current is State.STALLED)
     aside += " no end marker" * (current is State.ENDED and run.outcome is None)
     yield [(worth, [word]), (18, [word, (aside, "dim")])]
     if run.step is not None:
@@ -122,19 +120,17 @@ def _steps(
     step: int, total: int | None, current: State | Unread
 ) -> Iterator[tuple[int, str]]:
     """Yield how far a run is, in long variants of how many steps."""
-    yield 90, exact_step(step)
+    yield 90, str(step)
     if not total:
         yield 24, f"step {step}"
-        if current in _GOES_ON:
-            yield 12, f"step {step}; total unknown"
     elif current is State.FINISHED and step >= total:
         yield 24, f"all {total} steps"
     else:
         done = percent_done(step / total)
-        yield 72, f"{exact_step(step)}/{exact_step(total)}"
-        yield 50, f"{exact_step(step)}/{exact_step(total)} {done}"
         bar = text_of(gauge(step / total, _BAR, ""))
-        yield 12, f"step {exact_step(step)}/{exact_step(total)} {bar} {done}"
+        yield 72, f"{step}/{total}"
+        yield 50, f"{step}/{total} {done}"
+        yield 12, f"step {step}/{total} {bar} {done}"
 
 
 def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
@@ -144,21 +140,16 @@ def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
     yield _metric(run, learned, label, (70, 58, 54), alone=alone)
     score = newest_and_best(run)
     yield _ways("", (28, score), (53, score.partition(",")[0])) if score else []
-    if not alone:
-        return
-    kl = run.indicators.get(shown_kl(run))
-    yield _metric(run, kl, "KL", (60, 52, 46), alone=alone)
+    if alone:
+        kl = run.indicators.get(shown_kl(run))
+        yield _metric(run, kl, "KL", (60, 52, 46), alone=alone)
 
 
 def _host(view: View) -> RowPart:
     """Return the utilisation of this host's GPUs."""
     gpus = view.monitor.gpus.gpus if view.monitor.gpus is not None else ()
     busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
-    if not busy:
-        return []
-    share = f"{sum(busy) / len(busy):.0f}%"
-    count = f"{len(gpus)} GPUs" if len(gpus) > 1 else "GPU"
-    return _ways("", (32, f"{count} {share}"), (50, f"GPU {share}"))
+    return _ways("", (50, f"GPU {fmean(busy):.0f}%")) if busy else []
 
 
 def _paused(view: View) -> RowPart:
@@ -184,25 +175,25 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
     so that it moves nothing.
     """
     quiet, early = silence(run, view.now), ahead(run, view.now)
-    worth, words, long, role = 4, "", "last record ", "dim"
-    if quiet is not None and run.last_record is not None:
-        words = (age(quiet) + " ago" * (quiet >= 10)).ljust(_AGE)
-        if (current := shown_state(view, run)) not in _GOES_ON:
-            over = current in (State.FINISHED, State.CRASHED)
-            worth, long = _ENDED if over else 4, "ended " if over else "last record "
-            words = clock_time(run.last_record, view.now)
     if early is not None:
-        words, role = f"dated {age(early)} ahead", "warning"
-    if words:
-        yield _ways(role, (worth, long + words))
+        yield _ways("warning", (4, f"last record dated {age(early)} ahead"))
+    elif quiet is not None and run.last_record is not None:
+        current = shown_state(view, run)
+        date = clock_time(run.last_record, view.now)
+        if current in _GOES_ON:
+            words = (age(quiet) + " ago" * (quiet >= 10)).ljust(_AGE)
+            yield _ways("dim", (4, f"last record {words}"))
+        elif current in (State.FINISHED, State.CRASHED):
+            yield _ways("dim", (_ENDED, f"ended {date}"))
+        else:
+            yield _ways("dim", (4, f"last record {date}"))
 
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the state of the sources."""
     for warning in filter(None, (passed_over(view), not_reached(view))):
         yield _ways("warning", (52, warning))
-    found = [(words.strip(), role) for words, role in source_pieces(run, view.keys)]
-    if found:
+    if found := [*source_pieces(run, view.keys)]:
         yield [(62, found)]
 
 

@@ -10,9 +10,8 @@ from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
-from verl_tui.rendering.text.printable import cut, paragraph, printable
+from verl_tui.rendering.text.piece import cut, fit, paragraph, printable
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit
 from verl_tui.runs.time.forecast import (
     next_occasions,
     pace,
@@ -21,7 +20,9 @@ from verl_tui.runs.time.forecast import (
     usual_times,
 )
 from verl_tui.runs.time.step_timing import (
+    Breakdown,
     SpeedFigure,
+    StepPart,
     breakdown,
     generation_latency,
     newest_steps,
@@ -34,9 +35,8 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import Breakdown, StepPart
 
 _WIDE, _NARROW = 72, 34
 """Widths from which on notes and a bar fit, in cells."""
@@ -50,11 +50,11 @@ _SLOWER, _QUICKER = 1.15, 0.87
 """Ratios of a trend from which on it is shown."""
 _STEPS = 8
 """Newest steps that are drawn one by one."""
-_CALLS = "profiling/"
 _CLOCK = len("14:32")
+_NO_PARTS = "The log times no parts of a step"
 
 
-def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
+def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
     """Return the rows of the screen.
 
     Args:
@@ -69,7 +69,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
     found = breakdown(run)
     signs = _SOLID * len(_SIGNS) if solid else _SIGNS
     rates = [*filter(None, (steps_per_minute(run), generation_latency(run)))]
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for part in (
         _step_parts(run, found, view, width, signs),
         _progress(run, view, width),
@@ -79,12 +79,12 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> list[Pieces]:
     ):
         lines = [*part]
         rows += [[], *lines] if rows and lines else lines
-    return [cut(row, width, ELLIPSIS) for row in rows]
+    return [cut(row, width) for row in rows]
 
 
 def hours_rows(
     found: Mapping[str, Any] | None, width: int
-) -> tuple[list[Pieces], list[int], list[Episode]]:
+) -> tuple[TextRows, list[int], list[Episode]]:
     """Return rows on where a run's hours went: below a heading those of each line, and in which
     row and at which step each line begins.
     """
@@ -108,7 +108,7 @@ def hours_rows(
         for one, _ in lines
         for key, *_ in [(*one["figures"], None)]
     ]
-    return [cut(row, width, ELLIPSIS) for row in rows], starts, begun
+    return [cut(row, width) for row in rows], starts, begun
 
 
 def _short_time(seconds: float) -> str:
@@ -165,7 +165,7 @@ def _step_parts(
         )
         yield from paragraph(words, "warning", width)
     if not found.parts:
-        yield from paragraph(f"{_no_parts(run)}.", "dim", width)
+        yield from paragraph(f"{_NO_PARTS}.", "dim", width)
 
 
 def _part_name(line: _PartRow, cells: int) -> Pieces:
@@ -187,21 +187,12 @@ def _trend(line: _PartRow, _: int) -> Pieces:
     ]
 
 
-def _no_parts(run: Run) -> str:
-    """Say that the log has no timers, or none that parts of a step could be made of: TRL's are of
-    single calls, several in a step, within each other.
-    """
-    if any(key.startswith(_CALLS) for key in run.keys):
-        return f"The log times single calls ({_CALLS}…), no parts of a step"
-    return "The log times no parts of a step"
-
-
 def _untimed(run: Run, view: View) -> str:
     """Describe the time of a step whose parts are not timed."""
     known = pace(run)
     if known is not None:
         seconds = _short_time(known.seconds)
-        return f"{_no_parts(run)}; by the {known.origin} a step takes {seconds}."
+        return f"{_NO_PARTS}; by the {known.origin} a step takes {seconds}."
     if run.step is None:
         return _no_step(run, view)
     return "Nothing in the log says how long a step takes."
@@ -341,17 +332,6 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
         when = clock_time(end, now)
         at = f", {'at ' * (len(when) == _CLOCK)}{when}" if when else ""
         yield f"done in {duration(coming.seconds)}{at}", "good"
-        if len(coming.kinds) > 1:
-            kinds = (
-                f"{round(count)} × {_short_time(usual.seconds)} {_kind(usual.words)}"
-                for usual, count in coming.kinds
-            )
-            yield f"{coming.steps} steps ahead: {', '.join(kinds)}", "dim"
-
-
-def _kind(words: str) -> str:
-    words = words.removeprefix("a ").removeprefix("plain step").removeprefix("step ")
-    return words or "plain"
 
 
 # -- throughput ------------------------------------------------------------------------------------

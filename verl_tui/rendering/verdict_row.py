@@ -22,10 +22,8 @@ from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, View, looking, shown_state
-from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import ELLIPSIS, Pieces, cells_of, fit, printable
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State, evaluated, is_evaluation, unread_form
@@ -73,10 +71,9 @@ class Headline(NamedTuple):
         where much of it is seen, and of the head the cause is cut rather than since when.
         """
         full = self._replace(cause=f"{self.cause}{self.doing}").head
-        for head in dict.fromkeys((full, self.head)):
-            for words in self.more:
-                if cell_len(head) + cell_len(words) <= width:
-                    return head + words
+        forms = (head + words for head in (full, self.head) for words in self.more)
+        if whole := next((one for one in forms if cell_len(one) <= width), ""):
+            return whole
         left = width - cell_len(self.head)
         rest = _clipped("".join(self.more[-1:]), left) if left > _LEAST else ""
         cause = fit(self.cause, cell_len(self.cause) + min(0, left))
@@ -85,11 +82,11 @@ class Headline(NamedTuple):
 
 def _clipped(text: str, cells: int) -> str:
     """Return a text cut behind a word of it, inside one where that would leave less than half."""
-    if cell_len(text) <= cells:
+    cut = fit(text, cells)
+    if cut == text:
         return text
-    kept = fit(f"{text} ", cells, "")
-    words = fit(f"{kept[: kept.rfind(' ')].rstrip(' ,;:(')}…", cells)
-    return words if 2 * cell_len(words) >= cells else fit(text, cells)
+    words = f"{cut[: cut.rfind(' ')].rstrip(' ,;:(')}{ELLIPSIS}"
+    return words if 2 * cell_len(words) >= cells else cut
 
 
 def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
@@ -98,18 +95,21 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     if width < _TALLIED:
         one = one._replace(since=one.since.replace("since step ", "since "))
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
-    if height == 1 and width >= _TALLIED:
+    if view.run is not None and view.loading and one.mark != _WAITS:
+        right.append((f"  reading {view.monitor.loaded():.0%}", "dim"))
+    below = []
+    if height > 1:
+        rest = one._replace(mark="", cause="", since="", doing="").in_row(width)
+        below = [[(rest.lstrip(": "), one.role)]]
+        one = one._replace(more=())
+    elif width >= _TALLIED:
         asks = one.role in STANDINGS[2:] and bool(view.verdict.not_judged)
         right += [(f"  {view.keys['health.not_judged']}: why", "dim")] * asks
         right += tally(view)
     room = width - cells_of(right)
-    left = (one if height == 1 else one._replace(more=())).in_row(room)
-    gap = " " * (room - cell_len(left))
-    rows = [[(left, one.role), *([(gap, ""), *right] if right else [])]]
-    if height > 1:
-        below = one._replace(mark="", cause="", since="", doing="").in_row(width)
-        rows.append([(below.lstrip(": "), one.role)])
-    return rows
+    left = one.in_row(room)
+    gap = (" " * (room - cell_len(left)), "")
+    return [[(left, one.role), *[gap] * bool(right), *right], *below]
 
 
 def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequence[str]:
@@ -198,7 +198,7 @@ def _found(run: Run, found: Sequence[Finding]) -> Headline:
     numbers = "" if over else worst.message.partition(": ")[2]
     clauses = (numbers, numbers.partition("; ")[0])
     proofs = [f": {one}" for one in dict.fromkeys(clauses) if one]
-    at = "" if worst.since_step is None else exact_step(worst.since_step)
+    at = "" if worst.since_step is None else str(worst.since_step)
     return Headline(
         "dim" if worst.severity is Severity.INFO else worst.severity.word,
         MARKS[worst.severity.word],
@@ -224,7 +224,7 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     notes = "".join(f"; noted: {one.headline}" for one in noted[:1])
     notes += f"; {known} acknowledged" * bool(known)
     if standing(view, run) == "good":
-        at, ways = f" at step {exact_step(run.step or 0)}", course(run)
+        at, ways = f" at step {run.step or 0}", course(run)
         rules = f"{counted(judged, 'rule')} found nothing"
         all_ = f": {', '.join((*ways[:1], rules))}"
         proofs = [all_ + notes, all_, *[f": {one}" for one in ways]]

@@ -366,7 +366,7 @@ class Recording:
         for batch in chain(feed.read(), feed.finish()):
             batches.append(batch)
             known[batch.run, batch.status.path] = batch.status
-            if progress is not None:
+            if progress:
                 read = sum(status.bytes_read for status in known.values())
                 progress(read, sum(status.size for status in known.values()))
         return cls(found, batches)
@@ -417,15 +417,15 @@ class Recording:
     def take(self, until: float) -> Iterator[Batch]:
         """Yield the records up to a moment that have not been taken."""
         for source in self._sources:
-            while (batch := source.take(until)) is not None:
+            while batch := source.take(until):
                 yield batch
 
 
 def _at_once(runs: Sequence[RecordedRun]) -> bool:
     """True if the runs overlapped in time, as far as their logs have times."""
-    if len(runs) > 1 and any(recorded.pace is not None for recorded in runs):
+    if len(runs) > 1 and any(recorded.pace for recorded in runs):
         return False
-    spans = sorted(one.span for one in runs if one.span is not None)
+    spans = sorted(one.span for one in runs if one.span)
     latest = math.inf
     for begin, end in spans:
         if begin > latest:

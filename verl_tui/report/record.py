@@ -18,7 +18,13 @@ from verl_tui.ledger import ledger
 from verl_tui.patterns import pattern
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.reported_samples import ReportedSamples, excerpts_of, masked
-from verl_tui.report.run_charts import COLOURED, ChartMaker, drawn_runs
+from verl_tui.report.run_charts import (
+    COLOURED,
+    ChartMaker,
+    DrawnRuns,
+    ReportChart,
+    drawn_runs,
+)
 from verl_tui.runs.views.checkpoints import Best, best
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -29,7 +35,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from verl_tui.monitor import Monitor
-    from verl_tui.report.run_charts import DrawnRuns, ReportChart
     from verl_tui.runs.run import Run
 
 _BESTS = ("reward", "validation")

@@ -10,7 +10,7 @@ from verl_tui.failures import note_failure
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample, Unreadable
 from verl_tui.secrets import Mask
-from verl_tui.sources.files.paths import why
+from verl_tui.sources.files import why
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from verl_tui.words import number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.report.drawing import ChartDrawing
     from verl_tui.report.record import Report, ReportedRun
-    from verl_tui.report.run_charts import ReportChart
+    from verl_tui.report.run_charts import ChartDrawing, ReportChart
     from verl_tui.runs.views.checkpoints import Best
 
 LONGEST = 2000
@@ -24,7 +23,6 @@ LONGEST = 2000
 _MOST_UNREAD = 200
 """Sentences on files that were not read."""
 _HOURS = ("where they went", "hours", "share", "evidence")
-NO_CURVES = "no metric has a number that could be drawn"
 
 
 def line(text: str) -> str:

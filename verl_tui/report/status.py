@@ -22,8 +22,8 @@ from verl_tui.words import counted, number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from verl_tui.check.data import Described
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
 
 MARK = "<!-- verl-tui report --status -->"
@@ -76,7 +76,7 @@ def _plain(text: str) -> str:
     return _WITHIN.sub("_", escaped(line(text)))
 
 
-def _block(one: Described, monitor: Monitor) -> Iterator[tuple[str, str | None]]:
+def _block(one: Data, monitor: Monitor) -> Iterator[tuple[str, str | None]]:
     """Yield what is said of a run: a word and a sentence."""
     run = monitor.runs[one["name"]]
     if not is_trained(one, run):
@@ -101,14 +101,14 @@ def _block(one: Described, monitor: Monitor) -> Iterator[tuple[str, str | None]]
     yield "rests on", _basis(one, monitor)
 
 
-def _progress(one: Described, run: Run) -> Iterator[str]:
+def _progress(one: Data, run: Run) -> Iterator[str]:
     yield from _figures(one, "reward", "validation", *one["losses"])
     yield from course(run)[:1]
     if one["best"] is not None:
         yield from best_sentences(one["best"])
 
 
-def _speed(one: Described, run: Run) -> Iterator[str]:
+def _speed(one: Data, run: Run) -> Iterator[str]:
     usual, left = pace(run), one["remaining_s"]
     if usual is not None:
         yield f"{number(usual.seconds)} s a step"
@@ -117,7 +117,7 @@ def _speed(one: Described, run: Run) -> Iterator[str]:
         yield f"ends about {_moment(run.last_record + left)}"
 
 
-def _figures(one: Described, *ids: str) -> Iterator[str]:
+def _figures(one: Data, *ids: str) -> Iterator[str]:
     """Yield the newest values of indicators, with their step where that is not the run's."""
     for id, label, text, told in figures(one):
         if id in ids:
@@ -125,7 +125,7 @@ def _figures(one: Described, *ids: str) -> Iterator[str]:
             yield f"{label} {text}{at}"
 
 
-def _next_check(one: Described, run: Run) -> str:
+def _next_check(one: Data, run: Run) -> str:
     """Say when it makes sense to look again, and why then."""
     if one["state"] in _NO_LOOK:
         return _NO_LOOK[one["state"]]
@@ -147,7 +147,7 @@ def _next_check(one: Described, run: Run) -> str:
     return f"about {when}: step {due}, {why}{stalls}"
 
 
-def _basis(one: Described, monitor: Monitor) -> str:
+def _basis(one: Data, monitor: Monitor) -> str:
     """Name what the verdict rests on, and what it lacks."""
     skipped = {rule["id"]: rule["reason"] for rule in one["not_judged"]}
     judged = {rule.id for rule in monitor.guide.rules} - skipped.keys()

@@ -1,37 +1,51 @@
-"""A chart as SVG: the screen's picture as polylines, with its axes as text."""
+"""A chart as SVG: the screen's picture as polylines, with its axes as text; and the stylesheet of a
+report and of its charts, for light and dark grounds and for paper. That stands in the file itself,
+and the file's policy names it by its hash: nothing else is allowed.
+"""
 
 from __future__ import annotations
 
-from html import escape
+import base64
+import hashlib
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
 from verl_tui.rendering.session.run_order import LETTERS
-from verl_tui.rendering.text.hues import FAMILIES
+from verl_tui.rendering.text.hues import FAMILIES, HUES
 from verl_tui.rendering.text.numbers import distinct_texts
-from verl_tui.report.run_charts import OTHER_RUN, ReportChart
-from verl_tui.report.sentences import line
-from verl_tui.report.stylesheet import CHART_STYLE
+from verl_tui.report import sentences
+from verl_tui.report.run_charts import OTHER_RUN, ChartDrawing, ReportChart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.picture import DrawnLine, DrawnShade
-    from verl_tui.report.drawing import ChartDrawing
 
     Point = tuple[int, float]
     """Dot column and height, 0 .. 1."""
+    PlacedSign = tuple[float, float, str, str, str]
+    """Place, sign, which end of it stands there, class."""
 
-WIDTH, HEIGHT = 480, 236
+
 _LEFT, _RIGHT, _TOP, _BOTTOM = 54, 456, 20, 202
 """Edges of the plot."""
 _FINE = 4
 """Parts of a unit that curves are drawn in, so that whole numbers are exact enough."""
-_ROW = 16
-"""Height of a row of the legend."""
+
 _LETTER = 12
 """Least distance of two letters at the ends of curves."""
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=select_autoescape(["html.jinja", "svg.jinja"]),
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters |= vars(sentences)
 _TICKS = 5
 _MOST_ODD = 60
 
@@ -47,45 +61,21 @@ def svg(
         name: Begins the ids in it, so that they are unique in a page.
         alone: True for a file of its own, with its style and the names of the runs.
     """
-    named = [
-        (one.place, one.run)
-        for one in chart.curves
-        if one.place is not None and alone and not chart.alone
-    ]
-    height = HEIGHT + len(named) * _ROW
-    file = f' xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}"'
-    parts = [
-        f'<svg{file * alone} class="chart" viewBox="0 0 {WIDTH} {height}" role="img"'
-        f' aria-labelledby="{name}">',
-        _tag("title", line(chart.title), id=name),
-    ]
-    if alone:
-        parts.append(f"<style>{CHART_STYLE}</style>")
-        parts.append(_tag("rect", class_="ground", width=WIDTH, height=height))
-    parts += [*_grid(drawing, chart), *_curves(drawing), *_signs(drawing)]
-    parts += _letters(drawing)
-    for at, (place, run) in enumerate(named):
-        label = f"{LETTERS[place]}  {line(run)[:70]}"
-        y = HEIGHT + at * _ROW + 8
-        parts.append(_text(_LEFT, y, label, "start", f"end run-{place + 1}"))
-    return "".join([*parts, "</svg>"])
-
-
-def _tag(name: str, text: str = "", **attributes: str | float) -> str:
-    """Return an element; a number has a digit behind the point at most."""
-    words = []
-    for key, value in attributes.items():
-        shown = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
-        words.append(f' {key.rstrip("_").replace("_", "-")}="{escape(str(shown))}"')
-    return f"<{name}{''.join(words)}>{escape(text)}</{name}>"
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle", kind: str = "") -> str:
-    return _tag("text", text, class_=kind, x=x, y=y, text_anchor=anchor)
-
-
-def _path(kind: str, way: str) -> str:
-    return _tag("path", class_=kind, d=way)
+    named = [one for one in chart.curves if one.place is not None]
+    return TEMPLATES.get_template("chart.svg.jinja").render(
+        chart=chart,
+        name=name,
+        alone=alone,
+        named=named * (alone and not chart.alone),
+        style=CHART_STYLE,
+        letters=LETTERS,
+        band=_band(drawing),
+        heights=_heights(drawing.scale),
+        steps=_steps(drawing),
+        curves=_curves(drawing),
+        marks=[*_straight(drawing), *_marks(drawing)],
+        signs=[*_signs(drawing), *_letters(drawing)],
+    )
 
 
 def _x(share: float) -> float:
@@ -101,51 +91,46 @@ def _class(role: str) -> str:
     return f"of-{role}" if role in FAMILIES else "grey" if role == OTHER_RUN else role
 
 
-def _grid(drawing: ChartDrawing, chart: ReportChart) -> Iterator[str]:
-    """Yield what lies behind the curves: healthy band, grid, the axes and their labels."""
+def _band(drawing: ChartDrawing) -> tuple[float, float] | None:
+    """Return the upper edge and the height of the healthy band, None where none is in sight."""
     scale, (low, high) = drawing.scale, drawing.picture.band
     bottom = 0.0 if low is None else scale.fraction(low)
     top = 1.0 if high is None else scale.fraction(high)
-    if (low, high) != (None, None) and top > bottom:
-        at, high = _y(top), _y(bottom) - _y(top)
-        wide = _RIGHT - _LEFT
-        yield _tag("rect", class_="band", x=_LEFT, width=wide, y=at, height=high)
+    shown = (low, high) != (None, None) and top > bottom
+    return (_y(top), _y(bottom) - _y(top)) if shown else None
+
+
+def _heights(scale: Scale) -> list[tuple[float, str]]:
+    """Return the numbers of the y axis with their heights."""
     values = scale.ticks(_TICKS)
-    for value, text in zip(values, distinct_texts(values), strict=True):
-        y = _y(scale.fraction(value))
-        if text:
-            yield _path("grid", f"M{_LEFT} {y:.1f}H{_RIGHT}")
-            yield _text(_LEFT - 6, y + 4, text, "end")
-    yield _path("axis", f"M{_LEFT} {_TOP}V{_BOTTOM}H{_RIGHT}")
+    texts = zip(values, distinct_texts(values), strict=True)
+    return [(_y(scale.fraction(value)), text) for value, text in texts if text]
+
+
+def _steps(drawing: ChartDrawing) -> Iterator[tuple[float, str]]:
+    """Yield the labels of the x axis with their places."""
     axis, window = drawing.data.axis, drawing.picture.window
     apart = window.columns // (2 * _TICKS)
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
         share = window.column(step) / (window.columns - 1)
         if 0 <= share <= 1:
-            yield _path("axis", f"M{_x(share):.1f} {_BOTTOM}v4")
-            yield _text(_x(share), _BOTTOM + 16, axis.write(step))
-    yield _text(_RIGHT, _BOTTOM + 30, "step", "end")
-    unit = f"{chart.title}, {chart.unit}" if chart.unit else chart.title
-    yield _text(4, 11, line(unit)[:60], "start")
+            yield _x(share), axis.write(step)
 
 
-def _curves(drawing: ChartDrawing) -> Iterator[str]:
-    """Yield areas, lines and points."""
+def _curves(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
+    """Yield class and path of areas, lines and points."""
     picture = drawing.picture
-    yield f'<g transform="translate({_LEFT} {_TOP}) scale({1 / _FINE:g})">'
     for shade in picture.shades:
         area = _area(shade, drawing.scale)
-        yield _path(f"area {_class(picture.main_role)}", f"{area}z")
+        yield f"area {_class(picture.main_role)}", f"{area}z"
     for one in picture.lines:
         stretches = _stretches(one)
         last = len(one.columns.lows) - 1
-        yield _path(_class(one.role), _way(stretches, last))
+        yield _class(one.role), _way(stretches, last)
         for role in dict.fromkeys(one.alarms.values()):
-            way = _way(_alarmed(stretches, one, role), last)
-            yield _path(_class(role), way)
-        for x, y in chain.from_iterable(stretches) if one.points else ():
-            yield _path(f"dot {_class(one.role)}", _way([[(x, y)]], last))
-    yield "</g>"
+            yield _class(role), _way(_alarmed(stretches, one, role), last)
+        for point in chain.from_iterable(stretches) if one.points else ():
+            yield f"dot {_class(one.role)}", _way([[point]], last)
 
 
 def _stretches(drawn: DrawnLine) -> list[list[Point]]:
@@ -216,36 +201,42 @@ def _way(stretches: Iterable[Sequence[Point]], last: int) -> str:
     return "".join(parts).replace(" -", "-").replace(" M", "M").removesuffix("l")
 
 
-def _signs(drawing: ChartDrawing) -> Iterator[str]:
-    """Yield what stands on top: straight lines, marks, the best value, what is no number."""
+def _straight(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
+    """Yield class and path of straight lines."""
     picture, scale = drawing.picture, drawing.scale
     last = picture.window.columns - 1
     for mark in picture.marks:
         if mark.role == "target" and not scale.beyond(mark.value or 0.0):
             y = _y(scale.fraction(mark.value or 0.0))
-            yield _path("target", f"M{_LEFT} {y:.1f}H{_RIGHT}")
+            yield "target", f"M{_LEFT} {y:.1f}H{_RIGHT}"
         elif mark.column in range(last + 1):
             x = _x((mark.column or 0) / last)
-            yield _path("restart", f"M{x:.1f} {_TOP}V{_BOTTOM}")
-    yield from _marks(drawing)
+            yield "restart", f"M{x:.1f} {_TOP}V{_BOTTOM}"
+
+
+def _signs(drawing: ChartDrawing) -> Iterator[PlacedSign]:
+    """Yield what stands on top: the best value, what is no number."""
+    picture = drawing.picture
     if picture.best is not None:
         column, value = picture.best
-        y = _y(scale.fraction(value)) - 3
-        kind = f"sign {_class(picture.main_role)}"
-        yield _text(_x(column / last), y, "★", kind=kind)
+        x = _x(column / (picture.window.columns - 1))
+        y = _y(drawing.scale.fraction(value)) - 3
+        yield x, y, "★", "middle", f"sign {_class(picture.main_role)}"
     odds = drawing.odds
     for share in odds[:: max(1, len(odds) // _MOST_ODD)]:
-        yield _text(_x(share), _BOTTOM - 3, "✗", kind="odd")
+        yield _x(share), _BOTTOM - 3, "✗", "middle", "odd"
 
 
-def _marks(drawing: ChartDrawing) -> Iterator[str]:
-    """Yield what stands on the x axis: checkpoints, and where findings begin."""
+def _marks(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
+    """Yield class and path of what stands on the x axis: checkpoints, notes, and where findings
+    begin.
+    """
     window = drawing.picture.window
     for event in drawing.data.marks:
         share = window.column(event.step) / (window.columns - 1)
         if 0 <= share <= 1 and event.role != "restart":
             kind, way = _MARKS.get(event.role, (event.style, f"{_BOTTOM - 9}l5 9h-10z"))
-            yield _path(f"mark {kind}", f"M{_x(share):.1f} {way}")
+            yield f"mark {kind}", f"M{_x(share):.1f} {way}"
 
 
 _MARKS = {
@@ -255,7 +246,7 @@ _MARKS = {
 """Roles of marks that have a form of their own: class and path; others are triangles."""
 
 
-def _letters(drawing: ChartDrawing) -> Iterator[str]:
+def _letters(drawing: ChartDrawing) -> Iterator[PlacedSign]:
     """Yield the letters of the runs at the ends of their curves."""
     last = drawing.picture.window.columns - 1
     placed: list[tuple[float, float]] = []
@@ -265,7 +256,7 @@ def _letters(drawing: ChartDrawing) -> Iterator[str]:
             y = _y(one.scale.fraction(one.end[1])) + 4
             near = [other for at, other in placed if abs(at - x) < _LETTER]
             placed.append((x, _beside(y, near)))
-            yield _text(*placed[-1], one.sign, "start", f"end {one.role}")
+            yield *placed[-1], one.sign, "start", f"end {one.role}"
 
 
 def _beside(y: float, taken: Sequence[float]) -> float:
@@ -274,3 +265,42 @@ def _beside(y: float, taken: Sequence[float]) -> float:
     places = (y + shift for shift in shifts if _TOP <= y + shift <= _BOTTOM + 4)
     apart = (at for at in places if all(abs(at - one) >= _LETTER for one in taken))
     return next(apart, y)
+
+
+# -- the stylesheet --------------------------------------------------------------------------------
+
+
+def _written(name: str) -> str:
+    """Return the rules of a file beside this one."""
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _hues() -> str:
+    """Return the screen's colours of runs and families, on light grounds and on dark ones."""
+    hues = HUES | {f"of-{role}": hue for role, hue in FAMILIES.items()}
+    on_light, on_dark = (
+        "".join(
+            f"--{name}:{hue.on_ground(ansi=False, dark=dark)};"
+            for name, hue in hues.items()
+        )
+        for dark in (False, True)
+    )
+    return (
+        f":root{{{on_light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{on_dark}}}}}\n"
+        + "".join(f".{role}{{color:var(--{role})}}\n" for role in hues)
+    )
+
+
+CHART_STYLE = _written("colours.css") + _hues() + _written("chart.css")
+"""Of a chart in a file of its own."""
+PAGE_STYLE = CHART_STYLE + _written("page.css")
+"""Of a page."""
+
+
+def policy(style: str) -> str:
+    """Return the content security policy under which only this style holds, and nothing is
+    loaded.
+    """
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

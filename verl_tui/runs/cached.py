@@ -38,7 +38,7 @@ def _cached(
     def cached(subject: S) -> T:
         version = version_of(subject)
         found = known.get(subject)
-        if found is None or found[0] != version:
+        if not found or found[0] != version:
             found = known[subject] = (version, function(subject))
         return found[1]
 

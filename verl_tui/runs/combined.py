@@ -114,9 +114,9 @@ def outcome(states: Collection[SourceState], step: int | None) -> Event | None:
         states: Of the run's sources.
         step: The step that the run has reached.
     """
-    ended = [(state, state.ending) for state in states if state.ending is not None]
+    ended = [(state, state.ending) for state in states if state.ending]
     found = surest(end for state, end in ended if _is_last(states, state, end, step))
-    if found is None or not found.bare:
+    if not found or not found.bare:
         return found
     # The run has failed: any log that says why is believed, wherever that log has got to.
     return surest(filter(_is_reason, (end for _, end in ended))) or found

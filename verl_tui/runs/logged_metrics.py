@@ -144,7 +144,7 @@ class LoggedMetrics:
         """
         key = self._names.get(key, key)
         tables = self._tables.get(key)
-        if tables is None:
+        if not tables:
             return None
         series = self._series.get(key)
         if series is None:
@@ -155,11 +155,6 @@ class LoggedMetrics:
     def forget_series(self) -> None:
         """Forget all series; one that is asked for again is made anew of what was logged."""
         self._series.clear()
-
-    def last_values(self, key: str, count: int, end: int | None) -> Sequence[float]:
-        """Return the values of the last `count` steps up to `end`, oldest first."""
-        series = self.series(key)
-        return series.until(end).tail(count) if series is not None else ()
 
     def measured(self, key: str, count: int, *, times: bool = False) -> Sequence[float]:
         """Return the last `count` values of a metric as they were measured, or when they were: of

@@ -31,12 +31,12 @@ from verl_tui.runs.logged_metrics import LoggedMetrics
 from verl_tui.runs.samples import Histograms, Samples
 from verl_tui.runs.settings import RunSettings, planned_steps
 from verl_tui.runs.source_state import SourceState
-from verl_tui.runs.table import Table, precedence
+from verl_tui.runs.table import precedence
 from verl_tui.times import dated
 from verl_tui.trainers import differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from verl_tui.records import GpuReading, SourceStatus
     from verl_tui.runs.series import Series
@@ -46,38 +46,6 @@ _NAN = float("nan")
 _ABOUT_CHECKPOINTS = frozenset(
     {EventKind.CHECKPOINT, EventKind.BEST, EventKind.SAVED, EventKind.REMOVED}
 )
-
-
-class LostTime:
-    """The seconds lost since the newest record of training, as far as we saw."""
-
-    def __init__(self) -> None:
-        self._record: float | None = None
-        """Time of the record that `_seconds` count from."""
-        self._seconds = 0.0
-        self._stopped: float | None = None
-        """Since when the process is stopped."""
-
-    def since(self, record: float | None, now: float) -> float:
-        """Return the seconds lost since the newest record, which was at this time."""
-        before = self._seconds if record == self._record else 0.0
-        return before + max(
-            0.0, now - (now if self._stopped is None else self._stopped)
-        )
-
-    def add(self, record: float | None, seconds: float) -> None:
-        """Count seconds, unless the process is stopped: they are counted when it goes on."""
-        if self._stopped is None:
-            self._seconds = self.since(record, 0.0) + seconds
-            self._record = record
-
-    def note(self, record: float | None, now: float, *, stopped: bool) -> None:
-        """Note whether the process is stopped now."""
-        if stopped and self._stopped is None:
-            self._stopped = now
-        elif not stopped and self._stopped is not None:
-            self._seconds, self._record = self.since(record, now), record
-            self._stopped = None
 
 
 class Run(LoggedMetrics):
@@ -116,7 +84,10 @@ class Run(LoggedMetrics):
         """The newest reading of this machine's GPUs, None before the first."""
         self.quiet_after_end = 0.0
         """Most seconds without a write since the run's end was logged, while we watched."""
-        self._lost = LostTime()
+        self._lost = 0.0
+        """Seconds lost since the newest record, but for those in which it is stopped now."""
+        self._stopped: float | None = None
+        """Since when its process is stopped."""
         self.step: int | None = None
         """Step the run has reached: the highest of its newest segment; None before the first."""
         self.outcome: Event | None = None
@@ -202,14 +173,13 @@ class Run(LoggedMetrics):
 
     def present(self, key: str | None) -> Series | None:
         """Return the values up to the run's `end`, None where the log has none."""
-        series = self.series(key) if key is not None else None
-        if series is None:
-            return None
-        return series.until(self.end) or None
+        series = self.series(key or "")
+        return (series.until(self.end) or None) if series else None
 
     def tail(self, key: str, count: int) -> Sequence[float]:
-        """Return the last `count` values up to `end`, without making a series where possible."""
-        return self.last_values(key, count, self.end)
+        """Return the last `count` values up to `end`."""
+        series = self.present(key)
+        return series.tail(count) if series else ()
 
     @property
     def unreadable(self) -> int:
@@ -218,13 +188,14 @@ class Run(LoggedMetrics):
 
     def lost(self, now: float) -> float:
         """Return the seconds since the newest record in which it was stopped or its host slept."""
-        return self._lost.since(self.last_record, now)
+        return self._lost + max(0.0, now - (self._stopped or now))
 
     # -- changes, made by the monitor --------------------------------------------------------------
 
     def lose(self, seconds: float) -> None:
         """Count seconds in which its host may have slept: this program stood still as well."""
-        self._lost.add(self.last_record, seconds)
+        if self._stopped is None:  # else they are counted when it goes on
+            self._lost += seconds
 
     def apply(self, batch: Batch, now: float) -> None:
         """Take in a batch of one of this run's sources.
@@ -234,11 +205,10 @@ class Run(LoggedMetrics):
             now: Time of arrival in seconds since the epoch; the time of records that were appended
                 as we watched.
         """
-        self._note_quiet(batch)
         state = self._source(batch, now)
         arrival = now if batch.live else None
         newest = batch.newest()
-        for record in _with_differences(batch.records):
+        for record in batch.records:
             if isinstance(record, MetricRows):
                 self._apply_rows(state, record, arrival, newest.get(record.progress))
             elif isinstance(record, Pulse):
@@ -246,7 +216,8 @@ class Run(LoggedMetrics):
             else:
                 self._apply(state, record, arrival)
         stopped = any(one.writer and one.writer.stopped for one in self.statuses)
-        self._lost.note(self.last_record, now, stopped=stopped)
+        self._lost = self.lost(now)
+        self._stopped = now if stopped else None
         self._sum_up()
         self.revision += 1
 
@@ -259,9 +230,11 @@ class Run(LoggedMetrics):
         self.outcome = outcome(states, self.step)
         if self.outcome is None:
             self.quiet_after_end = 0.0
-        places = self.samples.places
+        places, before = self.samples.places, self.last_record
         newest = last_record(states, places[-1].step if places else None)
         self.last_record, self.dated_by_file = newest
+        if self.last_record != before:
+            self._lost = 0.0
 
     def _reached(self) -> int | None:
         """Return the highest step of the newest segment, among sources that no other one
@@ -277,20 +250,18 @@ class Run(LoggedMetrics):
 
     def _source(self, batch: Batch, now: float) -> SourceState:
         """Return the state of a batch's source, with its status brought up to date."""
-        state = self.sources.get(batch.status.path)
-        if state is None:
-            state = self.sources[batch.status.path] = SourceState(batch.status)
-        if batch.live and batch.status.bytes_read > state.status.bytes_read:
-            state.life.grew = now
-        state.status = batch.status
-        state.read_once |= batch.status.whole or batch.status.problem is not None
-        return state
-
-    def _note_quiet(self, batch: Batch) -> None:
-        """Note for how long nothing was written before what has just been appended."""
-        if batch.live and self.outcome is not None:
-            quiet = (batch.status.modified or 0.0) - (self.modified or 0.0)
+        status = batch.status
+        if batch.live and self.outcome:
+            quiet = (status.modified or 0.0) - (self.modified or 0.0)
             self.quiet_after_end = max(self.quiet_after_end, quiet)
+        if status.path not in self.sources:
+            self.sources[status.path] = SourceState(status)
+        state = self.sources[status.path]
+        if batch.live and status.bytes_read > state.status.bytes_read:
+            state.life.grew = now
+        state.status = status
+        state.read_once |= status.whole or status.problem is not None
+        return state
 
     def _apply(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
@@ -300,11 +271,16 @@ class Run(LoggedMetrics):
                 self._apply_sample(state, record, arrival)
             case Dump():
                 self.samples.add_dump(record)
-                state.life.progress(None, None, _written(record, state.status))
+                # none of a replay later than it is shown, as copies are
+                known = filter(None, (record.modified, state.status.modified))
+                state.life.progress(None, None, min(known, default=None))
             case Unreadable():
                 state.unreadable.append(record)
-            case Restart():
-                self._apply_restart(state, record)
+            case Restart(step=None):
+                state.begin_anew(record.reason)
+            case Restart(step=int(step)):
+                format_name = state.status.format
+                self.samples.forget(step, record.validation, format_name)
             case Progress() if state.advance(record):
                 state.life.progress(arrival, None, state.status.modified)
             case Settings():
@@ -319,26 +295,23 @@ class Run(LoggedMetrics):
         arrival: float | None,
         newest: int | None,
     ) -> None:
-        stated = dated(rows.times)
-        if stated is not rows.times:
-            rows = rows._replace(times=stated)
+        for name, more, less in differences(rows.keys):
+            made = [*map(sub, rows.columns[more], rows.columns[less])]
+            keys, columns = (*rows.keys, name), (*rows.columns, made)
+            rows = rows._replace(keys=keys, columns=columns)
+        rows = rows._replace(times=dated(rows.times))
         times = array("d", rows.times or _arrivals(state, rows, arrival, newest))
         order = _precedence(state, estimated=rows.estimated)
         for part in state.grouping.parts(rows):
-            self._table(state, part, rows).extend(part, order, times)
+            kind = part.keys, part.mean, part.estimated
+            if kind not in state.tables:
+                state.tables[kind] = self.add_table(part, state.status.path)
+                state.metrics.update(part.keys if rows.progress else ())
+            state.tables[kind].extend(part, order, times)
         if rows.progress:
             self._note_steps(state, rows, times, arrival)
         elif rows.times:
             state.life.figures(rows.times[-1])
-
-    def _table(self, state: SourceState, part: MetricRows, rows: MetricRows) -> Table:
-        """Return the table of a source's segment that holds a part of the keys of some rows."""
-        kind = part.keys, part.mean, part.estimated
-        table = state.tables.get(kind)
-        if table is None:
-            table = state.tables[kind] = self.add_table(part, state.status.path)
-            state.metrics.update(part.keys if rows.progress else ())
-        return table
 
     def _note_steps(
         self,
@@ -348,7 +321,7 @@ class Run(LoggedMetrics):
         arrival: float | None,
     ) -> None:
         """Note the steps of rows that show progress, and when they were reached."""
-        if state.restarted is not None:
+        if state.restarted:
             left = state.left, state.ended
             self._restarts.append(
                 RestartMark(rows.steps[0], state.restarted, state.status.path, *left)
@@ -360,16 +333,6 @@ class Run(LoggedMetrics):
         state.life.progress(
             arrival, written, state.status.modified, absolute=state.status.absolute
         )
-
-    def _apply_restart(self, state: SourceState, restart: Restart) -> None:
-        if restart.step is None:
-            state.begin_anew(restart.reason)
-        else:
-            self.samples.forget(
-                restart.step,
-                validation=restart.validation,
-                format_name=state.status.format,
-            )
 
     def _apply_sample(
         self, state: SourceState, sample: Sample, arrival: float | None
@@ -397,7 +360,7 @@ class Run(LoggedMetrics):
 
     def _apply_start(self, state: SourceState) -> None:
         """Begin a further segment where training had begun before this start."""
-        if state.ending is not None:
+        if state.ending:
             state.begin_anew("another start behind an end")
         elif state.rows > 0 or self._is_complete():
             state.begin_anew("another start")
@@ -409,21 +372,22 @@ class Run(LoggedMetrics):
         return self.step is not None and total is not None and self.step >= total
 
     def _apply_checkpoint(self, event: Event, reached: int | None) -> None:
-        if event.kind is EventKind.SAVED:
-            self.saved_step = event.step
-            return
-        if event.kind is EventKind.REMOVED:
-            self._forget_checkpoint(event.text)
-            return
-        step = event.step
-        if event.kind is EventKind.BEST:
-            self.called_best.append(event.text)
-        else:
-            self.events.append(event)
-            step = reached if step is None else step
+        known, step = self.checkpoints, event.step
+        match event.kind:
+            case EventKind.SAVED:
+                self.saved_step = step
+                return
+            case EventKind.REMOVED:
+                self._forget_checkpoint(event.text)
+                return
+            case EventKind.BEST:
+                self.called_best.append(event.text)
+            case _:
+                self.events.append(event)
+                step = reached if step is None else step
         # A path found on disk (no line mentions it) holds; a console names paths of its machine.
-        if step is not None and (not event.line or step not in self.checkpoints):
-            self.checkpoints[step] = event.text
+        if step is not None and (not event.line or step not in known):
+            known[step] = event.text
 
     def _forget_checkpoint(self, path: str) -> None:
         known = self.checkpoints.items()
@@ -431,28 +395,9 @@ class Run(LoggedMetrics):
         self.called_best = [kept for kept in self.called_best if kept != path]
 
 
-def _with_differences(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield records with what a trainer logs only as the difference of two metrics of a record."""
-    for record in records:
-        found = differences(record.keys) if isinstance(record, MetricRows) else ()
-        if not isinstance(record, MetricRows) or not found:
-            yield record
-            continue
-        columns = record.columns
-        made = [[*map(sub, columns[more], columns[less])] for _, more, less in found]
-        names = [name for name, _, _ in found]
-        yield record._replace(keys=(*record.keys, *names), columns=(*columns, *made))
-
-
 def _precedence(state: SourceState, *, estimated: bool = False) -> int:
     status = state.status
     return precedence(status.rank, status.ordinal, state.segment, estimated=estimated)
-
-
-def _written(dump: Dump, status: SourceStatus) -> float | None:
-    """Return when a dump was written: none of a replay later than it is shown, as copies are."""
-    known = (dump.modified, status.modified)
-    return min([time for time in known if time is not None], default=None)
 
 
 def _arrivals(

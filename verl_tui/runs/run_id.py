@@ -29,12 +29,12 @@ def run_id(run: Run) -> str:
     """
     sources = [state.status for state in run.sources.values()]
     started = min(_wandb_starts(sources), default=None)
-    if started is not None:
+    if started:
         return started[1]
     first = min(sources, key=_age, default=None)
-    if first is not None and first.origin:
+    if first and first.origin:
         return first.origin
-    path = first.path if first is not None else ""
+    path = first.path if first else ""
     return digest(path, "" if path.startswith("/") else run.name)
 
 

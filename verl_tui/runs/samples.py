@@ -123,7 +123,7 @@ class Samples:
         known = self._dumps.get(place)
         if not dump.removed:
             self._dumps[place] = dump
-        elif known is not None and known.path == dump.path:
+        elif known and known.path == dump.path:
             del self._dumps[place]
         self._places = []
         self.revision += 1

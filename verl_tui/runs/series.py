@@ -6,7 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from itertools import count
+from itertools import chain, count, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
@@ -199,7 +199,7 @@ class Series:
         if stop == len(self):
             return self
         asked = self.revision, stop
-        if self._cut is None or self._cut[0] != asked:
+        if not self._cut or self._cut[0] != asked:
             cut = Series(self.key)
             cut.revision = self.revision
             cut.steps, cut.values = self.steps[:stop], self.values[:stop]
@@ -229,9 +229,8 @@ class Series:
         first = -math.inf
         # Whether a stated step supersedes an estimated one may show only now.
         if self._rows and not any(table.estimated for table, _ in parts):
-            known = [*self._rows, *[0] * (len(rows) - len(self._rows))]
-            pairs = zip(parts, known, strict=True)
-            first = min(table.least_step(start) for (table, _), start in pairs)
+            known = zip(parts, chain(self._rows, repeat(0)), strict=False)
+            first = min(table.least_step(start) for (table, _), start in known)
         self._rows = rows
         self._lay_over(first, *merged(parts, first))
 

@@ -144,7 +144,7 @@ class RunSettings:
         found = value
         for _ in range(_DEEPEST):
             named = _REFERENCE.fullmatch(found) if isinstance(found, str) else None
-            if named is None or named[1] not in self.values:
+            if not named or named[1] not in self.values:
                 break
             found = self.values[named[1]]
         return value if is_open(found) else found
@@ -228,7 +228,7 @@ def planned_steps(
     """
     totals = (settings.values.get(key) for key in NAMES["total_steps"])
     epochs = (settings.values.get(key) for key in NAMES["epochs"])
-    if (total := next(filter(None, map(as_whole_number, totals)), None)) is not None:
+    if total := next(filter(None, map(as_whole_number, totals)), None):
         return total
     passes = next(filter(None, map(number, epochs)), 0.0)
     prompts, batch = _size(settings, "data"), _size(settings, "batch")

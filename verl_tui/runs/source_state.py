@@ -124,7 +124,7 @@ class Troubles:
             # What no step came after is not given up for it.
             known = self._kinds.items()
             past = next((kind for kind, one in known if one.step != step), None)
-            if past is None:
+            if not past:
                 return
             del self._kinds[past]
         self._kinds[kind] = Trouble(event, step, form)
@@ -154,7 +154,7 @@ class Life:
     """When the progress from before we watched was written, by its file's time or its own."""
     first: float | None = None
     """The first time of any kind that the source states."""
-    stamp: float | None = None
+    stamp: float = -inf
     """The newest one."""
     since: float | None = None
     """The first time that it states with or after the last progress."""
@@ -170,7 +170,7 @@ class Life:
     """True if the time of its newest progress is one that a record states, counted from the
     epoch.
     """
-    idle: float | None = None
+    idle: float = -inf
     """The newest time of what goes on whether anything is trained or not: system figures, counters
     that stand still.
     """
@@ -196,23 +196,16 @@ class Life:
         if arrival is not None:
             self.arrived = arrival
         elif (written := trusted_time(stated, modified, absolute=absolute)) is not None:
-            self.read = written if self.read is None else max(self.read, written)
+            self.read = max(self.read or -inf, written)
         self.since = stated
-        self.counters = ""
-        self.stood = None
-        self.beats = 0
+        self.counters, self.stood, self.beats = "", None, 0
         self.note(stated)
 
     def note(self, stated: float | None) -> None:
         """Note a time that stands in the source."""
-        if self.first is None and stated is not None and not isnan(stated):
-            self.first = stated
-        if (
-            stated is not None
-            and not isnan(stated)
-            and (self.stamp is None or stated > self.stamp)
-        ):
-            self.stamp = stated
+        if stated is not None and not isnan(stated):
+            self.first = stated if self.first is None else self.first
+            self.stamp = max(stated, self.stamp)
 
     def figures(self, stated: float | None) -> None:
         """Note the time of figures that are logged whether anything is trained or not."""
@@ -226,11 +219,9 @@ class Life:
             self.since = pulse.time
         if pulse.counters and pulse.counters == self.counters:
             self.beats += 1
-            self.idle = pulse.time if pulse.time is not None else self.idle
+            self.idle = self.idle if pulse.time is None else pulse.time
         elif pulse.counters:
-            self.counters = pulse.counters
-            self.stood = pulse.time
-            self.beats = 1
+            self.counters, self.stood, self.beats = pulse.counters, pulse.time, 1
 
     def last(self, modified: float | None) -> float | None:
         """Return the time of the newest record of training, None if there is none or it is
@@ -238,34 +229,24 @@ class Life:
         """
         if self.arrived is not None or self.read is None:
             return self.arrived
-        newest = trusted_time(self.stamp, modified, absolute=self.absolute)
-        if self.since is None or self.stamp is None or newest is None:
+        if self.since is None:
             return self.read
         if self.agrees(modified):
             return min(self.read, self.since)
+        newest = trusted_time(self.stamp, modified, absolute=self.absolute) or inf
         return min(self.read, newest - max(0.0, self.stamp - self.since))
 
     def agrees(self, modified: float | None) -> bool:
         """Return whether the newest time in the source is that of its file: it is no copy then."""
-        return (
-            self.stamp is not None
-            and modified is not None
-            and abs(modified - self.stamp) <= AGREE
-        )
+        return modified is not None and abs(modified - self.stamp) <= AGREE
 
     def explained(self) -> bool:
         """Return whether the source grows only by output that goes on without training."""
-        return (
-            self.idle is not None
-            and self.stamp is not None
-            and self.stamp - self.idle <= AGREE
-        )
+        return self.stamp - self.idle <= AGREE
 
     def until_newest(self, stated: float | None) -> float:
         """Return the seconds from a time that it states to the newest one, 0 if not known."""
-        if stated is None or self.stamp is None:
-            return 0.0
-        return self.stamp - stated
+        return 0.0 if stated is None else self.stamp - stated
 
     @property
     def continued(self) -> bool:
@@ -379,12 +360,10 @@ class SourceState:
 
     def advance(self, progress: Progress) -> bool:
         """Note how far the run says it is; return whether that is further than before."""
-        self.total = progress.total if progress.total is not None else self.total
-        self.per_epoch = (
-            progress.per_epoch if progress.per_epoch is not None else self.per_epoch
-        )
+        self.total = progress.total or self.total
+        self.per_epoch = progress.per_epoch or self.per_epoch
         if progress.step is None:
-            if self.ending is not None and self.ending.kind is EventKind.TRACEBACK:
+            if self.ending and self.ending.kind is EventKind.TRACEBACK:
                 self.ending = None  # an optional import failed: the start went on
             return False
         if progress.elapsed is not None:
@@ -401,7 +380,7 @@ class SourceState:
         if event.kind is EventKind.STAGE:
             self.stage = event
             self.ending = None if self.debugged else self.ending
-        before = self.ending.kind if self.ending is not None else None
+        before = self.ending.kind if self.ending else None
         is_trace = event.kind is EventKind.TRACEBACK
         if is_trace and event.actor and not event.actor.startswith("rank"):
             return  # a worker's: the driver may go on in spite of it
@@ -415,7 +394,7 @@ class SourceState:
         if self.rows:
             self.segment += 1
             self.left = self.step
-        if self.rows or self.restarted is not None:
+        if self.rows or self.restarted:
             self.restarted = reason  # the later reason is nearer to the steps
         self.rows = 0
         self.step = self.ending = self.stage = None
@@ -432,7 +411,7 @@ class SourceState:
         """Note how long it took to show its first step, and when that states to be written."""
         if self.start is None:
             newest = self.life.stamp if stated is None else stated
-            self.start = step, max(0.0, (newest or 0.0) - (self.life.first or inf))
+            self.start = step, max(0.0, newest - (self.life.first or inf))
 
     def _reach(self, step: int, *, still: bool = False) -> bool:
         """Note a step; return whether it is a further one, which cancels any ending that does not

@@ -13,11 +13,17 @@ import os
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch, MetricRows, Preview, Progress, Record, Settings
-from verl_tui.sources.files.paths import file_size
-from verl_tui.sources.files.tail import Chunk, Tail, opened
+from verl_tui.records import (
+    Batch,
+    MetricRows,
+    Preview,
+    Progress,
+    Record,
+    Records,
+    Settings,
+)
+from verl_tui.sources.files import Chunk, Tail, file_size, opened
 from verl_tui.sources.formats import HEAD
-from verl_tui.sources.formats.format import PartedFormat
 from verl_tui.sources.source import FIRST, FileSource
 from verl_tui.sources.source_reader import source_of
 
@@ -26,7 +32,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files.any_source import Source
+    from verl_tui.sources.files import Source
+    from verl_tui.sources.formats.format import Format
 
 LONG = 8 * 2**20
 """Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
@@ -41,9 +48,7 @@ _WINDOW = 16 * 1024
 class EndSource(FileSource):
     """The beginning of a log, for facts about the whole run, and its end: its newest steps."""
 
-    def __init__(
-        self, path: Path, format: PartedFormat, ordinal: int, wanted: int
-    ) -> None:
+    def __init__(self, path: Path, format: Format, ordinal: int, wanted: int) -> None:
         """Read nothing yet.
 
         Args:
@@ -54,7 +59,6 @@ class EndSource(FileSource):
         """
         self._end = Tail(path)
         super().__init__(path, format, ordinal, tail=self._end)
-        self._part = format.part
         self._wanted = wanted
         self._read_before = 0
         """Bytes read before its end."""
@@ -88,7 +92,7 @@ class EndSource(FileSource):
         """True if its steps depend on records before the part that is read."""
         return self._is_estimated or self._reader.needs_beginning
 
-    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
+    def counted(self, records: Iterable[Record]) -> Records:
         """Count records of the end, and note their steps; return them behind the facts about the
         whole run.
         """
@@ -109,7 +113,8 @@ class EndSource(FileSource):
                 opening = self._at(0, HEAD)
                 self.first = opening[:FIRST]
                 self._facts.extend(_of_the_run(self._reader.feed(opening)))
-                self._reader = self._part()
+                self._reader = self._format.reader(self.path)
+                self._reader.skip()
         return super()._next()
 
     def _line_at(self, at: int, stop: int) -> int:
@@ -127,6 +132,15 @@ class EndSource(FileSource):
             data = os.pread(file.fileno(), count, at)
         self._read_before += len(data)
         return data
+
+
+def end_source(file: FoundFile, ordinal: int, wanted: int) -> EndSource | None:
+    """Return a source of so many bytes at the end of a log, None where its lines do not state their
+    steps.
+    """
+    if file.format is None or not file.format.reader(file.path).skip():
+        return None
+    return EndSource(file.path, file.format, ordinal, wanted)
 
 
 def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
@@ -155,8 +169,8 @@ def previews(
         run
         for run, files in fresh.items()
         if any(
-            file_size(one.path) > LONG and isinstance(one.format, PartedFormat)
-            for one, _ in files
+            file_size(one.path) > LONG and end_source(one, at, _END)
+            for one, at in files
         )
     ]
     for run in sorted(long, key=lambda run: run != shown):
@@ -173,11 +187,11 @@ def _preview(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Previ
     """
     ends: list[Batch] = []
     for file, ordinal in files:
-        if not isinstance(file.format, PartedFormat):
+        source = end_source(file, ordinal, _END)
+        if source is None:
             if file_size(file.path) <= _END:
                 ends.append(_read(run, source_of(file, ordinal)))
             continue
-        source = EndSource(file.path, file.format, ordinal, _END)
         end = _read(run, source)
         if source.start:
             if source.needs_beginning or source.complete_from is None:

@@ -14,7 +14,7 @@ from verl_tui.records import Batch, Preview, Reread
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import FileOwners, FoundFile, FoundRun
 from verl_tui.sources.ends import previews
-from verl_tui.sources.files.paths import is_folder
+from verl_tui.sources.files import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.writers import Writers
 from verl_tui.sources.http import addresses
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.sources.files.any_source import Source
+    from verl_tui.sources.files import Source
 
 FeedNews: TypeAlias = "Batch | Discovery | Preview | Reread"
 """What is told of the sources as they are followed."""
@@ -72,8 +72,7 @@ class Feed:
         self._shown = shown
         self._finder = Finder([spec for spec in specs if not addresses.is_meant(spec)])
         self._served = Served(
-            [spec for spec in specs if addresses.is_meant(spec)],
-            every=poll_interval,
+            [spec for spec in specs if addresses.is_meant(spec)], every=poll_interval
         )
         self._readers: dict[tuple[str, str], SourceReader] = {}
         """By the name of the run, and by the place of the source."""
@@ -274,8 +273,7 @@ class Feed:
 
 
 def _in_turn(
-    readers: Iterable[SourceReader],
-    shown: Callable[[], str | None] = lambda: None,
+    readers: Iterable[SourceReader], shown: Callable[[], str | None] = lambda: None
 ) -> Iterator[tuple[SourceReader, Batch | None, bool]]:
     """Read sources to their present ends, a little of each in turn, first of all those of the run
     that is shown; yield each with its batch and whether more of it waits.

@@ -10,9 +10,8 @@ from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, Unreadable
-from verl_tui.sources.files.beginnings import why_unread
-from verl_tui.sources.files.tail import CHUNK, Chunk, Follower
+from verl_tui.records import Record, Records, Unreadable
+from verl_tui.sources.files import CHUNK, Chunk, Tail, why_unread
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
@@ -131,7 +130,7 @@ def _format_of(begin: bytes, names: Sequence[Path]) -> Format | None:
     return next(fits, None)
 
 
-class PipeTail(Follower):
+class PipeTail(Tail):
     """Reads the bytes of a pipe, as `Tail` reads those of a file."""
 
     def __init__(self) -> None:
@@ -171,14 +170,14 @@ class PipeSource(FileSource):
     def _place(self) -> str:
         return str(PATH)  # which leads to another place in each process
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the records of the next bytes, and whether more wait."""
         records, more = super().read()
         if isinstance(self._reader, HeldReader):
             records = self._begin(self._reader, self._reader.recognised())
         return records, more
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return what only waits for its end; while the format is unknown, silence means
         nothing.
         """
@@ -189,7 +188,7 @@ class PipeSource(FileSource):
         begun = self._begin(self._reader, self._reader.at_end())
         return (*begun, *super().finish())
 
-    def _begin(self, held: HeldReader, found: Format | None) -> tuple[Record, ...]:
+    def _begin(self, held: HeldReader, found: Format | None) -> Records:
         """Read what was held as one of a format, if that is known."""
         if found is None:
             return ()

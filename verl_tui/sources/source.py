@@ -5,21 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from verl_tui.records import (
-    Event,
-    EventKind,
-    Histogram,
-    MetricRows,
-    Record,
-    SourceStatus,
-    Unreadable,
-    digest,
-)
-from verl_tui.sources.fields.row_batcher import KeptMetrics, joined_notes
+from verl_tui.records import Record, Records, Restart, SourceStatus, digest
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import CHUNK, Chunk, Follower, Tail
+from verl_tui.sources.files import CHUNK, Chunk, Source, Tail, why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,10 +23,6 @@ run name differently, the turns decide which name comes first.
 """
 FIRST = 4096
 """Bytes of a log's first line by which it is known."""
-_REPORTED_UNREADABLE = 1000
-"""Unreadable lines handed on one by one; further ones are only counted, a binary file has
-millions.
-"""
 
 
 class FileSource(Source):
@@ -50,7 +34,7 @@ class FileSource(Source):
         format: Format,
         ordinal: int = 0,
         chunk: int = 0,
-        tail: Follower | None = None,
+        tail: Tail | None = None,
     ) -> None:
         super().__init__(path, ordinal)
         self._format = format
@@ -59,13 +43,17 @@ class FileSource(Source):
         self._tail = tail or Tail(path)
         self._reader = format.reader(path)
         self._figures = SampleFigures()
-        self._metrics = KeptMetrics()
         self.first = b""
         """Its first bytes."""
         self._origin = ""
         """What it is known by, once that is certain."""
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    @property
+    def note(self) -> str | None:
+        """Return what is to be said of its figures."""
+        return self._reader.note
+
+    def read(self) -> tuple[Records, bool]:
         """Return the records of the next bytes, and whether more wait."""
         try:
             chunk = self._next()
@@ -75,13 +63,15 @@ class FileSource(Source):
         self._problem = None
         again: Sequence[Record] = ()
         if chunk.restarted is not None:
-            again = self._reader.restart(chunk.restarted)
             self.first = b""
+            if not self._reader.goes_on():
+                self._reader = self._format.reader(self.path)
+                again = (Restart(chunk.restarted),)
         self.first += chunk.data[: FIRST - len(self.first)]
         records = (*again, *self._reader.feed(chunk.data))
         return self.counted(records), chunk.more
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return what only waits for its end."""
         return self.counted(self._reader.finish())
 
@@ -95,7 +85,6 @@ class FileSource(Source):
             bytes_read=self._tail.offset,
             size=self._tail.size,
             modified=self._tail.modified,
-            note=joined_notes(self._reader.note, self._metrics.note),
             absolute=getattr(self._format, "absolute", False),
             program=getattr(decoder, "program", None),
             origin=self._known_by() if self._format.anchor else "",
@@ -129,32 +118,6 @@ class FileSource(Source):
         small = self._tail.offset < SMALL
         return self._tail.read(min(self.chunk, CHUNK) if small else self.chunk)
 
-    def counted(self, records: Iterable[Record]) -> tuple[Record, ...]:
-        """Count records that were read; return them with the figures of their samples, and without
-        those lines that are only counted.
-        """
-        kept = []
-        for found in records:
-            record: Record | None = found
-            if isinstance(found, MetricRows | Histogram):
-                record = self._metrics.of(found)
-            if record is None:
-                continue
-            if isinstance(record, Unreadable):
-                self._unreadable += 1
-                if self._unreadable > _REPORTED_UNREADABLE:
-                    continue
-            else:
-                self._records += _count(record)
-            kept.append(record)
-        return self._figures.complete(kept)
-
-
-def _count(record: Record) -> int:
-    """Return as how many records of training one counts: of a histogram the quantiles do, and any
-    text may hold lines of trouble.
-    """
-    trouble = isinstance(record, Event) and record.kind is EventKind.WARNING
-    if trouble or isinstance(record, Histogram):
-        return 0
-    return len(getattr(record, "steps", (0,)))
+    def counted(self, records: Iterable[Record]) -> Records:
+        """Count records that were read; return them with the figures of their samples."""
+        return self._figures.complete(super().counted(records))

@@ -6,15 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
-from verl_tui.records import Batch, Record, SourceStatus
+from verl_tui.records import Batch, Records, SourceStatus
 from verl_tui.sources import pipe
-from verl_tui.sources.discovery.runs_in_files import is_trackio
-from verl_tui.sources.files.paths import file_and_part, is_folder
-from verl_tui.sources.files.tail import Tail
+from verl_tui.sources.files import Tail, file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.folders.step_files import TableFolder
-from verl_tui.sources.formats import filelogger, mlflow_files, rollouts, wandb
+from verl_tui.sources.formats import filelogger, mlflow_files, rollouts, trackio, wandb
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.mlflow_files import MlflowRun
 from verl_tui.sources.formats.tables import parquet
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files.any_source import Source
+    from verl_tui.sources.files import Source
     from verl_tui.sources.host.writers import Writers
 
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})
@@ -91,7 +89,7 @@ class SourceReader:
         return self._take(lambda: ((), False))[0]
 
     def _take(
-        self, read: Callable[[], tuple[tuple[Record, ...], bool]], *, live: bool = False
+        self, read: Callable[[], tuple[Records, bool]], *, live: bool = False
     ) -> tuple[Batch | None, bool]:
         """Return what a reading brings as a batch, None if nothing is new, and whether more waits;
         an error ends the source.
@@ -122,8 +120,7 @@ class SourceReader:
             return status
         held = self._watch.held(self.file)
         return status._replace(
-            writer=held.writer,
-            unheld=held.unheld and status.format in _HELD_OPEN,
+            writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
         )
 
 
@@ -135,7 +132,7 @@ def source_of(file: FoundFile, ordinal: int) -> Source:
         return DumpSource(file.path, ordinal)
     if file.format is parquet and is_folder(file.path):
         return TableFolder(file.path, ordinal)
-    if is_trackio(file):
+    if file.format is trackio:
         return TrackioSource(file.path, ordinal)
     if file.format is mlflow_files:
         return MlflowRun(file.path, ordinal)

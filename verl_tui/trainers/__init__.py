@@ -92,10 +92,6 @@ class SampleFiles(NamedTuple):
     """
     validation: str = "never"
     """`always`, `never`, or `named`: where their directory is called after one."""
-    log_probs: tuple[str, ...] = ()
-    """Where the log-probabilities of the tokens stand, by the trainer and by the engine, and which
-    tokens are the response's; empty where a record has none.
-    """
 
 
 class Trainer(NamedTuple):
@@ -229,7 +225,6 @@ def _samples(table: dict[str, Any]) -> SampleFiles:
         frozenset(table["has"]),
         table.get("fields", {}),
         table.get("validation", "never"),
-        tuple(table.get("log_probs", ())),
     )
 
 

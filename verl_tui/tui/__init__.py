@@ -58,13 +58,11 @@ def watch(
     Raises:
         OSError: The snapshot cannot be written.
     """
-    from verl_tui.rendering.text.ascii_table import keeps_to_ascii
     from verl_tui.sources import pipe
     from verl_tui.tui.app import VerlApp
 
-    ascii_only = keeps_to_ascii(config.ascii, on_terminal=snapshot is None)
-    if snapshot is not None:
-        return _draw(specs, config, snapshot, size, ascii_only=ascii_only)
+    if snapshot:
+        return _draw(specs, config, snapshot, size)
     if any(map(pipe.is_meant, specs)):
         pipe.make_way()
     options = _of_the_user(config)
@@ -91,25 +89,21 @@ def _of_the_user(config: Config) -> dict[str, Any]:
     return {"ascii_only": ascii_only, "state_file": StateFile(state_path())}
 
 
-def _run(app: VerlApp) -> int:
-    """Run an app; return its exit code."""
+def _run(app: VerlApp, **options: Any) -> int:
+    """Run an app; return its exit code. Once the screen is gone, say on stderr which errors have
+    cost a part of it.
+    """
     # Looking for garbage among all objects takes 30 to 80 ms with many runs, often in the middle of
     # a key: the app has that done once a minute. What has been imported is left out of it.
     gc.freeze()
     gc.set_threshold(_YOUNG, gc.get_threshold()[1], _NEVER)
-    code = app.run(mouse=app.config.mouse) or app.return_code or 0
-    _say_what_failed(app)
-    return code
-
-
-def _say_what_failed(app: VerlApp) -> None:
-    """Say on stderr which errors cost a part of the screen, once there is none any more."""
+    code = app.run(mouse=app.config.mouse, **options) or app.return_code or 0
     sentence = app.failures.sentence()
     if sentence:
+        more = "(--debug-log FILE keeps the tracebacks)"
         with suppress(OSError):
-            print(
-                f"{sentence} (--debug-log FILE keeps the tracebacks)", file=sys.stderr
-            )
+            print(sentence, more, file=sys.stderr)
+    return code
 
 
 def _draw(
@@ -117,30 +111,27 @@ def _draw(
     config: Config,
     snapshot: Path,
     size: tuple[int, int],
-    *,
-    ascii_only: bool,
 ) -> int:
     from verl_tui.given_files import replacing
     from verl_tui.monitor import load
+    from verl_tui.rendering.text.ascii_table import keeps_to_ascii
     from verl_tui.sources.host.gpus import read_once
     from verl_tui.tui.app import VerlApp
-    from verl_tui.tui.export import screen_svg, screen_text, settled
+    from verl_tui.tui.export import screen_picture, settled
 
     now = time()
     monitor = load(specs, config, now)
     monitor.apply(read_once(now), now)
+    ascii_only = keeps_to_ascii(config.ascii, on_terminal=False)
     app = VerlApp(
         specs, config, monitor=monitor, clock=lambda: now, ascii_only=ascii_only
     )
 
     async def take(pilot: Pilot[object]) -> None:
         await settled(pilot, app.browser)
-        svg = snapshot.suffix == ".svg"
-        text = screen_svg(app, "verl-tui") if svg else screen_text(app)
+        text = screen_picture(app, snapshot.suffix)
         with replacing(snapshot) as file:
             file.write(text)
         app.exit(0)
 
-    code = app.run(headless=True, size=size, auto_pilot=take) or 0
-    _say_what_failed(app)
-    return code
+    return _run(app, headless=True, size=size, auto_pilot=take)

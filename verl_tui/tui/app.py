@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from textual import events, on
 from textual.app import SystemCommand
@@ -12,20 +13,19 @@ from verl_tui.means import next_of
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.looks import AWAY, Looks
 from verl_tui.rendering.session.notes import NoteBook
-from verl_tui.rendering.session.run_order import RunListing, Selection, first_to_show
+from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import PICTURES, copy_here, take_picture
-from verl_tui.tui.keys import HelpSection, HintKeys, action, actions, modules
+from verl_tui.tui.keys import HelpSection, action, actions, declaring
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
+from verl_tui.tui.screens.palette import Palette, commands
 from verl_tui.tui.terminal.net import ContainedPart
-from verl_tui.tui.widgets.chart import MoveCursor
-from verl_tui.tui.widgets.chart_keys import with_step_in_sight
+from verl_tui.tui.widgets.chart import MoveCursor, with_step_in_sight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,21 +36,38 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 
-def _section(spec: ScreenSpec) -> HelpSection:
-    """Return what a screen's key is for, and its place."""
-    found: HelpSection = getattr(spec.kind, "HELP_SECTION", HelpSection("", rank=10))
-    return found
+class ScreenSpec(NamedTuple):
+    """One screen that a key opens; its `HELP_SECTION` says what that is for, and its place."""
+
+    kind: type[Any]
+    """The screen, made for a dashboard."""
+    key: str
+    id: str
+    """Its name in the configuration of keys."""
+    words: str
+    """Its name in the help and in the command palette."""
+    short: str = ""
+    """The word for it in the last row of the dashboard; empty: the key is not named there."""
+
+    @property
+    def section(self) -> HelpSection:
+        """What the screen's key is for, and its place."""
+        found: HelpSection = getattr(
+            self.kind, "HELP_SECTION", HelpSection("", rank=10)
+        )
+        return found
+
+    @property
+    def name(self) -> str:
+        """The name of its module."""
+        return str(self.kind.__module__.rpartition(".")[2])
 
 
-_FOUND: list[ScreenSpec] = [
-    module.SCREEN
-    for module in modules("verl_tui.tui.screens")
-    if hasattr(module, "SCREEN")
+_FOUND = [
+    ScreenSpec(one, *one.SCREEN) for one in declaring("verl_tui.tui.screens", "SCREEN")
 ]
-SCREENS = {
-    one.name: one
-    for one in sorted(_FOUND, key=lambda one: (_section(one).rank, one.name))
-}
+_FOUND.sort(key=lambda one: (one.section.rank, one.name))
+SCREENS = {one.name: one for one in _FOUND}
 """The screens that a key opens over the dashboard, by name, in the order of the help."""
 
 
@@ -58,15 +75,14 @@ class VerlApp(MonitorApp):
     """Watches runs in the terminal."""
 
     TITLE = "verl-tui"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-wide")]  # noqa: RUF012 - as Textual has it
-    VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-line"), (3, "-tall")]  # noqa: RUF012 - as Textual has it
     BINDINGS = actions(
         """
         q  quit  quit  Quit
         """,
         (
             action(
-                one.key, f"look_at('{one.name}')", one.id, one.words, _section(one).task
+                one.key, f"look_at('{one.name}')", one.id, one.words, one.section.task
             )
             for one in SCREENS.values()
         ),
@@ -88,11 +104,13 @@ class VerlApp(MonitorApp):
     )
     """Keys of the other screens, for the last row."""
 
-    _hints = cached_property(HintKeys)
-    """Keys that sentences name; those of the user are known before anything is drawn."""
-
     class Read(Once):
         """Samples that a screen or a panel shows have been read."""
+
+    cursor: int | None = None
+    """Step at which the charts are read."""
+    _greeted = False
+    """True while it is said what has changed before the first key."""
 
     def __init__(
         self,
@@ -116,14 +134,18 @@ class VerlApp(MonitorApp):
         self._picked = shown
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
-        self.cursor: int | None = None
-        """Step at which the charts are read."""
-        self._selection = Selection()
         self._looks = Looks(self.state_file)
-        self._greeted = False
-        """True while it is said what has changed before the first key."""
-        self._notebook = NoteBook(self.state_file.path)
-        self._listing = RunListing(self.state_file)
+        self._session = View(
+            self.monitor,
+            None,
+            0.0,
+            keys=self.hints,
+            acknowledgements=self._attention,
+            notebook=NoteBook(self.state_file.path),
+            browser=self.browser,
+            listing=RunListing(self.state_file),
+        )
+        """What stays the same from view to view."""
 
     def get_default_screen(self) -> Screen[None]:
         """The dashboard is the screen below all others."""
@@ -138,9 +160,8 @@ class VerlApp(MonitorApp):
     def _show_samples(self) -> None:
         """Draw the samples that have been read; nothing else has changed."""
         for screen in self.screen_stack[-1:]:  # there is none as the app ends
-            show = getattr(screen, "show_samples", None)
-            if show is not None:
-                show(self.view_at(self._clock()))
+            if hasattr(screen, "show_samples"):
+                screen.show_samples(self.view_at(self._clock()))
 
     # -- drawing -----------------------------------------------------------------------------------
 
@@ -154,10 +175,9 @@ class VerlApp(MonitorApp):
         self._shown_at = now
         view = self.view_at(now)
         for screen in self.screen_stack:
-            show = getattr(screen, "show", None)
-            if show is not None and screen in (self.screen, self._dashboard):
+            if hasattr(screen, "show") and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
-                at.attempt(show, view, otherwise=None)
+                at.attempt(screen.show, view)
         words = self._looks.words(view, key=False)
         if words:
             self._greeted = True
@@ -187,24 +207,19 @@ class VerlApp(MonitorApp):
         runs = self.monitor.runs
         if not self._chosen and not self._loading and runs:
             # Once: what the user looks at is never taken away by what happens elsewhere.
-            self._picked = first_to_show(self.monitor, now, self._listing)
+            self._picked = first_to_show(self.monitor, now, self._session.listing)
             self._chosen = True
         if self._picked not in runs:
             self._picked = next(iter(runs), None)
-        return View(
-            self.monitor,
-            runs.get(self._picked) if self._picked is not None else None,
-            now,
+        return replace(
+            self._session,
+            monitor=self.monitor,
+            run=runs.get(self._picked or ""),
+            now=now,
             cursor=self.cursor,
             loading=self._loading,
             paused=self._paused,
-            keys=self._hints,
             pins=self.state_file.state.pins,
-            acknowledgements=self._attention,
-            notebook=self._notebook,
-            browser=self.browser,
-            selection=self._selection,
-            listing=self._listing,
             troubles=self.troubles,
         )
 
@@ -218,12 +233,13 @@ class VerlApp(MonitorApp):
 
     @on(MoveCursor)
     def _move_cursor(self, event: MoveCursor) -> None:
-        if event.step != self.cursor:
-            self.cursor = event.step
+        step = event.step
+        if step is not None:
+            self._dashboard.panel(SamplesPanel).go_to(step)
+        if step != self.cursor:
+            self.cursor = step
             charts, run = self._dashboard.charts, self.view_at(self._shown_at).run
-            charts.look = with_step_in_sight(charts.look, run, event.step)
-            if event.step is not None:
-                self._dashboard.query_one(SamplesPanel).go_to(event.step)
+            charts.look = with_step_in_sight(charts.look, run, step)
             self._draw(self._shown_at)
 
     # -- keys --------------------------------------------------------------------------------------
@@ -232,7 +248,7 @@ class VerlApp(MonitorApp):
         """Show the next or previous run of the list."""
         view = self.view_at(self._shown_at)
         other = view.beside(way)
-        if other is None or other is view.run:
+        if not other or other is view.run:
             toast(self, "no other run is listed")
         else:
             self.post_message(RunsPanel.Picked(other.name))
@@ -256,25 +272,38 @@ class VerlApp(MonitorApp):
 
     def action_look_at(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
-        opened = SCREENS[name].kind.opened(
-            ScreenContext(self._dashboard, self.view_at(self._clock()), self.state_file)
-        )
-        if not isinstance(self.screen, type(opened)):
-            self.push_screen(opened)
+        kind = SCREENS[name].kind
+        if not isinstance(self.screen, kind):
+            self._dashboard.view = self.view_at(self._clock())
+            self.push_screen(kind(self._dashboard))
 
-    def action_picture(self, ending: str = "") -> None:
+    def action_picture(self, *endings: str) -> None:
         """Write the screen into files: as a picture, as text, or both."""
-        take_picture(self, self._picked or "", (ending,) if ending else PICTURES)
+        take_picture(self, self._picked or "", endings or PICTURES)
 
     def action_copy_here(self) -> None:
         """Copy the text at the cursor, on every screen."""
         copy_here(self)
 
+    def action_command_palette(self) -> None:
+        """Open the command palette."""
+        if not isinstance(self.screen, Palette):
+            offers = sorted(self.get_system_commands(self.screen))
+            self.push_screen(Palette(self._dashboard, "an action", offers))
+
+    def search_themes(self) -> None:
+        """Offer the themes."""
+        offers = [
+            SystemCommand(name, "", partial(setattr, self, "theme", name))
+            for name in sorted(self.available_themes)
+        ]
+        self.push_screen(Palette(self._dashboard, "a theme", offers))
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys, and each kind of picture by itself."""
-        yield from super().get_system_commands(screen)
+        """Offer the actions of all keys, other themes, and each kind of picture by itself."""
+        yield from commands(self, screen)
+        yield SystemCommand("Theme", "other colours", self.search_themes)
         for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
             take = partial(self.call_later, self.action_picture, ending)
-            yield SystemCommand(
-                f"Screenshot as {name}", "write it into the current directory", take
-            )
+            where = "write it into the current directory"
+            yield SystemCommand(f"Screenshot as {name}", where, take)

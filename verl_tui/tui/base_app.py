@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from textual.app import SystemCommand
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -15,15 +15,14 @@ from verl_tui.secrets import own_mask
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 from verl_tui.tui.export import copy_text
-from verl_tui.tui.keys import bindings, first_keys, keymap, usual_keys
+from verl_tui.tui.keys import HintKeys, bindings, keymap, usual_keys
 from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal.net import ContainedApp, ContainedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from textual import events
-    from textual.command import Provider
     from textual.driver import Driver
     from textual.timer import Timer
 
@@ -79,23 +78,13 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
     return remembered if remembered in available else configured
 
 
-_TEXTUALS = {"Theme": "other colours"}
-"""Textual's own commands that are offered: help, zoom, pictures and quitting are ours."""
 SETTLED = 0.3
 """Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
-
-
-def _action_search() -> type[Provider]:
-    """Return what the palette searches with; it is imported when it opens."""
-    from verl_tui.tui.screens.palette import ActionSearch
-
-    return ActionSearch
 
 
 class TerminalApp(ContainedApp[int]):
     """An app in a user's terminal, with the user's colours, keys and habits."""
 
-    COMMANDS = {_action_search}  # noqa: RUF012 - as Textual declares it
     DEFAULT_CSS = """
     /* The ground of the theme, not the terminal's: on a light one its colours cannot be read. */
     TerminalApp:ansi, TerminalApp:ansi Screen, TerminalApp:ansi Input {
@@ -113,6 +102,13 @@ class TerminalApp(ContainedApp[int]):
     Toast { width: auto; max-width: 100%; padding: 0 1; margin: 0; }
     """
 
+    _known_theme = ""
+    _repaint: Timer | None = None
+    _reported = 0
+    """Errors of our own that the user has copied a report of."""
+    hints = cached_property(HintKeys)
+    """Keys that sentences name; those of the user are known before anything is drawn."""
+
     def __init__(
         self,
         config: Config,
@@ -127,19 +123,16 @@ class TerminalApp(ContainedApp[int]):
             ascii_only: Whether to keep to ASCII.
             state_file: The user's preferences; by default kept for this session only.
         """
-        super().__init__(ascii_only=ascii_only)
+        super().__init__()
+        self.ascii_only = ascii_only
         self.config = config
-        self.state_file = state_file if state_file is not None else StateFile()
+        self.state_file = state_file or StateFile()
         self.user_keys: dict[str, str] = {}
         """Keys that the user has given to actions, by their names."""
         for theme in OURS:
             self.register_theme(theme)
-        self._known_theme = ""
-        self._repaint: Timer | None = None
         self._said: set[str] = set()
         """Errors outside of all parts that were said since a report was copied."""
-        self._reported = 0
-        """Errors of our own that the user has copied a report of."""
 
     def get_driver_class(self) -> type[Driver]:
         """Return our driver where Textual would take its own for Linux."""
@@ -154,15 +147,12 @@ class TerminalApp(ContainedApp[int]):
         """Take the user's colours and keys."""
         known = self.available_themes
         theme = in_force(self.config.theme, self.state_file.state, known)
-        if theme not in known:
-            there_are = ", ".join(sorted(known))
-            self.notify(
-                f"no theme is called {one_line(theme)}: there are {there_are}",
-                markup=False,
-            )
-        else:
+        if theme in known:
             plain = self._few_colours and not known[theme].ansi
             self.theme = PLAIN if plain else theme
+        else:
+            said = f"no theme is called {one_line(theme)}: there are "
+            self.notify(said + ", ".join(sorted(known)), markup=False)
         self._known_theme = self.theme
         self.theme_changed_signal.subscribe(self, lambda _: self._remember_theme())
         # the shell had the terminal
@@ -181,32 +171,29 @@ class TerminalApp(ContainedApp[int]):
 
     def action_help_quit(self) -> None:
         """Say how to quit: ctrl+c may have been pressed by mistake."""
-        self.notify(f"{first_keys(self, 'quit')} quits", markup=False)
+        self.notify(f"{self.hints['quit']} quits", markup=False)
 
     # -- colours -----------------------------------------------------------------------------------
 
     def get_css_variables(self) -> dict[str, str]:
         """Return the theme's colours, changed where text would be hard to read."""
         few = not self.is_headless and self.console.color_system == "256"
-        self.theme_variables = readable(
-            super().get_css_variables(), self.theme, few=few
-        )
+        usual = super().get_css_variables()
+        self.theme_variables = readable(usual, self.theme, few=few)
         return self.theme_variables
 
     @property
     def _few_colours(self) -> bool:
         """True if the terminal shows sixteen colours, or is to show none."""
-        return self.no_color or (
-            not self.is_headless and self.console.color_system == "standard"
-        )
+        few = not self.is_headless and self.console.color_system == "standard"
+        return self.no_color or few
 
     def _remember_theme(self) -> None:
         if self.theme != self._known_theme:
             self._known_theme = self.theme
+            own, configured = self.theme, self.config.theme
             problem = self.state_file.change(
-                lambda state: replace(
-                    state, theme=self.theme, theme_instead_of=self.config.theme
-                )
+                lambda state: replace(state, theme=own, theme_instead_of=configured)
             )
             if problem:
                 self.notify(problem, markup=False)
@@ -215,12 +202,12 @@ class TerminalApp(ContainedApp[int]):
 
     def tell(self, failure: Failure, part: ContainedPart | None) -> None:
         """Say in a part that it has failed; once over the screen what has failed outside of all."""
-        copies = f"{self._report_key} copies a report"
-        if part is not None:
-            what, leave = "panel", f"{copies}; all else goes on"
-            if isinstance(part, Screen):
-                what, leave = "screen", f"esc leaves it, {copies}"
-            part.fail(f"This {what} has failed: {failure.words}. {leave}.")
+        copies = f"{self.hints['report']} copies a report"
+        words = f"has failed: {failure.words}."
+        if isinstance(part, Screen):
+            part.fail(f"This screen {words} esc leaves it, {copies}.")
+        elif part:
+            part.fail(f"This panel {words} {copies}; all else goes on.")
         elif failure.words not in self._said:
             self._said.add(failure.words)
             toast(self, f"failed: {failure.words}; {copies}", rows=2)
@@ -231,7 +218,7 @@ class TerminalApp(ContainedApp[int]):
         """Errors of our own that nobody has copied a report of."""
         if self.failures.count == self._reported:
             return ()
-        key = self._report_key
+        key = self.hints["report"]
         lasting = self._said or any(
             isinstance(one, ContainedPart) and one.failed
             for screen in self.screen_stack
@@ -241,26 +228,18 @@ class TerminalApp(ContainedApp[int]):
             return (AppTrouble("error", f"error: {key}"),)
         return (AppTrouble("error over", f"error, over now: {key}", over=True),)
 
-    @property
-    def _report_key(self) -> str:
-        return first_keys(self, "report")
-
     def action_copy_report(self) -> None:
         """Copy what is known of errors of our own."""
         report = self.failures.report(own_mask())
-        if report:
-            copy_text(self, report)
-            self._reported = self.failures.count
-            self._said.clear()
-            self.show_troubles()
-        else:
+        if not report:
             toast(self, "no error to report")
+            return
+        copy_text(self, report)
+        self._reported = self.failures.count
+        self._said.clear()
+        self.show_troubles()
 
     # -- the terminal ------------------------------------------------------------------------------
-
-    def action_redraw(self) -> None:
-        """Write the whole screen again, for terminals that have lost some of it."""
-        self.write_all_cells()
 
     def on_app_blur(self, event: events.AppBlur) -> None:
         """Leave everything as it is: Textual would take the focus away, which paints half of the
@@ -290,36 +269,6 @@ class TerminalApp(ContainedApp[int]):
             self._repaint_soon()
 
     def _repaint_soon(self, *, wanted: bool = True) -> None:
-        if self._repaint is not None:
+        if self._repaint:
             self._repaint.stop()
         self._repaint = self.set_timer(SETTLED, self.action_redraw) if wanted else None
-
-    # -- commands ----------------------------------------------------------------------------------
-
-    def action_command_palette(self) -> None:
-        """Open the command palette, where there is room for it."""
-        from verl_tui.tui.screens.palette import ROWS, Palette
-
-        if self.size.height < ROWS:
-            self.notify(f"the palette needs a terminal of {ROWS} rows", markup=False)
-        elif not isinstance(self.screen, Palette):
-            self.push_screen(Palette("an action, or part of its name"))
-
-    def search_themes(self) -> None:
-        """Offer the themes in the palette."""
-        from textual.theme import ThemeProvider
-
-        from verl_tui.tui.screens.palette import Palette
-
-        self.push_screen(Palette("a theme, or part of its name", [ThemeProvider]))
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys, and the commands of Textual's that fit."""
-        from verl_tui.tui.screens.palette import commands
-
-        yield from commands(self, screen)
-        for offered in super().get_system_commands(screen):
-            if offered.title in _TEXTUALS:
-                yield SystemCommand(
-                    offered.title, _TEXTUALS[offered.title], offered.callback
-                )

@@ -16,8 +16,7 @@ from textual.color import Color
 from verl_tui.exporters.csv import CsvColumn, csv_rows
 from verl_tui.exporters.file_names import create, named
 from verl_tui.patterns import pattern
-from verl_tui.rendering.charts.values import in_sight
-from verl_tui.rendering.text.printable import middle
+from verl_tui.rendering.text.piece import middle
 from verl_tui.tui.messages import toast
 from verl_tui.tui.terminal.output import screen_rows
 from verl_tui.tui.widgets.rows import Rows
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
     from verl_tui.on_demand.samples import SampleBrowser
-    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-    from verl_tui.rendering.session.snapshot import View
 
 
 _COLOUR = pattern("#[0-9a-f]{6}")
@@ -66,17 +63,19 @@ def screen_text(app: App[Any]) -> str:
     return "\n".join(row.rstrip() for row in screen_rows(app)) + "\n"
 
 
-def screen_svg(app: App[Any], title: str) -> str:
-    """Return the screen as an SVG picture.
+def screen_picture(app: App[Any], ending: str, title: str = "verl-tui") -> str:
+    """Return the screen as a text, or for `.svg` as a picture with a title.
 
     Rich gives every character the width of one cell; Chinese text would be squeezed to half its
     width.
     """
+    if ending != ".svg":
+        return screen_text(app)
     svg = _TEXT.sub(_widened, app.export_screenshot(title=title))
     if app.current_theme.ansi:
-        colours = (SVG_EXPORT_THEME.ansi_colors[at] for at in range(len(_SIXTEEN)))
-        drawn = (Color(*one).hex.lower() for one in colours)
-        inks = dict(zip(drawn, _SIXTEEN, strict=False))
+        colours = SVG_EXPORT_THEME.ansi_colors
+        drawn = (Color(*colours[at]).hex.lower() for at in range(len(_SIXTEEN)))
+        inks = dict(zip(drawn, _SIXTEEN, strict=True))
         svg = _COLOUR.sub(lambda found: inks.get(found[0], found[0]), svg)
     return svg
 
@@ -104,13 +103,11 @@ _SHORT = 200
 def clipping(text: str) -> tuple[str, str]:
     """Return as much of a text as a terminal accepts, and the message to the user."""
     data = text.encode("utf-8", "replace")
-    copied = data[:_MOST].decode("utf-8", "ignore")
-    what = copied
+    what = copied = data[:_MOST].decode("utf-8", "ignore")
     if len(copied) > _SHORT or "\n" in copied:
-        whole = (
-            "" if len(data) <= _MOST else f" of {len(text):,}, terminals take no more"
-        )
-        what = f"{len(copied):,} characters{whole}"
+        what = f"{len(copied):,} characters"
+    if len(data) > _MOST:
+        what += f" of {len(text):,}, terminals take no more"
     tmux = "; tmux needs set-clipboard on" if os.environ.get("TMUX") else ""
     return copied, f"copied {what}{tmux}"
 
@@ -145,15 +142,12 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
     """
 
     def take() -> None:
-        texts = [
-            screen_svg(app, "verl-tui") if ending == ".svg" else screen_text(app)
-            for ending in endings
-        ]
         where = type(app.screen).__name__.removesuffix("Screen").lower()
         paths: tuple[Path, ...] = ()
         try:
             paths = create(Path.cwd(), named(run, where), *endings)
-            for path, text in zip(paths, texts, strict=True):
+            for path in paths:
+                text = screen_picture(app, path.suffix)
                 path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             _give_up(app, paths, error)
@@ -165,34 +159,12 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
     app.call_after_refresh(take)
 
 
-def take_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:
-    """Write columns as CSV into the current directory."""
+def take_table(app: App[Any], columns: Sequence[CsvColumn], *words: str) -> None:
+    """Write columns as CSV into the current directory, to a file named by these words."""
     if any(column.steps for column in columns):
-        app.run_worker(write_table(app, name, columns))
+        app.run_worker(write_table(app, named(*words), columns))
     else:
         toast(app, "nothing to write")
-
-
-def take_chart(
-    app: App[Any],
-    found: PlannedChart,
-    right: PlannedChart | None,
-    view: View,
-    look: ChartLook,
-) -> None:
-    """Write the points of a chart that are in sight as CSV into the current directory.
-
-    Args:
-        app: Says where they are.
-        found: What the chart is of.
-        right: What its y axis at the right is of.
-        view: What there is.
-        look: How the chart is drawn.
-    """
-    if view.run is not None:
-        take_table(
-            app, named(view.run.name, found.key), in_sight(found, right, view, look)
-        )
 
 
 async def write_table(app: App[Any], name: str, columns: Sequence[CsvColumn]) -> None:

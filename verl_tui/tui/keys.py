@@ -20,7 +20,6 @@ from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from types import ModuleType
 
     from textual.app import App
 
@@ -41,21 +40,6 @@ TASKS = tuple(_TASKS.values())
 _APART = pattern("  +")
 _PLACES = ("verl_tui.tui.screens", "verl_tui.tui.panels")
 """Packages whose classes have keys, found by walking through: these import what is here."""
-_NAMES = {
-    "escape": "esc",
-    "pagedown": "pgdn",
-    "pageup": "pgup",
-    "left": "←",
-    "right": "→",
-    "up": "↑",
-    "down": "↓",
-    "plus": "+",
-    "minus": "-",
-    "slash": "/",
-    "underscore": "_",
-    "at": "@",
-}
-"""Keys for which Textual has another name, or no character."""
 
 
 class HelpSection(NamedTuple):
@@ -78,6 +62,26 @@ class HelpSection(NamedTuple):
 def columns(table: str) -> list[list[str]]:
     """Return the rows of a table in text, whose columns are two blanks or more apart."""
     return [_APART.split(line.strip()) for line in table.splitlines() if line.strip()]
+
+
+_NAMES = {
+    row[0]: row[1]
+    for row in columns("""
+        escape      esc
+        pagedown    pgdn
+        pageup      pgup
+        left        ←
+        right       →
+        up          ↑
+        down        ↓
+        plus        +
+        minus       -
+        slash       /
+        underscore  _
+        at          @
+    """)
+}
+"""Keys for which Textual has another name, or no character."""
 
 
 def actions(*parts: str | Iterable[Any]) -> list[Any]:
@@ -131,16 +135,21 @@ def bindings(kind: type[DOMNode]) -> Iterator[Binding]:
                 yield binding
 
 
-def modules(package: str) -> list[ModuleType]:
-    """Return the modules of a package: what these declare is found without a list of it."""
+def declaring(package: str, name: str) -> list[type[Any]]:
+    """Return the classes of a package's modules that declare something by a name: they are found
+    without a list of them.
+    """
     path = import_module(package).__path__
-    return [import_module(one.name) for one in iter_modules(path, f"{package}.")]
+    modules = [import_module(one.name) for one in iter_modules(path, f"{package}.")]
+    known = (one for module in modules for one in vars(module).values())
+    kinds = (one for one in known if isinstance(one, type) and name in vars(one))
+    return [*dict.fromkeys(kinds)]
 
 
 def all_kinds() -> list[type[DOMNode]]:
     """Return every class that may have keys; imports all screens and panels."""
     for place in _PLACES:
-        modules(place)
+        declaring(place, "BINDINGS")
     import_module("verl_tui.tui.replay_app")
     found: list[type[DOMNode]] = [DOMNode]
     for kind in found:
@@ -159,37 +168,30 @@ def usual_keys() -> Mapping[str, str]:
     return found
 
 
-def shown_keys(keys: str) -> str:
-    """Return keys as people call them."""
-    return " ".join(map(key_name, keys.split(",")))
-
-
 def user_keys(app: App[Any]) -> Mapping[str, str]:
     """Return the keys that the user has given to actions, by their names."""
     found: Mapping[str, str] = getattr(app, "user_keys", {})
     return found
 
 
-def keys_of(app: App[Any], binding: Binding) -> str:
+def keys_of(binding: Binding, user: Mapping[str, str]) -> str:
     """Return the keys of a binding, those that the user has given it, as people call them."""
-    return shown_keys(user_keys(app).get(binding.id or "", binding.key))
-
-
-def first_keys(app: App[Any], names: str) -> str:
-    """Return the first key of each of some actions, by their names in the configuration."""
-    known = {**usual_keys(), **user_keys(app)}
-    return " ".join(shown_keys(known[name]).split()[0] for name in names.split())
+    keys = user.get(binding.id or "", binding.key)
+    return " ".join(map(key_name, keys.split(",")))
 
 
 class HintKeys(dict[str, str]):
-    """The keys that sentences on the screen name, as the user has them, by the names of actions."""
+    """The keys that sentences on the screen name, as the user has them, by the names of actions:
+    the first of each.
+    """
 
     def __init__(self, app: App[Any]) -> None:
         super().__init__()
         self._app = app
 
     def __missing__(self, name: str) -> str:
-        self[name] = first_keys(self._app, name)
+        keys = user_keys(self._app).get(name) or usual_keys()[name]
+        self[name] = key_name(keys.split(",")[0])
         return self[name]
 
 
@@ -219,15 +221,22 @@ def keymap(
         usual: The usual keys of actions that hold at the same time: there is a sentence on one
             whose last key has been given to another.
     """
-    problems = {name: _problem(name, keys, known) for name, keys in wanted.items()}
-    taken = {name: keys for name, keys in wanted.items() if not problems[name]}
+    taken: dict[str, str] = {}
+    said: list[str] = []
     claims: dict[str, list[str]] = {}
-    for name, keys in taken.items():
+    for name, keys in wanted.items():
+        problem = _problem(name, keys, known)
+        if problem:
+            said.append(problem)
+            continue
+        taken[name] = keys
         for key in keys.split(","):
             claims.setdefault(key_name(key), []).append(name)
-    lost = _lost(claims, taken, usual or {})
-    said = (*problems.values(), *_given_twice(claims), *lost)
-    return Keymap(taken, tuple(f"[keys] {one}" for one in said if one))
+    for key, names in claims.items():
+        if len(names) > 1:
+            said.append(f"{key} is given to {' and '.join(names)}")
+    said += _lost(claims, taken, usual or {})
+    return Keymap(taken, tuple(f"[keys] {one}" for one in said))
 
 
 def _problem(name: str, keys: str, known: Collection[str]) -> str:
@@ -236,15 +245,10 @@ def _problem(name: str, keys: str, known: Collection[str]) -> str:
         near = " or ".join(difflib.get_close_matches(name, known, 3))
         hint = f", did you mean {near}?" if near else ": the help (?) has their names"
         return f"{one_line(name, 40)}: there is no such action{hint}"
-    odd = [key for key in keys.split(",") if not _is_key(key)]
-    return f"{name}: {one_line(odd[0], 40) or 'nothing'} is no key" if odd else ""
-
-
-def _given_twice(claims: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield a sentence on each key that is given to several actions."""
-    for key, names in claims.items():
-        if len(names) > 1:
-            yield f"{key} is given to {' and '.join(names)}"
+    for key in keys.split(","):
+        if not _is_key(key):
+            return f"{name}: {one_line(key, 40) or 'nothing'} is no key"
+    return ""
 
 
 def _lost(
@@ -263,11 +267,8 @@ def _lost(
 def _is_key(key: str) -> bool:
     """Return True if a terminal may send a key of that name."""
     *modifiers, base = key.split("+") if len(key) > 1 else [key]
-    if not set(modifiers) <= _MODIFIERS:
+    if not _MODIFIERS.issuperset(modifiers):
         return False
-    return (
-        key in _NAMED
-        or base in _NAMED
-        or (len(base) == 1 and base.isprintable())
-        or bool(key_to_character(base))
-    )
+    if key in _NAMED or base in _NAMED or key_to_character(base):
+        return True
+    return len(base) == 1 and base.isprintable()

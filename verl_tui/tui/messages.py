@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import fit, printable
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -6,20 +6,19 @@ import gc
 import os
 from abc import abstractmethod
 from time import monotonic, time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 
 from verl_tui import debug_log
-from verl_tui.health.finding import Severity
+from verl_tui.health.finding import SEVERITIES
 from verl_tui.monitor import Monitor
 from verl_tui.reading import NewsSource, ReadingThreads
 from verl_tui.records import Batch, GpuReading, Preview
 from verl_tui.rendering.charts.plan import unknown_charts
-from verl_tui.rendering.session.acknowledgements import Acknowledgements, Occurrence
+from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.snapshot import AppTrouble
-from verl_tui.rendering.text.printable import printable
-from verl_tui.runs.views.state import State, state
+from verl_tui.rendering.text.piece import printable
 from verl_tui.sources import pipe
 from verl_tui.text import one_line
 from verl_tui.tui.base_app import TerminalApp
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from verl_tui.config import Config
-    from verl_tui.notify.notifier import Notifier
-    from verl_tui.rendering.session.preferences import StateFile
+    from verl_tui.notify.message import Message
+    from verl_tui.notify.notifier import Changes, Notifier
 
 
 _LONGEST = 200
@@ -44,36 +43,35 @@ _FORMS = {"osc9": "\x1b]9;{}\a", "osc777": "\x1b]777;notify;verl-tui;{}\a"}
 
 
 def notices(
-    news: Sequence[Occurrence], config: Config, environment: Mapping[str, str]
+    news: Sequence[Message], config: Config, environment: Mapping[str, str]
 ) -> str:
     """Return the escape sequences that notify of news; empty if the user wants none.
 
     Args:
-        news: Findings from the severity that the user wants on are notified, and every finished
-            run.
-        config: The user's configuration: severity, bell and kind of notifications.
+        news: Findings, and runs that have finished.
+        config: The user's configuration: bell and kind of notifications.
         environment: The process's environment variables: in tmux sequences must be wrapped.
     """
-    least = Severity[config.desktop_from.upper()]
-    wanted = [one for one in news if one.severity is None or one.severity >= least]
-    if not wanted:
+    if not news:
         return ""
-    texts = [": ".join(filter(None, one[:3])) for one in wanted]
+    texts = [
+        f"{one.subject if one.finding else one.run}: {one.message}" for one in news
+    ]
     if len(texts) > _MOST:
         more = len(texts) - _MOST + 1
         texts[_MOST - 1 :] = [f"{more} more, the first of them {texts[_MOST - 1]}"]
-    form = _FORMS.get(config.desktop, "")
-    # Semicolons separate fields in 777, and make a progress bar in some terminals' 9.
-    said = [printable(one_line(text, _LONGEST)).replace(";", ",") for text in texts]
-    sequences = [*map(form.format, said)]
-    if environment.get("TMUX"):
-        sequences = [*map(_through_tmux, sequences)]
-    return "".join([_BELL * config.bell, *sequences])
-
-
-def _through_tmux(sequence: str) -> str:
-    """Wrap a sequence so that tmux passes it on, if its `allow-passthrough` is on."""
-    return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    sequences = _BELL * config.bell
+    for text in texts:
+        # Semicolons separate fields in 777, and make a progress bar in some terminals' 9.
+        said = printable(one_line(text, _LONGEST)).replace(";", ",")
+        sequence = _FORMS.get(config.desktop, "").format(said)
+        if environment.get(
+            "TMUX"
+        ):  # which passes it on, if its `allow-passthrough` is on
+            escaped = sequence.replace("\x1b", "\x1b\x1b")
+            sequence = f"\x1bPtmux;{escaped}\x1b\\"
+        sequences += sequence
+    return sequences
 
 
 _BUDGET = 0.005
@@ -101,6 +99,17 @@ class MonitorApp(TerminalApp):
     class News(Once):
         """Something waits to be taken in."""
 
+    _picked: str | None = None
+    """Name of the shown run."""
+    _paused = False
+    _settled = False
+    """True once the work that waits for the end of loading has been done."""
+    _painted = float("-inf")
+    """Monotonic seconds of the last drawing of new records."""
+    _paint_later: Timer | None = None
+    _judge_later: Timer | None = None
+    """Judges the next runs that have not been judged at all."""
+
     def __init__(
         self,
         specs: Sequence[str],
@@ -108,9 +117,8 @@ class MonitorApp(TerminalApp):
         *,
         monitor: Monitor | None = None,
         clock: Callable[[], float] = time,
-        ascii_only: bool = False,
-        state_file: StateFile | None = None,
         notifier: Notifier | None = None,
+        **options: Any,
     ) -> None:
         """Make the app.
 
@@ -119,29 +127,20 @@ class MonitorApp(TerminalApp):
             config: The user's configuration.
             monitor: A monitor that is already filled, to be shown as it is: nothing is read then.
             clock: Seconds since the epoch.
-            ascii_only: Whether to keep to ASCII.
-            state_file: The user's preferences; by default kept for this session only.
             notifier: Sends notifications of what is found while the app is open.
+            options: As for the app in a terminal.
         """
-        super().__init__(config, ascii_only=ascii_only, state_file=state_file)
+        super().__init__(config, **options)
         self._specs = tuple(specs)
         self._clock = clock
-        self.monitor = monitor if monitor is not None else Monitor(config)
-        self._reading = None if monitor is not None else self.new_reading()
+        self.monitor = monitor or Monitor(config)
+        self._reading = None if monitor else self.new_reading()
         self._attention = Acknowledgements()
-        self._picked: str | None = None
-        """Name of the shown run."""
+        self._changes: Changes | None = None
+        """Finds out what the user is notified of outside the app; None before the first look."""
         self._notifier = notifier
-        self._paused = False
         self._loading = monitor is None
-        self._settled = False
-        """True once the work that waits for the end of loading has been done."""
-        self._painted = float("-inf")
-        """Monotonic seconds of the last drawing of new records."""
         self._shown_at = clock()
-        self._paint_later: Timer | None = None
-        self._judge_later: Timer | None = None
-        """Judges the next runs that have not been judged at all."""
 
     def on_mount(self) -> None:
         """Begin to read."""
@@ -149,16 +148,16 @@ class MonitorApp(TerminalApp):
         # garbage, which is not collected automatically any more (see `tui.watch`)
         self.set_interval(SWEEP, lambda: gc.collect() and None)
         # after the first frame, which its threads would delay
-        if self._reading is not None:
+        if self._reading:
             self.call_after_refresh(self._reading.start)
-        if self._notifier is not None:
+        if self._notifier:
             self.notify(_NOTIFYING, timeout=8, markup=False)
         # with the user's keys, and still before the first frame
         self.call_next(self.paint)
 
     def on_unmount(self) -> None:
         """Stop reading."""
-        if self._reading is not None:
+        if self._reading:
             self._reading.stop()
 
     def new_reading(self) -> NewsSource:
@@ -176,11 +175,29 @@ class MonitorApp(TerminalApp):
     @on(News)
     def _take(self) -> None:
         """Take in what waits, for a few milliseconds at most, and draw it when it is due."""
-        if self._reading is None:
+        if not self._reading:
             return
-        taken = self._take_in(self._reading, monotonic() + _BUDGET)
-        if self._reading.waiting:
+        now, until = self._clock(), monotonic() + _BUDGET
+        taken: set[str] = set()
+        for news in self._reading.take():
+            self.attempt(self.monitor.apply, news, now)
+            taken.add("gpus" if isinstance(news, GpuReading) else "logs")
+            if isinstance(news, Batch) and not news.live:
+                self._attention.old(news.run, now)
+            if isinstance(news, Preview) and self._picked in (None, news.run):
+                taken.add("whole")
+            if monotonic() > until:
+                break
+        self._draw_taken(taken)
+
+    def _draw_taken(self, taken: set[str]) -> None:
+        """Draw when it is due what there was: logs, a reading of the GPUs, the whole of a log or a
+        preview of it.
+        """
+        if self._reading and self._reading.waiting:
             self.post_message(self.News())
+        if "logs" in taken and self._has_loaded():
+            taken.add("whole")
         if "whole" in taken and not self._paused:
             # a small log is seen without a wait, and so is the end of a long one
             self.paint()
@@ -189,25 +206,6 @@ class MonitorApp(TerminalApp):
         elif taken and not self._paused:
             # the first of several messages takes all there is
             self._show()
-
-    def _take_in(self, reading: NewsSource, until: float) -> set[str]:
-        """Apply what waits to the monitor, until a monotonic time; return what there was: logs, a
-        reading of the GPUs, the whole of a log or a preview of it.
-        """
-        now = self._clock()
-        taken: set[str] = set()
-        for news in reading.take():
-            self.attempt(self.monitor.apply, news, now, otherwise=None)
-            taken.add("gpus" if isinstance(news, GpuReading) else "logs")
-            if isinstance(news, Batch) and not news.live:
-                self._attention.old(news.run, now)
-            if isinstance(news, Preview) and self._picked in (None, news.run):
-                taken.add("whole")
-            if monotonic() > until:
-                break
-        if "logs" in taken and self._has_loaded():
-            taken.add("whole")
-        return taken
 
     def _has_loaded(self) -> bool:
         """Note how far loading is, from the first news of logs on; return True if it has just
@@ -230,7 +228,7 @@ class MonitorApp(TerminalApp):
 
     def action_reload(self) -> None:
         """Forget everything and read it again; drawing goes on where it was paused."""
-        if self._reading is None:
+        if not self._reading:
             return
         if any(map(pipe.is_meant, self._specs)):
             self.notify("standard input cannot be read a second time")
@@ -261,7 +259,7 @@ class MonitorApp(TerminalApp):
 
     def _soon(self) -> None:
         """Draw now if the last drawing is long enough ago, else as soon as it is."""
-        if self._paint_later is not None or self._paused:
+        if self._paint_later or self._paused:
             return
         distance = self.config.refresh * (_LOADING if self._loading else 1)
         wait = self._painted + distance - monotonic()
@@ -279,7 +277,7 @@ class MonitorApp(TerminalApp):
 
     def paint(self) -> None:
         """Show what the logs have brought; the next such drawing keeps its distance."""
-        if self._paint_later is not None:
+        if self._paint_later:
             # Else it would go off beside the next one, as long as there is news.
             self._paint_later.stop()
             self._paint_later = None
@@ -289,7 +287,7 @@ class MonitorApp(TerminalApp):
     def _show(self) -> None:
         """Judge, and have every screen in sight show the newest state."""
         now = self._clock()
-        self.attempt(self._judge, now, otherwise=None)
+        self.attempt(self._judge, now)
         with debug_log.timed("frame"):
             self._draw(now)
 
@@ -299,25 +297,32 @@ class MonitorApp(TerminalApp):
 
     def _judge(self, now: float) -> None:
         """Judge the runs, and notify the user of news outside the app where that is wanted."""
-        if self._loading or self._judge_later is not None:
+        if self._loading or self._judge_later:
             return
         monitor = self.monitor
         self._awake(now)
         if not monitor.judge(now, monotonic() + JUDGING):
             self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
-        found = {name: verdict.primary for name, verdict in monitor.verdicts.items()}
-        finished = {
-            name
-            for name, run in monitor.runs.items()
-            if state(run, now) is State.FINISHED
-        }
-        news = self._attention.news(found, finished, now)
+        attention = self._attention
+        attention.look(monitor.verdicts, now)
+        if self._changes is None:
+            self._changes = self._new_changes()
+        watched, seen = attention.watched, attention.acknowledged
+        news = self._changes.look(monitor, now, watched, seen)
         sequences = notices(news, self.config, os.environ)
         if sequences:
             self.write_sequence(sequences)
-        if self._notifier is not None:
+        if self._notifier:
             self._send(self._notifier, now)
+
+    def _new_changes(self) -> Changes:
+        """Return what finds out what the user is to be notified of outside the app."""
+        from verl_tui.notify.notifier import Changes
+        from verl_tui.notify.notify_settings import Choice, NotifySettings
+
+        least = SEVERITIES[self.config.desktop_from]
+        return Changes(NotifySettings(Choice(least, states=frozenset({"finished"}))))
 
     def _judge_on(self) -> None:
         """Judge further runs, while no key is at work: of many each takes its time."""
@@ -326,8 +331,8 @@ class MonitorApp(TerminalApp):
             self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
         now = self._clock()
-        self.attempt(self._judge, now, otherwise=None)
-        if self._judge_later is not None:
+        self.attempt(self._judge, now)
+        if self._judge_later:
             self._soon()
         elif not self._paused:
             self._draw(now)
@@ -344,7 +349,7 @@ class MonitorApp(TerminalApp):
     @property
     def troubles(self) -> tuple[AppTrouble, ...]:
         """Errors of our own, and notifications that could not be sent."""
-        failing = self._notifier.failing if self._notifier is not None else ""
+        failing = self._notifier.failing if self._notifier else ""
         return (*super().troubles, *[AppTrouble("unsent", failing)] * bool(failing))
 
     def show_troubles(self) -> None:

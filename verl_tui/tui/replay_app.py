@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.tui.app import VerlApp
-from verl_tui.tui.keys import HelpSection, actions, first_keys
+from verl_tui.tui.keys import HelpSection, actions
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -108,11 +108,8 @@ class ReplayApp(VerlApp):
         if moment is not None:
             self._go(moment)
         else:
-            self.notify(
-                "this is the last recorded step"
-                if count > 0
-                else "this is the first recorded step"
-            )
+            last = "last" if count > 0 else "first"
+            self.notify(f"this is the {last} recorded step")
 
     def action_go_share(self, share: float) -> None:
         """Go forward by a share of the whole replay, or back."""
@@ -122,18 +119,15 @@ class ReplayApp(VerlApp):
     def action_go_cursor(self) -> None:
         """Go to the step at which the charts are read, for example that of a finding."""
         recorded = self._playback.recording.runs.get(self._picked or "")
-        moment = (
-            recorded.when(self.cursor)
-            if recorded is not None and self.cursor is not None
-            else None
-        )
+        moment = None
+        if recorded and self.cursor is not None:
+            moment = recorded.when(self.cursor)
         if moment is not None:
             self._go(moment)
         else:
-            finding, left = first_keys(self, "finding.next chart.read_left").split()
-            self.notify(
-                f"the charts have no cursor: {left} sets it, {finding} goes to the next finding"
-            )
+            sets = f"the charts have no cursor: {self.hints['chart.read_left']} sets it"
+            goes = f"{self.hints['finding.next']} goes to the next finding"
+            self.notify(f"{sets}, {goes}")
 
     def action_reload(self) -> None:
         """Play from the beginning."""

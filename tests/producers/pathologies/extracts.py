@@ -26,26 +26,11 @@ _LEFT_OUT = re.compile(
     r"|completions/\w*terminated\w*|(?:eval_)?rewards/.*/std)"
     r"|eval_(?:completions|clip_ratio|runtime|samples|steps|entropy|frac|kl|num).*"
 )
-_SETTINGS = (
-    *(
-        "learning_rate",
-        "lr_scheduler_type",
-        "warmup_steps",
-        "beta",
-        "epsilon",
-        "max_grad_norm",
-        "temperature",
-        "loss_type",
-    ),
-    *(
-        "max_completion_length",
-        "num_generations",
-        "per_device_train_batch_size",
-        "num_iterations",
-        "steps_per_generation",
-    ),
-    *("scale_rewards", "logging_steps", "eval_steps", "max_steps"),
-)
+_SETTINGS = """
+learning_rate lr_scheduler_type warmup_steps beta epsilon max_grad_norm temperature loss_type
+max_completion_length num_generations per_device_train_batch_size num_iterations steps_per_generation
+scale_rewards logging_steps eval_steps max_steps
+""".split()  # noqa: SIM905 - to be read as text
 
 
 class Extract(NamedTuple):

@@ -17,18 +17,7 @@ else:
 
 Half = Literal["tuned", "held_out"]
 
-OWN = (
-    "rewards",
-    "weights",
-    "prompts",
-    "gens",
-    "limit",
-    "log",
-    "eval",
-    "samples",
-    "flip",
-    "events",
-)
+OWN = ("rewards", "weights", "prompts", "gens", "limit", "log", "eval", "samples", "flip", "events")  # fmt: skip
 """Options of `train.py` that are not GRPOConfig's."""
 
 FAMILIES = {

@@ -23,26 +23,9 @@ def _nothing(*_args, **_options):
 @when_imported("torch")
 def _cpu_like_a_gpu(torch):
     """Give torch.cpu the functions that verl calls on any device's module."""
-    answers = {
-        "get_device_name": "CPU",
-        "mem_get_info": (16 * _GIB, 32 * _GIB),
-        **dict.fromkeys(
-            (
-                "memory_allocated",
-                "memory_reserved",
-                "max_memory_allocated",
-                "max_memory_reserved",
-            ),
-            0,
-        ),
-    }
-    for name in (
-        "empty_cache",
-        "set_device",
-        "reset_peak_memory_stats",
-        "reset_accumulated_memory_stats",
-    ):
-        answers[name] = None
+    answers = {"get_device_name": "CPU", "mem_get_info": (16 * _GIB, 32 * _GIB)}
+    answers |= dict.fromkeys(("memory_allocated", "memory_reserved", "max_memory_allocated", "max_memory_reserved"), 0)  # fmt: skip
+    answers |= dict.fromkeys(("empty_cache", "set_device", "reset_peak_memory_stats", "reset_accumulated_memory_stats"))  # fmt: skip
     made = {
         name: lambda *_, _answer=answer, **__: _answer
         for name, answer in answers.items()

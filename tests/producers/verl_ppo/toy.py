@@ -26,15 +26,8 @@ HELD_BACK = 8
 
 def tokenizer():
     """Return a tokenizer of single letters, in the bytes that Qwen's are made of."""
-    tokens = [
-        UNKNOWN,
-        PAD,
-        END,
-        *string.ascii_lowercase,
-        *string.digits,
-        SPACE,
-        NEWLINE,
-    ]
+    signs = (*string.ascii_lowercase, *string.digits, SPACE, NEWLINE)
+    tokens = [UNKNOWN, PAD, END, *signs]
     letters = Tokenizer(
         models.BPE({token: n for n, token in enumerate(tokens)}, [], unk_token=UNKNOWN)
     )

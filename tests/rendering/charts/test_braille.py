@@ -15,12 +15,13 @@ from verl_tui.rendering.charts.chart_data import Mark
 from verl_tui.rendering.charts.sparkline import gauge, sparkline, tall
 from verl_tui.rendering.text.ascii_table import ascii_locale
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import text_of
 
 SINGLE_PRECISION = array("f", [0.003])[0]
 
 
 def text(rows):
-    return ["".join(part for part, _ in row) for row in rows]
+    return [*map(text_of, rows)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_compact(value, expected):
 
 @pytest.mark.parametrize(
     ("share", "bar"),
-    [(0, "────"), (0.5, "━━──"), (0.6, "━━╸─"), (1, "━━━━"), (nan, "────")],
+    [(0, "────"), (0.5, "━━──"), (0.6, "━━╸─"), (1, "━━━━")],
 )
 def test_gauge(share, bar):
     assert text([gauge(share, 4, "bar")]) == [bar]

@@ -10,15 +10,12 @@ from run_views import make_run
 
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import trend
-from verl_tui.rendering.charts.plan import (
-    newest_and_best,
-    on_one_scale,
-)
+from verl_tui.rendering.charts.plan import newest_and_best, on_one_scale
 from verl_tui.rendering.charts.title_row import chart_row
 from verl_tui.rendering.text.piece import text_of
 
 
-def test_no_arrow_tells_of_a_change_that_the_chart_cannot_show() -> None:
+def test_no_arrow_tells_of_a_change_that_the_chart_cannot_show():
     creeping = [0.03 + 0.0002 * at for at in range(40)]
     assert trend(creeping) == 1
     assert trend(creeping, (0.0, 0.05)) == 1
@@ -54,9 +51,7 @@ def column(values):
         ([math.inf, 0.5], [0.2], True),
     ],
 )
-def test_what_is_of_about_the_same_size_shares_an_axis(
-    reward: list[float], score: list[float], *, together: bool
-) -> None:
+def test_what_is_of_about_the_same_size_shares_an_axis(reward, score, *, together):
     assert on_one_scale(column(reward), column(score)) is together
     assert on_one_scale(column(score), column(reward)) is together
 
@@ -65,18 +60,15 @@ def scored(values: list[float], **more: list[float]) -> object:
     return make_run(steps=len(values), columns={SCORE: values, **more})
 
 
-def test_newest_and_best_are_reported_with_the_best_ones_step() -> None:
+def test_newest_and_best_are_reported_with_the_best_ones_step():
     assert newest_and_best(scored([0.2, 0.706, 0.697])) == "val 0.697, best 0.706 @2"
     assert newest_and_best(scored([0.2, 0.706])) == "val 0.706, best so far"
     assert newest_and_best(scored([0.2])) == "val 0.2"
     assert newest_and_best(make_run(steps=3)) == ""
 
 
-def test_a_row_has_the_whole_name_and_in_forty_cells_the_score() -> None:
-    lines = (
-        ChartLine(column([0.1, 0.9] * 9)),
-        ChartLine(column([0.4, 0.5]), "points"),
-    )
+def test_a_row_has_the_whole_name_and_in_forty_cells_the_score():
+    lines = (ChartLine(column([0.1, 0.9] * 9)), ChartLine(column([0.4, 0.5]), "points"))
     data = ChartData("r", label="response length", lines=lines, beside="val 0.499")
     for width, score in ((38, False), (40, True), (60, True)):
         row = text_of(chart_row(data, width, None))

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.config import Config
 from verl_tui.exporters.csv import csv_rows
@@ -43,27 +44,21 @@ def write(directory: Path, steps: int, shift: float) -> None:
     """Write a verl run, a step every 10 s from a beginning of its own, validation every fourth
     step.
     """
-    directory.mkdir()
-    records = [
+    rows = [
         {
-            "scope": "rollout",
             "step": step,
             "timestamp": NOW - 10_000 + 1000 * shift + 10 * step,
             REWARD: value(step, shift),
             **({VALIDATION: step / 4} if step % 4 == 0 else {}),
+            KL: 0.001 * step,
         }
         for step in range(1, steps + 1)
     ]
-    flat = [{**record, KL: 0.001 * record["step"]} for record in records]
-    for record in flat:
-        del record["scope"]
-    (directory / "metrics.jsonl").write_text(
-        "".join(json.dumps(record) + "\n" for record in flat)
-    )
+    write_jsonl(directory / "metrics.jsonl", rows)
 
 
 @pytest.fixture(scope="module")
-def monitor(tmp_path_factory: pytest.TempPathFactory) -> Monitor:
+def monitor(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     write(folder / "run_a", 40, 0.0)
     write(folder / "run_b", 60, 0.5)
@@ -103,7 +98,7 @@ def columns(
 # -- what is copied --------------------------------------------------------------------------------
 
 
-def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None:
+def test_the_newest_values_are_copied_without_a_cursor(monitor):
     view = view_of(monitor)
     assert reading(chart(view, KL), None, view, ChartLook()) == f"{KL} step 40 0.04"
     assert reading(chart(view, REWARD), None, view, ChartLook()).splitlines() == [
@@ -114,8 +109,8 @@ def test_the_newest_values_are_copied_without_a_cursor(monitor: Monitor) -> None
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
 def test_after_a_restart_the_newest_segments_values_are_copied_and_labelled(
-    tmp_path: Path, axis: str
-) -> None:
+    tmp_path, axis
+):
     write(tmp_path / "run_a", 40, 0.0)
     log = tmp_path / "run_a" / "metrics.jsonl"
     lines = [
@@ -132,9 +127,7 @@ def test_after_a_restart_the_newest_segments_values_are_copied_and_labelled(
 
 
 @pytest.mark.parametrize("axis", ["step", "time", "relative"])
-def test_the_cursors_values_are_copied_on_every_axis(
-    monitor: Monitor, axis: str
-) -> None:
+def test_the_cursors_values_are_copied_on_every_axis(monitor, axis):
     view = view_of(monitor, 11)
     assert reading(
         chart(view, REWARD), chart(view, KL), view, ChartLook(axis=axis)
@@ -148,7 +141,7 @@ def test_the_cursors_values_are_copied_on_every_axis(
 # -- what is written -------------------------------------------------------------------------------
 
 
-def test_all_points_are_written_as_they_were_logged(monitor: Monitor) -> None:
+def test_all_points_are_written_as_they_were_logged(monitor):
     found = columns(view_of(monitor))
     assert list(found) == ["time", REWARD, VALIDATION]
     assert list(found[REWARD].steps) == list(range(1, 41))
@@ -159,7 +152,7 @@ def test_all_points_are_written_as_they_were_logged(monitor: Monitor) -> None:
     assert found["time"].values[:2] == ["2027-01-15T05:13:30Z", "2027-01-15T05:13:40Z"]
 
 
-def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> None:
+def test_the_listed_metrics_of_the_shown_run_are_written(monitor):
     view = view_of(monitor, None, "run_a", "run_b")
     found = listed(
         [KL, VALIDATION, "gone"], view, ChartLook(axis="relative", span=ZoomSpan(5, 4))
@@ -171,7 +164,7 @@ def test_the_listed_metrics_of_the_shown_run_are_written(monitor: Monitor) -> No
 # -- there and back --------------------------------------------------------------------------------
 
 
-def test_what_is_written_can_be_read_again(monitor: Monitor, tmp_path: Path) -> None:
+def test_what_is_written_can_be_read_again(monitor, tmp_path):
     view = view_of(monitor, None, "run_a", "run_b")
     look = ChartLook(smoothing=0.9)
     found = in_sight(chart(view, REWARD), chart(view, KL), view, look)
@@ -197,18 +190,3 @@ def _read(path: Path, found: Sequence[CsvColumn]) -> Monitor:
         csv.writer(file).writerows(csv_rows(found))
     assert b"\r\n" in path.read_bytes(), "RFC 4180"
     return load([str(path)], Config(), NOW)
-
-
-def test_names_with_commas_and_quotes_are_quoted(
-    monitor: Monitor, tmp_path: Path
-) -> None:
-    column = in_sight(chart(view_of(monitor), KL), None, view_of(monitor), ChartLook())[
-        1
-    ]
-    again = _read(tmp_path / "odd.csv", [replace_key(column, 'a,"b" c/d')])
-    (run,) = again.runs.values()
-    assert list(run.keys) == ['a,"b" c/d']
-
-
-def replace_key(column: CsvColumn, key: str) -> CsvColumn:
-    return column._replace(key=key)

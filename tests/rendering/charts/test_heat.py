@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from chart_columns import Column
 from hypothesis import given
 from hypothesis import strategies as st
+from jsonl import write_jsonl
 
 from verl_tui.config import Config
 from verl_tui.distributions import of_values, shares
@@ -20,10 +20,10 @@ from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.ascii_table import in_ascii
+from verl_tui.rendering.text.piece import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 
 def bins(*values: float):
@@ -46,9 +46,7 @@ def bins(*values: float):
         ((1, 2), [], [1]),
     ],
 )
-def test_a_value_at_a_limit_lies_above_it(
-    values: tuple[float, ...], limits: list[float], found: list[float]
-) -> None:
+def test_a_value_at_a_limit_lies_above_it(values, limits, found):
     assert shares(bins(*values), limits) == pytest.approx(found)
 
 
@@ -56,9 +54,7 @@ def test_a_value_at_a_limit_lies_above_it(
     st.lists(st.floats(-1e6, 1e6), min_size=1),
     st.lists(st.floats(-1e6, 1e6), unique=True),
 )
-def test_shares_are_of_all_values_and_off_by_a_bin_at_most(
-    values: list[float], limits: list[float]
-) -> None:
+def test_shares_are_of_all_values_and_off_by_a_bin_at_most(values, limits):
     limits.sort()
     found = shares(bins(*values), limits)
     assert sum(found) == pytest.approx(1)
@@ -81,9 +77,7 @@ def chart(scores: dict[int, Sequence[float]], last: int, **more: Any) -> ChartDa
 
 def strip(data: ChartData, width: int = 60, height: int = 24) -> list[str]:
     """Return the strip of a chart: from its title on."""
-    rows = [
-        "".join(t for t, _ in row) for row in ChartRenderer().rows(data, width, height)
-    ]
+    rows = [*map(text_of, ChartRenderer().rows(data, width, height))]
     assert len(rows) == height
     at = next(
         (at for at, row in enumerate(rows) if row.strip().startswith("scores")), None
@@ -91,7 +85,7 @@ def strip(data: ChartData, width: int = 60, height: int = 24) -> list[str]:
     return [] if at is None else [row.rstrip() for row in rows[at:]]
 
 
-def test_each_column_shows_its_step_and_gaps_stay_blank() -> None:
+def test_each_column_shows_its_step_and_gaps_stay_blank():
     half = {
         step: [0, 0, 0, 1] if step < 50 else [0.6, 1, 1, 1]
         for step in range(0, 100, 10)
@@ -126,9 +120,7 @@ def test_each_column_shows_its_step_and_gaps_stay_blank() -> None:
         ([[0.5]] * 9, []),
     ],
 )
-def test_limits_are_round_and_one_odd_step_does_not_stretch_them(
-    scores: list[list[float]], labels: list[str]
-) -> None:
+def test_limits_are_round_and_one_odd_step_does_not_stretch_them(scores, labels):
     drawn = strip(chart(dict(enumerate(scores)), len(scores)), 60, 24)
     assert [row.partition("│")[0].strip() for row in drawn[1:]] == labels
 
@@ -136,9 +128,7 @@ def test_limits_are_round_and_one_odd_step_does_not_stretch_them(
 @pytest.mark.parametrize(
     ("width", "height", "rows"), [(60, 14, 0), (60, 15, 3), (60, 18, 5), (23, 40, 0)]
 )
-def test_it_takes_a_third_of_the_plot_at_most(
-    width: int, height: int, rows: int
-) -> None:
+def test_it_takes_a_third_of_the_plot_at_most(width, height, rows):
     scores = {step: [0, 0.3, 0.6, 1] for step in range(40)}
     assert len(strip(chart(scores, 40), width, height)) == rows
     lettered = chart(scores, 40)
@@ -146,14 +136,13 @@ def test_it_takes_a_third_of_the_plot_at_most(
     assert not strip(lettered._replace(lines=tuple(lines)), 60, 24)
 
 
-def test_shades_differ_in_ascii() -> None:
+def test_shades_differ_in_ascii():
     assert len({*in_ascii(" ░▒▓█")}) == 5
 
 
-def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
+def test_scores_and_lengths_of_dumps(tmp_path):
     """What was read for the figures of samples is drawn, and nothing else is read."""
     dumps = tmp_path / "run" / "rollouts"
-    dumps.mkdir(parents=True)
     for step in range(1, 21):
         rows = [
             {
@@ -164,9 +153,7 @@ def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
             }
             for n in range(16)
         ]
-        (dumps / f"{step}.jsonl").write_text(
-            "".join(f"{json.dumps(row)}\n" for row in rows)
-        )
+        write_jsonl(dumps / f"{step}.jsonl", rows)
     (tmp_path / "run" / "train.log").write_text(
         "".join(
             f"step:{n} - critic/score/mean:{n / 40} - response_length/mean:{n * 9}\n"
@@ -181,9 +168,7 @@ def test_scores_and_lengths_of_dumps(tmp_path: Path) -> None:
     said = {}
     for plan in list_charts(view, ChartFilter()):
         (data,) = lined_up([chart_data(plan, view, ChartLook())])
-        rows = [
-            "".join(t for t, _ in row) for row in ChartRenderer().rows(data, 70, 24)
-        ]
+        rows = [*map(text_of, ChartRenderer().rows(data, 70, 24))]
         title = next((row for row in rows if " a step" in row), "")
         said[plan.indicator or plan.key] = title.partition("  ░")[0].strip()
     assert said["reward"] == "scores of samples, 16 a step"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -14,23 +13,12 @@ from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Gpu
 from verl_tui.rendering.gpus.device_rows import GOOD, LOW, device_rows, gpu_model
 from verl_tui.rendering.gpus.places import detail_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.devices import WORKS, Device
 from verl_tui.text import one_line
 
-if TYPE_CHECKING:
-    from verl_tui.rendering.text.piece import Pieces
-
 GIB = 1 << 30
-H100 = Gpu(
-    "0",
-    "NVIDIA H100 80GB HBM3",
-    87.0,
-    int(62.1 * GIB),
-    int(79.6 * GIB),
-    71.0,
-    512.0,
-    700.0,
-)
+H100 = Gpu("0", "NVIDIA H100 80GB HBM3", 87.0, int(62.1 * GIB), int(79.6 * GIB), 71.0, 512.0, 700.0)  # fmt: skip
 
 NUMBERS = st.none() | st.floats(0, 110) | st.floats()
 SIZES = st.none() | st.integers(0, 200 * GIB) | st.integers(0, 2**64)
@@ -48,20 +36,8 @@ GPUS = st.builds(
 )
 
 
-def text(row: Pieces) -> str:
-    return "".join(piece for piece, _ in row)
-
-
 def texts(*gpus: Gpu, width: int) -> list[str]:
-    return [text(row) for row in device_rows([*map(Device, gpus)], width)]
-
-
-def test_values_that_are_no_numbers_are_unknown() -> None:
-    strange = replace(
-        H100, utilization=float("nan"), temperature=float("inf"), power=float("-inf")
-    )
-    unknown = replace(H100, utilization=None, temperature=None, power=None)
-    assert texts(strange, width=60) == texts(unknown, width=60)
+    return [text_of(row) for row in device_rows([*map(Device, gpus)], width)]
 
 
 @pytest.mark.parametrize(
@@ -82,33 +58,33 @@ def test_values_that_are_no_numbers_are_unknown() -> None:
         ("", ""),
     ],
 )
-def test_short_name(name: str, short: str) -> None:
+def test_short_name(name, short):
     assert gpu_model(name) == short
 
 
 @given(gpus=st.lists(GPUS, max_size=4), width=st.integers(1, 200))
 @example(gpus=[replace(H100, power=1e308)], width=200)
 @example(gpus=[replace(H100, name="漢" * 20, index="10:6")], width=4)
-def test_never_wider_than_asked_and_aligned(gpus: list[Gpu], width: int) -> None:
+def test_never_wider_than_asked_and_aligned(gpus, width):
     rows = device_rows([*map(Device, gpus)], width)
     assert len(rows) == len(gpus)
-    lines = [text(row) for row in rows]
+    lines = [*map(text_of, rows)]
     assert all(cell_len(line) <= width for line in lines)
     if any(len(line.split()) > 1 for line in lines):
         assert len({cell_len(line) for line in lines}) == 1
     assert all(piece for row in rows for piece, _ in row)
 
 
-def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
+def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers():
     device = Device(H100, "", (50.0,) * 20, 50.0, span=750.0, live=True)
     above, *rows = detail_rows([device], 120, 8, lambda _: "")
-    assert text(above).startswith("0 H100")
-    assert text(rows[-1]).startswith("    −12m 0% █")
+    assert text_of(above).startswith("0 H100")
+    assert text_of(rows[-1]).startswith("    −12m 0% █")
     assert len(rows) > 1
     (alone,) = detail_rows([device], 120, 1, lambda _: "")
-    assert "−10m ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄ now" in text(alone)  # 17 of 20 columns
+    assert "−10m ▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄▄ now" in text_of(alone)  # 17 of 20 columns
     narrow = detail_rows([device], 50, 8, lambda _: "")
-    assert all(cell_len(text(row)) <= 50 for row in narrow)
+    assert all(cell_len(text_of(row)) <= 50 for row in narrow)
 
 
 @pytest.mark.parametrize(
@@ -124,29 +100,29 @@ def test_on_a_full_screen_a_history_says_how_long_a_time_it_covers() -> None:
     ],
 )
 def test_utilisation_is_coloured_where_a_run_needs_the_device(
-    lately: float | None, used: int, worked: bool, role: str
-) -> None:
+    lately, used, worked, role
+):
     """By the bounds of the rules on GPUs, one that holds nothing by none."""
     gpu = replace(H100, memory_used=used)
     (row,) = device_rows([Device(gpu, lately=lately, worked=worked)], 120)
     assert next(look for words, look in row if "━" in words) == role
 
 
-def test_the_time_that_a_history_covers_stands_beside_the_first() -> None:
+def test_the_time_that_a_history_covers_stands_beside_the_first():
     devices = [
         Device(H100, "", (50.0,) * 60, 50.0, span=at, live=True)
         for at in (600.0, 599.0)
     ]
-    first, second = map(text, device_rows(devices, 160))
+    first, second = map(text_of, device_rows(devices, 160))
     assert first.endswith("▄ now")
     assert "  −6m ▄▄" in first  # 40 of 60 columns
     assert second.endswith("▄    ")
     (logged,) = device_rows([devices[0]._replace(live=False)], 160)
-    assert "  6m ▄▄" in text(logged)
-    assert "now" not in text(logged)
+    assert "  6m ▄▄" in text_of(logged)
+    assert "now" not in text_of(logged)
 
 
-def test_the_panel_and_the_rules_have_the_same_bounds() -> None:
+def test_the_panel_and_the_rules_have_the_same_bounds():
     guide = load_guide()
     bounds = {rule.id: rule.threshold for rule in guide.rules}
     assert bounds["gpu-idle"] == LOW

@@ -18,11 +18,7 @@ def columns(text: str) -> str:
 @pytest.mark.parametrize(
     ("record", "tag", "text"),
     [
-        (
-            {"step": 3, "data": {"actor/lr": 1e-6, "critic/score/mean": 0.5}},
-            "",
-            "step 3  reward 0.5  actor/lr 1e-06",
-        ),
+        ({"step": 3, "data": {"actor/lr": 1e-6, "critic/score/mean": 0.5}}, "", "step 3  reward 0.5  actor/lr 1e-06"),
         (
             {
                 "scope": "ppo",
@@ -35,20 +31,12 @@ def columns(text: str) -> str:
             "ppo",
             "step 7  policy KL 0.02  policy loss -0.1  loss nan",
         ),
-        (
-            {"step": 2, "rollout_corr": {"rollout_log_ppl": 0.9}},
-            "",
-            "step 2  log-probability -0.9",
-        ),
-        (
-            {"prompt": "a\nb", "reward": 1.0, "turns": [1, 2]},
-            "",
-            'reward 1  prompt "a b"  turns [1, 2]',
-        ),
+        ({"step": 2, "rollout_corr": {"rollout_log_ppl": 0.9}}, "", "step 2  log-probability -0.9"),
+        ({"prompt": "a\nb", "reward": 1.0, "turns": [1, 2]}, "", 'reward 1  prompt "a b"  turns [1, 2]'),
         ({"step": 1, **{f"m{i}": i for i in range(20)}}, "", None),
         ({}, "", None),
     ],
-)
+)  # fmt: skip
 def test_a_record_in_a_row(record, tag, text):
     found = record_summary(json.dumps(record))
     if not record:

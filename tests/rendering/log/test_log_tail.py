@@ -9,6 +9,7 @@ from run_views import NOW, make_view
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.log.last_lines import log_tail, tail_rows
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ def resized(run: Run, *sizes: tuple[int, int]) -> list[list[str]]:
             while (rows := tail_rows(tail, view, width, height)) is None:
                 assert read.wait(5)
                 read.clear()
-            shown.append(["".join(text for text, _ in row).strip() for row in rows])
+            shown.append([text_of(row).strip() for row in rows])
     finally:
         tail.reader.stop()
     return shown
 
 
-def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> None:
+def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path):
     path = tmp_path / "train.log"
     path.write_text(
         "begin\n" * 3 + ERROR + "\n" + "Ray cleans up\n" * 500, encoding="utf-8"
@@ -59,7 +60,7 @@ def test_a_crash_shows_its_error_wherever_in_the_log_it_is(tmp_path: Path) -> No
     assert any(ERROR in row for row in shown)
 
 
-def test_a_traceback_that_fits_is_shown_to_its_end(tmp_path: Path) -> None:
+def test_a_traceback_that_fits_is_shown_to_its_end(tmp_path):
     path = tmp_path / "train.log"
     frames = [f'  File "a.py", in {"x" * n}' for n in range(1, 21)]
     before = [f"begin{'.' * n}" for n in range(60)]
@@ -70,7 +71,7 @@ def test_a_traceback_that_fits_is_shown_to_its_end(tmp_path: Path) -> None:
     assert any(ERROR in row for row in shown)
 
 
-def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path: Path) -> None:
+def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path):
     path = tmp_path / "train.log"
     before = "".join(f"a line of its own{'.' * n}\n" for n in range(40))
     path.write_text(before + ERROR + "\nRay cleans up\n" * 40, encoding="utf-8")
@@ -79,7 +80,7 @@ def test_the_error_stays_in_sight_while_the_panel_is_resized(tmp_path: Path) -> 
         assert any(ERROR in row for row in shown)
 
 
-def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> None:
+def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path):
     path = tmp_path / "train.log"
     path.write_text(
         "".join(f"loading shard {n}\n\n" for n in range(99)), encoding="utf-8"
@@ -91,7 +92,7 @@ def test_the_stage_it_was_at_and_the_newest_lines_are_shown(tmp_path: Path) -> N
     assert "loading shard 98" in "\n".join(shown)
 
 
-def test_what_a_log_wrote_is_no_control_sequence(tmp_path: Path) -> None:
+def test_what_a_log_wrote_is_no_control_sequence(tmp_path):
     path = tmp_path / "train.log"
     path.write_bytes(b"\x1b[31mred\x1b]0;title\x07\n\xff\xfe\n")
     assert not any("\x1b" in row or "\x07" in row for row in words(logged(path)))

@@ -50,18 +50,18 @@ def found(text: str) -> list[str]:
         ("nothing", []),
     ],
 )
-def test_what_it_finds(text: str, keys: list[str]) -> None:
+def test_what_it_finds(text, keys):
     assert found(text) == keys
 
 
 @pytest.mark.parametrize("text", ["/(/", "kl /[/", "!/*/"])
-def test_says_what_is_wrong_with_an_expression(text: str) -> None:
+def test_says_what_is_wrong_with_an_expression(text):
     with pytest.raises(ValueError, match="/"):
         parse_filter(text)
 
 
 @given(st.text(alphabet="ab/|! ()*[\\^.", max_size=20))
-def test_any_text_is_a_filter_or_a_message(text: str) -> None:
+def test_any_text_is_a_filter_or_a_message(text):
     try:
         wanted = parse_filter(text)
     except ValueError:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.metrics.groups import MetricGroup, grouped_keys
-from verl_tui.rendering.text.printable import natural
+from verl_tui.rendering.metrics.listing import MetricGroup, grouped_keys
+from verl_tui.rendering.text.piece import natural
 
 
-def test_by_the_first_part_of_the_name() -> None:
+def test_by_the_first_part_of_the_name():
     keys = (
         "timing_s/gen",
         "critic/score/max",
@@ -25,7 +25,7 @@ def test_by_the_first_part_of_the_name() -> None:
     )
 
 
-def test_numbers_in_names_sort_as_numbers() -> None:
+def test_numbers_in_names_sort_as_numbers():
     assert sorted(["layer10", "layer2", "Layer3", "layer"], key=natural) == [
         "layer",
         "layer2",

@@ -14,6 +14,7 @@ from verl_tui.rendering.metrics.listing import (
     MetricOrder,
     metric_table,
 )
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.series import Series
 
 NAN = math.nan
@@ -46,13 +47,13 @@ def order(by: str, *, reverse: bool = False) -> list[str]:
     return metrics.keys
 
 
-def test_sorted_by_key_last_and_trend() -> None:
+def test_sorted_by_key_last_and_trend():
     assert order("key") == ["a/down", "a/up", "b/few", "b/flat", "c/nan"]
     assert order("last") == ["b/few", "b/flat", "a/up", "a/down", "c/nan"]
     assert order("trend") == ["a/up", "b/flat", "a/down", "b/few", "c/nan"]
 
 
-def test_the_other_way_round_what_is_no_number_stays_last() -> None:
+def test_the_other_way_round_what_is_no_number_stays_last():
     assert order("key", reverse=True) == order("key")[::-1]
     assert order("last", reverse=True) == ["a/down", "a/up", "b/flat", "b/few", "c/nan"]
     assert order("trend", reverse=True) == [
@@ -65,10 +66,10 @@ def test_the_other_way_round_what_is_no_number_stays_last() -> None:
 
 
 def text(*pieces: tuple[str, str]) -> str:
-    return "".join(words for words, _ in pieces)
+    return text_of(pieces)
 
 
-def test_a_row_says_it_all() -> None:
+def test_a_row_says_it_all():
     columns = metric_table(80, 20, MetricOrder("last"))
     one = ListedMetric("a/up", series(VALUES["a/up"]), pinned=True)
     written = text(*columns.row(one))

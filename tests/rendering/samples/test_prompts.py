@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonl import write_jsonl
 from rich.cells import cell_len
 
 from verl_tui.on_demand import score_map
@@ -50,13 +50,10 @@ def dumped(
     """Write dumps, each with prompts and scores; return the samples of the run."""
     samples = Samples() if samples is None else samples
     for step, rows in steps.items():
-        path = directory / f"{step}.jsonl"
-        path.write_text(
-            "".join(
-                json.dumps({"input": prompt, "output": "it", "score": score}) + "\n"
-                for prompt, score in rows
-            )
-        )
+        written = [
+            {"input": prompt, "output": "it", "score": score} for prompt, score in rows
+        ]
+        path = write_jsonl(directory / f"{step}.jsonl", written)
         stat = path.stat()
         dump = Dump(step, str(path), validation=False, size=stat.st_size)
         samples.add_dump(dump._replace(modified=stat.st_mtime))
@@ -109,14 +106,14 @@ def signs(found: ScoreMap, width: int = 100) -> dict[str, str]:
         ([[0, None], [1], [1]], "learned: ✗✓✓"),
     ],
 )
-def test_what_became_of_a_prompt(drawn: list[list[float | None]], shown: str) -> None:
+def test_what_became_of_a_prompt(drawn, shown):
     others = {"once": [[1], [], []], "another": [[0], [1], [0]]}
     found = signs(read(printed({"prompt": drawn, **others})))
     assert found["prompt"] == shown
     assert "once" not in found, "a prompt of one step has no past"
 
 
-def test_scores_that_are_neither_right_nor_wrong() -> None:
+def test_scores_that_are_neither_right_nor_wrong():
     samples = printed({"up": [[-3], [0], [3]], "down": [[2.5], [-1], [-2]]})
     found = read(samples)
     assert signs(found) == {"up": "rose: ▁▄▇", "down": "fell: ▇▂▁"}
@@ -131,7 +128,7 @@ def test_scores_that_are_neither_right_nor_wrong() -> None:
     assert signs(read(same)) == {"one": "all alike: ▁▁"}
 
 
-def test_prompts_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+def test_prompts_are_named_by_what_tells_them_apart(tmp_path):
     begin = f"system\nThink, then answer in a box.\nuser\n{'Be careful. ' * 9}"
     rows = [
         (begin + words, 1) for words in ("2 + 2", "\x1b[31m汉字\x1b]0;x\x07\u202e 3")
@@ -141,7 +138,7 @@ def test_prompts_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
     assert second == "Be careful. Be careful. 汉字� 3"
 
 
-def test_steps_are_read_again_once_they_change(tmp_path: Path) -> None:
+def test_steps_are_read_again_once_they_change(tmp_path):
     samples = dumped(tmp_path, {1: [("p", 0), ("p", 0)], 2: [("p", 0)]})
     found = read(samples)
     assert signs(found) == {"p": "always wrong: ✗✗"}
@@ -155,17 +152,14 @@ def test_steps_are_read_again_once_they_change(tmp_path: Path) -> None:
     assert len(read(again).failed) == 1
 
 
-def test_why_there_is_no_map() -> None:
+def test_why_there_is_no_map():
     for prompts, why in (
         (
             {"a": [[1]], "b": [[], [1]]},
             "None of 2 training prompts comes again in 2 steps.",
         ),
         ({"a": [[1]]}, "Prompts come again where two training steps have samples"),
-        (
-            {"": [[1], [1]]},
-            "The log has no prompts of its training samples",
-        ),
+        ({"": [[1], [1]]}, "The log has no prompts of its training samples"),
     ):
         found = read(printed(prompts))
         table = PromptTable(found)
@@ -173,34 +167,32 @@ def test_why_there_is_no_map() -> None:
         assert why_no_map(found, table, "training").startswith(why)
 
 
-def test_long_dumps_take_bounded_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_long_dumps_take_bounded_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(score_map, "MOST_CELLS", 500)
-    long = "word " * 2000
+    long = "word " * 1000
     samples = dumped(
         tmp_path,
-        {step: [(f"{at} {long}", at % 2) for at in range(200)] for step in range(1, 9)},
+        {step: [(f"{at} {long}", at % 2) for at in range(200)] for step in range(1, 5)},
     )
     tracemalloc.start()
     found = read(samples)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 6e6 < 200 * len(long) * 8, "of texts only beginnings are kept"
+    assert peak < 3e6 < 200 * len(long) * 4, "of texts only beginnings are kept"
     table = PromptTable(found)
-    assert table.steps == [6, 7, 8]
+    assert table.steps == [2, 3, 4]
     words = map_words(found, table)
-    assert "the newest 3 steps of 8" in words
+    assert "the newest 3 steps of 4" in words
     # A step with more prompts than that is not read to its end, and counted.
     monkeypatch.setattr(score_map, "MOST_CELLS", 50)
     assert len(read(samples).failed) == 1
     monkeypatch.undo()
     # as bytes do
-    monkeypatch.setattr(score_map, "BUDGET", 3_000_000)
-    assert [*read(samples).steps] == [8]
+    monkeypatch.setattr(score_map, "BUDGET", 1_500_000)
+    assert [*read(samples).steps] == [4]
 
 
-def test_more_steps_than_columns_share_them() -> None:
+def test_more_steps_than_columns_share_them():
     found = read(printed({"p": [[at // 50] for at in range(100)], "q": [[1]] * 100}))
     table = PromptTable(found)
     columns = PromptColumns(table, 60, 51)

@@ -36,7 +36,7 @@ from verl_tui.text import safe
         ("```\n#### 7\n```", None),
     ],
 )
-def test_answers(text: str, expected: str | None) -> None:
+def test_answers(text, expected):
     assert final_answer(text, parse(text)) == (expected or "")
 
 
@@ -64,11 +64,11 @@ def test_answers(text: str, expected: str | None) -> None:
         ("18", "18.0", "agrees as a number (heuristic)"),
     ],
 )
-def test_comparisons(given_answer: str, truth: str, expected: str) -> None:
+def test_comparisons(given_answer, truth, expected):
     assert compare_answers(given_answer, truth)[1] == expected
 
 
-def test_the_extracted_answer_goes_first() -> None:
+def test_the_extracted_answer_goes_first():
     sample = Sample(1, "p", r"\boxed{42}", ground_truth="42", extras={"pred": "4"})
     text, marks = truth_text(sample, parse(sample.response))
     assert text == "42 · pred 4 differs"
@@ -80,7 +80,7 @@ def test_the_extracted_answer_goes_first() -> None:
 @pytest.mark.parametrize(
     "piece", [r"\boxed{", "}", "{", r"\boxed{1}", "#### 1\n", "answer: ", "#"]
 )
-def test_linear_in_the_text(piece: str) -> None:
+def test_linear_in_the_text(piece):
     text = safe((piece * 250_000)[:250_000])
     chunks = parse(text)
     start = time.process_time()

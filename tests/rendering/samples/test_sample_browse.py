@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from verl_tui.on_demand.samples import SampleBrowser
@@ -11,9 +9,6 @@ from verl_tui.records import Sample
 from verl_tui.rendering.samples.browse import Browse
 from verl_tui.rendering.samples.query import parse_query
 from verl_tui.runs.samples import Samples
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Reader:
@@ -52,27 +47,13 @@ class Reader:
 
 
 @pytest.fixture
-def reader() -> Iterator[Reader]:
+def reader():
     reader = Reader()
     yield reader
     reader.browser.stop()
 
 
-def test_moves(reader: Reader) -> None:
-    browse = reader.browse
-    assert reader.at() == (3, 0)
-    assert reader.at(browse.to_sample(1)) == (3, 1)
-    assert reader.at(browse.to_step(1)) == (2, 1)
-    assert reader.at(browse.to_extreme(-1)) == (2, 2)
-    assert reader.at(browse.to_row(3)) == (2, 3)
-    assert reader.at(browse.to_sample(1)) == (1, 0)
-    assert reader.at(browse.to_sample(-1)) == (2, 3)
-    assert not browse.to_row(4)
-    assert reader.at(browse.to_step(-1)) == (3, 3)
-    assert not browse.to_step(-1)
-
-
-def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
+def test_who_compares_answers_stays_with_them(reader):
     browse = reader.browse
     browse.compare()
     reader.settle()
@@ -90,7 +71,7 @@ def test_who_compares_answers_stays_with_them(reader: Reader) -> None:
     assert len(browse.listing.visible) == 4, "another step has other prompts"
 
 
-def test_each_way_back(reader: Reader) -> None:
+def test_each_way_back(reader):
     browse = reader.browse
     browse.query = parse_query("score=1")
     browse.compare()

@@ -9,7 +9,7 @@ import pytest
 from verl_tui.rendering.samples.answers import changed_words
 
 
-def test_words_that_changed() -> None:
+def test_words_that_changed():
     first, second = "I think it may be 48 + 26.", "I know it is 48 + 24."
     gone, come = changed_words(first, second)
     assert [first[a:b] for a, b in gone] == ["think", "may be", "26"]
@@ -18,7 +18,7 @@ def test_words_that_changed() -> None:
 
 
 @pytest.mark.parametrize("word", ["a ", "a b c d ", "x y ", "! "])
-def test_loops_take_bounded_time(word: str) -> None:
+def test_loops_take_bounded_time(word):
     start = time.process_time()
     changed_words((word * 8000)[:8000], (word * 8000)[:7998])
     assert time.process_time() - start < 10.0

@@ -8,6 +8,7 @@ from rich.cells import cell_len
 
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.document import PARTS, Document
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.text.search import Search
 
 
@@ -17,12 +18,10 @@ def sample(**more: Any) -> Sample:
 
 def shown(document: Document) -> list[str]:
     document.grow(1 << 30)
-    return [
-        "".join(text for text, _ in document.row(at)) for at in range(len(document))
-    ]
+    return [text_of(document.row(at)) for at in range(len(document))]
 
 
-def test_folded() -> None:
+def test_folded():
     prompt = (
         "\n".join(f"line {n}" for n in range(9)) + "\n<|im_start|>assistant\n<think>\n"
     )
@@ -43,7 +42,7 @@ TOOLS = (
 )
 
 
-def test_kinds_stand_in_the_margin_and_turns_above() -> None:
+def test_kinds_stand_in_the_margin_and_turns_above():
     one = sample(
         response=f"\n{TOOLS}\n", ground_truth="4.0", extras={"turn_scores": "[0.5,1]"}
     )
@@ -71,7 +70,7 @@ def panel(one: Sample, width: int, height: int, **more: Any) -> list[str]:
     return shown(Document(one, width, height, unfolds="u", **more))
 
 
-def test_the_panel_writes_names_beside_the_parts() -> None:
+def test_the_panel_writes_names_beside_the_parts():
     one = sample(
         prompt="one\ntwo", ground_truth="42", extras={"acc": 1.0, "pred": "41"}
     )
@@ -88,7 +87,7 @@ def test_the_panel_writes_names_beside_the_parts() -> None:
     assert panel(sample(response=" "), 80, 10)[1] == "response │ (empty)"
 
 
-def test_a_long_response_keeps_its_answer_in_sight() -> None:
+def test_a_long_response_keeps_its_answer_in_sight():
     response = "\n".join((*(f"line {n}" for n in range(19)), r"So \boxed{4}."))
     one = sample(response=response, ground_truth="4")
     assert panel(one, 80, 8) == [
@@ -111,7 +110,7 @@ def test_a_long_response_keeps_its_answer_in_sight() -> None:
     assert not Document(one, 80, 8, unfolds="u").hides
 
 
-def test_rows_are_as_wide_as_asked() -> None:
+def test_rows_are_as_wide_as_asked():
     one = sample(
         prompt="汉字 " * 90, response=TOOLS * 9, ground_truth="4" * 99, group="g" * 99
     )
@@ -121,7 +120,7 @@ def test_rows_are_as_wide_as_asked() -> None:
             assert max(map(cell_len, rows)) <= max(width, 14), (width, more)
 
 
-def test_hits_are_marked_counted_and_found() -> None:
+def test_hits_are_marked_counted_and_found():
     one = sample(prompt="find it", response="it is\nit")
     document = Document(one, 60, 10, searches=[Search("it")])
     rows = shown(document)
@@ -143,7 +142,7 @@ def test_hits_are_marked_counted_and_found() -> None:
     ] * 4
 
 
-def test_a_hit_far_down_is_wrapped_up_to() -> None:
+def test_a_hit_far_down_is_wrapped_up_to():
     document = Document(
         sample(response="word " * 30_000 + "needle"),
         20,

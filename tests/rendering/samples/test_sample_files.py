@@ -12,9 +12,7 @@ from verl_tui.runs.samples import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
-    import pytest
 
 PLACE = Place(120, validation=False)
 
@@ -59,7 +57,7 @@ def written(export: Export) -> Export:
 # -- export ----------------------------------------------------------------------------------------
 
 
-def test_writes_samples_as_they_are_kept(tmp_path: Path) -> None:
+def test_writes_samples_as_they_are_kept(tmp_path):
     export = written(Export(page(4), [1, 3, 0], "grpo", tmp_path))
     assert export.path == tmp_path / "verl-tui-grpo-step-120-3-samples.jsonl"
     lines = [json.loads(line) for line in export.path.read_text().splitlines()]
@@ -74,9 +72,7 @@ def test_writes_samples_as_they_are_kept(tmp_path: Path) -> None:
     assert export.words() == f"3 samples in {export.path}, as verl-tui keeps them"
 
 
-def test_goes_on_where_it_was_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     monkeypatch.setattr("verl_tui.rendering.samples.export.BUDGET", -1.0)
     export = Export(page(5), range(5), "grpo", tmp_path)
     for count in range(1, 5):
@@ -85,16 +81,10 @@ def test_goes_on_where_it_was_interrupted(
     assert export.read_on()
     assert [
         json.loads(line)["index"] for line in export.path.read_text().splitlines()
-    ] == [
-        0,
-        1,
-        2,
-        3,
-        4,
-    ]
+    ] == [0, 1, 2, 3, 4]
 
 
-def test_never_writes_over_a_file(tmp_path: Path) -> None:
+def test_never_writes_over_a_file(tmp_path):
     paths = []
     for _ in range(3):
         export = Export(page(1), [0], "grpo", tmp_path)
@@ -107,7 +97,7 @@ def test_never_writes_over_a_file(tmp_path: Path) -> None:
 # -- words of a response ---------------------------------------------------------------------------
 
 
-def test_excerpts() -> None:
+def test_excerpts():
     end = excerpt("<think>\nSo it is.\nDone.")
     assert end.piece(60) == ("So it is. Done.", "dim")
     assert end.piece(14) == ("…t is. Done.", "dim") or end.piece(14)[0][0] == "…"

@@ -29,10 +29,9 @@ def found(expression: str, text: str, **options: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "expression",
-    ["(", "[a", "*a", "a{99999999999999999999}", r"\1"],
+    "expression", ["(", "[a", "*a", "a{99999999999999999999}", r"\1"]
 )
-def test_what_is_no_expression_is_said(expression: str) -> None:
+def test_what_is_no_expression_is_said(expression):
     with pytest.raises(ValueError, match="/"):
         Search(expression)
 
@@ -50,7 +49,7 @@ def test_what_is_no_expression_is_said(expression: str) -> None:
         "a?" * 30,
     ],
 )
-def test_exponential_expressions_end(expression: str) -> None:
+def test_exponential_expressions_end(expression):
     search = Search(expression)
     start = time.process_time()
     for text in ("a" * 40_000 + "!", "aaaaaaaa,\n" * 2000, "1," * 20_000):
@@ -62,7 +61,7 @@ def test_exponential_expressions_end(expression: str) -> None:
     st.text(alphabet="ab()[]{}|*+?.\\^$0123,:=!<P>i-# \n", max_size=12),
     st.text(alphabet="ab01 \n", max_size=200),
 )
-def test_any_expression_is_searched_or_refused(expression: str, text: str) -> None:
+def test_any_expression_is_searched_or_refused(expression, text):
     try:
         search = Search(expression)
     except ValueError:
@@ -78,7 +77,7 @@ def passes(text: str, one: SampleFacts) -> bool:
     return parse_query(text).holds(one)
 
 
-def test_numbers_are_compared() -> None:
+def test_numbers_are_compared():
     one = fact(score=0.5, length=2000, numbers={"acc": 1.0, "reward/kl": -0.25})
     for text in (
         "score>0.4",
@@ -98,7 +97,7 @@ def test_numbers_are_compared() -> None:
     assert not passes("score>0.4 acc=0", one)
 
 
-def test_texts() -> None:
+def test_texts():
     def has(text: str, *texts: str) -> bool:
         return parse_query(text).found(texts)
 
@@ -113,7 +112,7 @@ def test_texts() -> None:
     assert has("", "anything")
 
 
-def test_what_cannot_be_understood_is_said() -> None:
+def test_what_cannot_be_understood_is_said():
     for text in ("acc=much", "score>", "(", "/(/", "score>0 [a"):
         with pytest.raises(ValueError, match=r".+"):
             parse_query(text)
@@ -124,9 +123,7 @@ def test_what_cannot_be_understood_is_said() -> None:
 
 
 @given(st.text(max_size=40), st.none() | st.floats(), st.text(max_size=5))
-def test_any_filter_is_understood_or_refused(
-    text: str, score: float | None, group: str
-) -> None:
+def test_any_filter_is_understood_or_refused(text, score, group):
     try:
         wanted = parse_query(text)
     except ValueError:
@@ -135,7 +132,7 @@ def test_any_filter_is_understood_or_refused(
     assert wanted.found(["a text", text]) in (True, False)
 
 
-def test_the_help_tells_the_truth() -> None:
+def test_the_help_tells_the_truth():
     examples = [line.split("   ")[0] for line in query.HELP if line[0] in 'sgb"']
     assert len(examples) == 4
     for line in examples:
@@ -161,17 +158,13 @@ FACTS = [
     ("by", "up", "down"),
     [
         ("file", [0, 1, 2, 3, 4, 5], [5, 4, 3, 2, 1, 0]),
-        (
-            "score",
-            [5, 0, 4, 2, 1, 3],
-            [2, 0, 4, 5, 1, 3],
-        ),  # those without a score last, ties as in the file
+        ("score", [5, 0, 4, 2, 1, 3], [2, 0, 4, 5, 1, 3]),  # those without a score last, ties as in the file
         ("length", [0, 3, 1, 4, 2, 5], [2, 5, 1, 4, 0, 3]),
         ("group", [0, 2, 4, 1, 3, 5], [1, 3, 5, 0, 2, 4]),
         ("acc", [1, 2, 3, 4, 5, 0], [5, 4, 3, 2, 1, 0]),
         ("nothing", [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]),
     ],
-)
-def test_orders(by: str, up: list[int], down: list[int]) -> None:
+)  # fmt: skip
+def test_orders(by, up, down):
     assert SampleOrder(by).sort(FACTS) == up
     assert SampleOrder(by, down=True).sort(FACTS) == down

@@ -32,7 +32,7 @@ def samples_at(*places: tuple[int, bool]) -> Samples:
     return samples
 
 
-def test_the_place_to_show() -> None:
+def test_the_place_to_show():
     samples = samples_at((10, False), (10, True), (20, False), (20, True), (30, False))
     assert place_of(SampleChoice(), samples) == (30, False)
     assert place_of(SampleChoice(Place(10, validation=True), follow=True), samples) == (
@@ -62,7 +62,7 @@ def test_the_place_to_show() -> None:
 # -- scores ----------------------------------------------------------------------------------------
 
 
-def test_marks() -> None:
+def test_marks():
     def judged(*scores: float | None) -> list[tuple[str, str]]:
         facts = [fact(i, score, group=None) for i, score in enumerate(scores)]
         return [summarise(facts).mark(one) for one in facts]

@@ -17,7 +17,7 @@ def said(text: str, spans: list[MarkedSpan]) -> list[str]:
     return [text[start:end] for start, end, _ in spans]
 
 
-def test_special_tokens_and_tags() -> None:
+def test_special_tokens_and_tags():
     text = "<|im_start|>user <s>[INST] x [/INST]</s><think>y</think><pad><｜end▁of▁sentence｜><tool_call><b>a < b > c"
     found = special(text)
     assert said(text, found) == [
@@ -41,7 +41,7 @@ def test_special_tokens_and_tags() -> None:
     ]
 
 
-def test_a_loop_is_marked_from_its_second_round_on() -> None:
+def test_a_loop_is_marked_from_its_second_round_on():
     text = "So it is. the answer is 42, the answer is 42, the answer is 42, the answer is 42. Done here now."
     ((start, end, role),) = repeated(text)
     assert role == REPEATED
@@ -49,13 +49,14 @@ def test_a_loop_is_marked_from_its_second_round_on() -> None:
     assert text[:start].endswith("the answer is 42, ")
 
 
-def test_a_long_passage_counts_when_it_comes_a_second_time() -> None:
+def test_a_long_passage_counts_when_it_comes_a_second_time():
     passage = (
         "one two three four five six seven eight nine ten eleven twelve thirteen. "
     )
     assert said(passage * 2, repeated(passage * 2)) == [passage[:-2]]
-    # said again later is no loop
-    assert repeated(passage + "Something else. " + passage) == []
+    later = passage + "Something else. " + passage
+    assert said(later, repeated(later)) == [passage[:-2]]
+    assert repeated("one two three four. Else. " * 2) == []
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_a_long_passage_counts_when_it_comes_a_second_time() -> None:
     ],
     ids=range(6),
 )
-def test_linear_in_the_text(text: str) -> None:
+def test_linear_in_the_text(text):
     start = time.process_time()
     repeated(text)
     special(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from run_views import NOW, make_run, make_view
@@ -12,9 +12,6 @@ from verl_tui.health.finding import Verdict
 from verl_tui.rendering.session.looks import AWAY, Look, Looks, since
 from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.rendering.session.run_order import id_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BEFORE = Look("a", 0.0, 100, ("kl-high 90", "plateau 80"), 0.41)
 
@@ -37,16 +34,14 @@ BEFORE = Look("a", 0.0, 100, ("kl-high 90", "plateau 80"), 0.41)
         ),
     ],
 )
-def test_what_has_changed(change: dict[str, Any], said: str) -> None:
+def test_what_has_changed(change, said):
     now = BEFORE._replace(time=4800.0, **change)
     words = since(BEFORE, now)
     assert words.startswith("since ") == bool(said)
     assert words.partition(": ")[2] == said
 
 
-def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(
-    tmp_path: Path,
-) -> None:
+def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(tmp_path):
     path = tmp_path / "state.json"
 
     def at(steps: int, seconds: float) -> Any:
@@ -70,7 +65,7 @@ def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(
     ["nonsense", "[1]", "{}", '["x", 1]', "[]", "[" * 100_000, '["RUN"]', '["RUN", "noon", "5"]',
      '["RUN", null, null, null]', '["RUN", 1, 5, 3]', '["RUN", 1, 5, [[1]]]', '["RUN", 1, 5, [], "x"]'],
 )  # fmt: skip
-def test_a_damaged_look_costs_nothing_but_itself(tmp_path: Path, look: str) -> None:
+def test_a_damaged_look_costs_nothing_but_itself(tmp_path, look):
     path, run = tmp_path / "state.json", make_run(steps=20)
     sound = json.dumps(Look(id_of(run), NOW, 15))
     path.write_text(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 from run_views import make_run
@@ -12,18 +11,15 @@ from run_views import make_run
 from verl_tui.rendering.session.notes import NoteBook, note_rows
 from verl_tui.rendering.text.piece import text_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 RUN = make_run()
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
+def state(tmp_path):
     return tmp_path / "deep" / "state.json"
 
 
-def test_two_apps_at_once_lose_no_note_of_each_other(state: Path) -> None:
+def test_two_apps_at_once_lose_no_note_of_each_other(state):
     one, other = NoteBook(state), NoteBook(state)
     assert one.write(RUN, 3, "rate halved") == ""
     assert other.write(RUN, 9, "new data") == ""
@@ -36,7 +32,7 @@ def test_two_apps_at_once_lose_no_note_of_each_other(state: Path) -> None:
     assert not NoteBook().of(RUN)
 
 
-def test_what_is_damaged_or_hostile_costs_nothing_else(state: Path) -> None:
+def test_what_is_damaged_or_hostile_costs_nothing_else(state):
     book = NoteBook(state)
     assert book.write(RUN, 5, "first\x1b[31m \u202e\nsecond " + "x" * 9000) == ""
     (path,) = state.parent.iterdir()
@@ -61,9 +57,7 @@ def test_what_is_damaged_or_hostile_costs_nothing_else(state: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["a directory", "a pipe", "no right"])
-def test_what_cannot_be_written_is_said_and_kept_for_the_session(
-    tmp_path: Path, place: str
-) -> None:
+def test_what_cannot_be_written_is_said_and_kept_for_the_session(tmp_path, place):
     path = tmp_path / "state.notes.jsonl"
     if place == "a directory":
         path.mkdir()
@@ -77,7 +71,7 @@ def test_what_cannot_be_written_is_said_and_kept_for_the_session(
     assert book.of(RUN) == {1: "kept"}
 
 
-def test_rows_of_notes_say_their_steps() -> None:
+def test_rows_of_notes_say_their_steps():
     rows, starts = note_rows({5: "one two three four", 12: "five"}, 20)
     assert [text_of(row) for row in rows] == [
         "step  5  one two",

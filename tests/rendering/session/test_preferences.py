@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,11 +16,8 @@ from verl_tui.rendering.session.preferences import (
     state_path,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_remembers(tmp_path: Path) -> None:
+def test_remembers(tmp_path):
     path = tmp_path / "new" / "state.json"
     file = StateFile(path)
     assert file.state == UserState()
@@ -35,7 +31,7 @@ def test_remembers(tmp_path: Path) -> None:
     assert [item.name for item in path.parent.iterdir()] == ["state.json"]
 
 
-def test_two_apps_do_not_forget_for_each_other(tmp_path: Path) -> None:
+def test_two_apps_do_not_forget_for_each_other(tmp_path):
     path = tmp_path / "state.json"
     one, other = StateFile(path), StateFile(path)
     one.change(lambda state: state.with_pin("a"))
@@ -46,7 +42,7 @@ def test_two_apps_do_not_forget_for_each_other(tmp_path: Path) -> None:
     )
 
 
-def test_keeps_what_a_newer_version_wrote(tmp_path: Path) -> None:
+def test_keeps_what_a_newer_version_wrote(tmp_path):
     path = tmp_path / "state.json"
     path.write_text('{"colour": "mauve", "pins": ["a"]}')
     StateFile(path).change(lambda state: state.with_pin("b"))
@@ -62,7 +58,7 @@ def test_keeps_what_a_newer_version_wrote(tmp_path: Path) -> None:
     ["", "{", "[]", "null", '{"pins": "a"}', '{"pins": [1]}', '{"metrics_columns": true}', '{"metrics_columns": -1}',
      '{"metrics_rows": 1e99}', '{"metrics_table": 1}', "[" * 100_000, "\x00\xff"],
 )  # fmt: skip
-def test_damage_costs_what_is_damaged(tmp_path: Path, text: str) -> None:
+def test_damage_costs_what_is_damaged(tmp_path, text):
     path = tmp_path / "state.json"
     path.write_text(text, encoding="latin-1")
     file = StateFile(path)
@@ -71,7 +67,7 @@ def test_damage_costs_what_is_damaged(tmp_path: Path, text: str) -> None:
     assert StateFile(path).state.pins == ("a",)
 
 
-def test_no_text_of_the_file_can_write_to_the_terminal(tmp_path: Path) -> None:
+def test_no_text_of_the_file_can_write_to_the_terminal(tmp_path):
     path = tmp_path / "state.json"
     path.write_text(json.dumps({"run_columns": ["\x1b[31mred", "\u202ex", "\ud800"]}))
     assert all(text.isprintable() for text in StateFile(path).state.run_columns)
@@ -79,20 +75,20 @@ def test_no_text_of_the_file_can_write_to_the_terminal(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read(tmp_path: Path, data: bytes) -> None:
+def test_any_bytes_are_read(tmp_path, data):
     path = tmp_path / "state.json"
     path.write_bytes(data)
     assert isinstance(StateFile(path).state, UserState)
 
 
-def test_nothing_is_left_behind_where_writing_fails(tmp_path: Path) -> None:
+def test_nothing_is_left_behind_where_writing_fails(tmp_path):
     path = tmp_path / "state.json"
     path.mkdir()
     assert "not remembered" in StateFile(path).change(lambda state: state.with_pin("a"))
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_cannot_be_written_holds_all_the_same(tmp_path: Path) -> None:
+def test_what_cannot_be_written_holds_all_the_same(tmp_path):
     path = tmp_path / "state.json"
     file = StateFile(path)
     path.mkdir()
@@ -101,7 +97,7 @@ def test_what_cannot_be_written_holds_all_the_same(tmp_path: Path) -> None:
     assert file.state.pins == ("a", "b")
 
 
-def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_where_it_lies(monkeypatch, tmp_path):
     monkeypatch.setenv(ENVIRONMENT, "")
     assert state_path() is None
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mine.json"))

@@ -9,6 +9,7 @@ from run_views import NOW, make_run, make_view
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.session.snapshot import Unread, nothing_yet, shown_state
 from verl_tui.rendering.status_line import one_row
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State
@@ -18,35 +19,24 @@ ERROR = Event(EventKind.FATAL, "ray.exceptions.RayTaskError", line=4)
 
 def crashed(read: int, size: int = 1000, *, problem: str | None = None) -> Run:
     run = make_run(steps=9)
-    status = SourceStatus(
-        "/logs/grpo",
-        "verl",
-        bytes_read=read,
-        size=size,
-        modified=NOW - 9000,
-        problem=problem,
-    )
+    status = SourceStatus("/logs/grpo", "verl", bytes_read=read, size=size, modified=NOW - 9000, problem=problem)  # fmt: skip
     run.apply(Batch(run.name, status, (ERROR,)), NOW)
     return run
 
 
-def text(pieces: list[tuple[str, str]]) -> str:
-    return "".join(words for words, _ in pieces)
-
-
-def test_an_error_in_what_has_been_read_is_no_crash_yet() -> None:
+def test_an_error_in_what_has_been_read_is_no_crash_yet():
     view = make_view(crashed(400), loading=True)
     assert view.run is not None
     assert shown_state(view, view.run) is Unread.READING
     assert shown_state(replace(view, loading=False), view.run) is State.CRASHED
-    row = text(one_row(view, 200, alone=True))
+    row = text_of(one_row(view, 200, alone=True))
     assert " reading " in row
     assert "crashed" not in row
     assert "ETA" not in row
-    assert any("reading: no ETA" in text([*row]) for row in timing_rows(view, 80))
+    assert any("reading: no ETA" in text_of([*row]) for row in timing_rows(view, 80))
 
 
-def test_a_log_that_grows_beyond_what_was_read_has_been_read_once() -> None:
+def test_a_log_that_grows_beyond_what_was_read_has_been_read_once():
     run = crashed(1000)
     run.apply(
         Batch(run.name, SourceStatus("/logs/grpo", "verl", bytes_read=1000, size=1400)),
@@ -55,13 +45,13 @@ def test_a_log_that_grows_beyond_what_was_read_has_been_read_once() -> None:
     assert run.read_once
 
 
-def test_a_preview_shows_the_state_of_its_logs_end() -> None:
+def test_a_preview_shows_the_state_of_its_logs_end():
     run = crashed(400)
     run.preview = True
     assert shown_state(make_view(run, loading=True), run) is State.CRASHED
 
 
-def test_without_metrics_it_says_that_the_log_is_being_read() -> None:
+def test_without_metrics_it_says_that_the_log_is_being_read():
     run = Run("a")
     run.apply(
         Batch("a", SourceStatus("a.log", "verl", bytes_read=1, size=2), (ERROR,)), NOW

@@ -49,7 +49,7 @@ def view_of(run: Run | None, **more: Any) -> View:
     return View(cast("Monitor", monitor), run, NOW, **more)
 
 
-def test_without_a_run_what_was_looked_for() -> None:
+def test_without_a_run_what_was_looked_for():
     assert nothing_yet(view_of(None)) == (
         "no run yet\nx: gone\ny: nothing matches yet\n"
         "a run appears here as soon as it writes a log; help for help, quit to quit"
@@ -61,7 +61,7 @@ def test_without_a_run_what_was_looked_for() -> None:
     assert nothing_yet(view).startswith("reading logs, 54%")
 
 
-def test_without_a_step_what_each_source_has_brought() -> None:
+def test_without_a_step_what_each_source_has_brought():
     assert nothing_yet(view_of(run_of(LOG, HOME, GONE))).split("\n") == [
         "no step yet",
         "train.log: verl console, 1.5 kB read of 4.0 kB · last written 3m ago",
@@ -72,42 +72,32 @@ def test_without_a_step_what_each_source_has_brought() -> None:
 @pytest.mark.parametrize(
     ("step", "phase", "words"),
     [
-        (
-            None,
-            Phase("loading the model", "init_model()"),
-            "before the first step while loading",
-        ),
+        (None, Phase("loading the model", "init_model()"), "before the first step while loading"),
         (None, None, "before the first step\n"),
-        (
-            6,
-            Phase("saving a checkpoint", "_save_checkpoint()"),
-            "at step 6 while saving a",
-        ),
+        (6, Phase("saving a checkpoint", "_save_checkpoint()"), "at step 6 while saving a"),
         (6, None, "at step 6; the log has no metrics\n"),
     ],
-)
-def test_a_crash_without_metrics_says_what_the_run_was_doing(
-    step: int | None, phase: Phase | None, words: str
-) -> None:
+)  # fmt: skip
+def test_a_crash_without_metrics_says_what_the_run_was_doing(step, phase, words):
     run = Run("a")
     error = Event(EventKind.FATAL, "RuntimeError: no", 3, phase=phase)
     run.apply(Batch("a", LOG, (Progress(step, 10), error)), NOW)
     assert nothing_yet(view_of(run)).startswith(f"crashed {words}")
 
 
-def test_the_status_line_says_what_is_wrong_first() -> None:
+def test_the_status_line_says_what_is_wrong_first():
     assert list(source_pieces(run_of(LOG, HOME), ACTIONS)) == [], (
         "what is well needs no word"
     )
     bad = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1200)
     assert list(source_pieces(run_of(LOG, bad), ACTIONS)) == [
-        (" 1,200 unreadable lines (sources)", "warning")
+        ("1,200 unreadable lines (sources)", "warning")
     ]
     one = SourceStatus("b.jsonl", "verl file logger", size=9, unreadable=1)
     assert list(source_pieces(run_of(LOG, one), ACTIONS)) == [
-        (" 1 unreadable line (sources)", "warning")
+        ("1 unreadable line (sources)", "warning")
     ]
     assert list(source_pieces(run_of(LOG, GONE), ACTIONS)) == [
-        (" m.jsonl: vanished (sources)", "critical")
+        ("m.jsonl: vanished (sources)", "critical")
     ]
     assert list(source_pieces(run_of(HOME), ACTIONS)) == []

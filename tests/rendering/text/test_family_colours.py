@@ -25,7 +25,5 @@ from verl_tui.rendering.text.hues import family_role
         ("anything/[red]", None, "other"),
     ],
 )
-def test_a_metric_has_the_colour_of_its_family(
-    key: str, indicator: str | None, role: str
-) -> None:
+def test_a_metric_has_the_colour_of_its_family(key, indicator, role):
     assert family_role(key, indicator) == role

@@ -27,24 +27,22 @@ FIGURES = (
 
 
 @pytest.mark.parametrize(("value", "unit", "text"), FIGURES)
-def test_percentages_and_sizes_are_written_as_people_say_them(
-    value: float, unit: str, text: str
-) -> None:
+def test_percentages_and_sizes_are_written_as_people_say_them(value, unit, text):
     assert value_text(value, unit) == text
 
 
-def test_an_axis_has_the_unit_of_the_value_beside_its_title() -> None:
+def test_an_axis_has_the_unit_of_the_value_beside_its_title():
     assert axis_texts([0.0, 0.005, 0.01], "share") == ["0%", "0.5%", "1%"]
     assert axis_texts([20.0, 40.0], "percent") == ["20%", "40%"]
     assert axis_texts([0.25, 0.5], "nats") == ["0.25", "0.5"]
 
 
-def test_a_unit_that_the_number_is_in_is_never_left_out() -> None:
+def test_a_unit_that_the_number_is_in_is_never_left_out():
     assert in_words(0.493, "share") == ("49.3%", "")
     assert in_words(12.0, "tokens") == ("12", " tokens")
 
 
-def test_the_sizes_that_wandb_calls_mb_are_of_1024() -> None:
+def test_the_sizes_that_wandb_calls_mb_are_of_1024():
     # wandb: `psutil.virtual_memory().available / 1024 / 1024`
     assert describe("system/proc.memory.availableMB").unit == "MiB"
     assert describe("system/disk./.usageGB").unit == "GiB"
@@ -64,9 +62,7 @@ def test_the_sizes_that_wandb_calls_mb_are_of_1024() -> None:
         ("time/train_runtime", "s"),
     ],
 )
-def test_counts_rates_and_shares_among_the_times_are_no_seconds(
-    key: str, unit: str
-) -> None:
+def test_counts_rates_and_shares_among_the_times_are_no_seconds(key, unit):
     found = describe(key)
     assert found.unit == unit
     assert found.label.endswith(" time") == (unit == "s" and "agent_loop" not in key)

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.wrap import wrap
+from verl_tui.rendering.text.piece import wrap
 from verl_tui.text import safe
 
 TEXTS = (
@@ -24,14 +24,14 @@ def rows(text: str, width: int) -> list[str]:
     return list(wrap(text, width))
 
 
-def test_wide_characters() -> None:
+def test_wide_characters():
     assert rows("你好世界", 5) == ["你好", "世界"]
     assert rows("我 用用用用用用", 6) == ["我 用", "用用用", "用用"]
     assert rows("ab你好", 3) == ["ab", "你", "好"]
     assert rows("word你好", 5) == ["word", "你好"]
 
 
-def test_marks_without_end_do_not_make_a_row_without_end() -> None:
+def test_marks_without_end_do_not_make_a_row_without_end():
     assert max(map(len, wrap("a" + "\u0301" * 5000, 10))) <= 80
 
 
@@ -39,14 +39,14 @@ def test_marks_without_end_do_not_make_a_row_without_end() -> None:
 @example(FAMILY, 1)
 @example("☀\ufe0f" * 20, 7)
 @example("[/INST] [red]x[/red]", 5)
-def test_rows_fit_even_where_nobody_made_the_text_safe(text: str, width: int) -> None:
+def test_rows_fit_even_where_nobody_made_the_text_safe(text, width):
     assert all(cell_len(row) <= width for row in wrap(text, width))
 
 
 @given(TEXTS.map(safe), st.integers(2, 200))
 @example(safe(FAMILY), 2)
 @example("⺀ \n0", 2)
-def test_nothing_is_lost(text: str, width: int) -> None:
+def test_nothing_is_lost(text, width):
     at = 0
     for number, row in enumerate(wrap(text, width)):
         if number and text[at : at + 1] in {" ", "\n"}:
@@ -62,7 +62,7 @@ def test_nothing_is_lost(text: str, width: int) -> None:
     "unit", ["word and more ", "x", "你好世界", "naïve 你好 🙂 ", "a\n", "é", "Ж🙂"]
 )
 @pytest.mark.parametrize("width", [20, 80, 198])
-def test_long_text_is_fast(unit: str, width: int) -> None:
+def test_long_text_is_fast(unit, width):
     text = (unit * 40_000)[:40_000]
     best = 1.0
     for _ in range(20):

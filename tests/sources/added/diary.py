@@ -33,6 +33,8 @@ def reader(path: Path) -> LineReader:
 class DiaryDecoder(Decoder):
     """Decodes a day's line."""
 
+    parted = True
+
     def decode(self, line: bytes, number: int) -> Sequence[MetricRow | Record]:
         """Return the row of one day."""
         found = re.fullmatch(r"day (\d+): (.*)", line.decode())
@@ -40,8 +42,3 @@ class DiaryDecoder(Decoder):
             return (unreadable(line, number, "no day"),)
         pairs = (word.split("=") for word in found[2].split())
         return (MetricRow.of(int(found[1]), {key: float(at) for key, at in pairs}),)
-
-
-def part() -> LineReader:
-    """Return a reader of later lines."""
-    return LineReader(DiaryDecoder())

@@ -40,7 +40,7 @@ class Charts(App[None]):
         return [chart.data.key for chart in self.panel.charts if chart.display]
 
 
-async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
+async def test_each_finding_has_a_mark_at_its_step_on_every_axis():
     run = rich_run()
     found = tuple(
         Finding(f"rule-{since}", Severity.WARNING, "high", 60, since, key=key)
@@ -72,7 +72,7 @@ async def test_each_finding_has_a_mark_at_its_step_on_every_axis() -> None:
     assert (stepped.cursor, timed.cursor) == (45, times[1])
 
 
-async def test_what_is_constant_has_a_row_until_it_varies() -> None:
+async def test_what_is_constant_has_a_row_until_it_varies():
     app, steps = Charts(), 20
     columns = {
         "actor/entropy": [0.1 * (n % 5) for n in range(steps)],
@@ -103,7 +103,7 @@ async def test_what_is_constant_has_a_row_until_it_varies() -> None:
         assert app.panel.reveal("actor/lr")
 
 
-async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart() -> None:
+async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart():
     app, steps = Charts(), 33
     columns = {
         "actor/ppo_kl": [0.01 * (n % 3) for n in range(steps)],
@@ -134,7 +134,7 @@ async def test_the_parts_of_a_reward_stand_below_it_and_devices_in_one_chart() -
         assert plan.key == "actor/ppo_kl", "the end of the last column"
 
 
-async def test_it_is_said_once_that_noise_smooths_most_charts() -> None:
+async def test_it_is_said_once_that_noise_smooths_most_charts():
     app, steps, chance = Charts(), 400, random.Random(7)
     noisy = ("critic/score/mean", "actor/ppo_kl", "actor/pg_loss")
     columns = {key: [chance.random() for _ in range(steps)] for key in noisy}

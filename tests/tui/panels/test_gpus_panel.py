@@ -30,23 +30,9 @@ GPUS = tuple(
     for i in range(4)
 )
 READING = GpuReading(NOW, GPUS)
-LOGGED = {
-    "system/gpu_util": [80.0 + i % 7 for i in range(200)],
-    "perf/max_memory_allocated_gb": [40.0] * 200,
-    "perf/mfu/actor": [0.31] * 200,
-    "actor/lr": [1e-6] * 200,
-}
 
 
-async def shown(view: View, size: tuple[int, int]) -> str:
-    app = Host(GpusPanel())
-    async with app.run_test(size=size) as pilot:
-        app.panel.show(view)
-        await pilot.pause()
-        return app.text
-
-
-async def test_an_old_reading_is_called_old() -> None:
+async def test_an_old_reading_is_called_old():
     app = Host(GpusPanel())
     view = make_view(gpus=READING)
     async with app.run_test(size=(60, 12)) as pilot:
@@ -82,7 +68,7 @@ async def zoomed(view: View, size: tuple[int, int] = (100, 40)) -> str:
         return app.text
 
 
-async def test_zoomed_each_device_has_its_past_and_its_processes() -> None:
+async def test_zoomed_each_device_has_its_past_and_its_processes():
     mine = GpuProcess(4711, "ray::WorkerDict", 60 * GIB, "/", frozenset({4711, 4700}))
     near = GpuProcess(12, "python eval.py", 2 * GIB, "/logs")
     other = GpuProcess(13, "", None)

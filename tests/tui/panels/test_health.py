@@ -25,16 +25,8 @@ COLLAPSE = Finding(
     "verl tutorial",
 )
 KL_HIGH = Finding(
-    "kl-high",
-    Severity.WARNING,
-    "The KL is above 0.02.",
-    4990,
-    4700,
-    ("0.031",),
-    "Raise it.",
-    "doc",
-    "kl",
-)
+    "kl-high", Severity.WARNING, "The KL is above 0.02.", 4990, 4700, ("0.031",), "Raise it.", "doc", "kl"
+)  # fmt: skip
 LONG = Finding("response-long", Severity.INFO, "Responses grow.", 4990, 4400)
 SKIPPED = tuple(
     NotJudged(rule, f"the log has no {rule}") for rule in ("kl-low", "gpu-idle")
@@ -62,7 +54,7 @@ async def shown(what: View, size: tuple[int, int], *keys: str) -> str:
         return app.text
 
 
-async def test_findings_with_their_message_and_step() -> None:
+async def test_findings_with_their_message_and_step():
     text = await shown(sick(), (50, 16))
     assert (
         text.index("✖ policy-collapse")
@@ -79,7 +71,7 @@ async def test_findings_with_their_message_and_step() -> None:
     assert "the log has no gpu-idle" in asked
 
 
-async def test_a_finding_unfolds_and_folds() -> None:
+async def test_a_finding_unfolds_and_folds():
     app = Host(HealthPanel())
     async with app.run_test(size=(60, 24)) as pilot:
         app.panel.show(sick())
@@ -102,7 +94,7 @@ async def test_a_finding_unfolds_and_folds() -> None:
         assert "gpu-idle" not in app.text
 
 
-async def test_mouse() -> None:
+async def test_mouse():
     app = Host(HealthPanel())
     async with app.run_test(size=(60, 24)) as pilot:
         app.panel.show(sick())
@@ -116,37 +108,13 @@ async def test_mouse() -> None:
         assert "Raise it." not in app.text
 
 
-async def test_the_app_can_choose_in_a_circle() -> None:
-    app = Host(HealthPanel())
-    async with app.run_test(size=(60, 24)) as pilot:
-        panel = app.panel
-        assert isinstance(panel, HealthPanel)
-        assert panel.found.choose_next(1) is None
-        panel.show(sick())
-        assert [panel.found.choose_next(1) for _ in range(4)] == [
-            COLLAPSE,
-            KL_HIGH,
-            LONG,
-            COLLAPSE,
-        ]
-        assert panel.found.choose_next(-1) == LONG
-        await pilot.pause()
-        assert app.said == []
-
-
 CLIFF = Finding(
-    "reward-cliff",
-    Severity.WARNING,
-    "The reward fell.",
-    4990,
-    4930,
-    key="r",
-    consequence_of="policy-collapse",
-)
+    "reward-cliff", Severity.WARNING, "The reward fell.", 4990, 4930, key="r", consequence_of="policy-collapse"
+)  # fmt: skip
 FOLLOWS = replace(KL_HIGH, consequence_of="policy-collapse")
 
 
-async def test_what_only_follows_is_counted_and_unfolds() -> None:
+async def test_what_only_follows_is_counted_and_unfolds():
     what = view(COLLAPSE, FOLLOWS, CLIFF, LONG)
     text = await shown(what, (60, 24))
     assert "+2 consequences: kl-high, reward-cliff" in text

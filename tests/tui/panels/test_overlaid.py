@@ -13,6 +13,7 @@ from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data, counterpart
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.run_order import Selection
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.tui.panels.runs import RunsPanel
 
@@ -45,7 +46,7 @@ def three(**more: Any) -> tuple[Run, Run, Run]:
     return make_run("x-grpo", 60), make_run("x-ppo", 90), make_run("x-dapo", 30, **more)
 
 
-def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> None:
+def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place():
     data = reward(view_of(*three(), selected="x-ppo x-grpo x-dapo"))
     assert lines(data) == [
         ("B", "run-2", "grpo"),
@@ -56,7 +57,7 @@ def test_the_shown_run_comes_first_and_each_has_the_letter_of_its_place() -> Non
     assert data.band == (0.0, 0.05), "bands stay those of the shown run"
 
 
-def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
+def test_the_same_meaning_under_another_name_is_the_same_metric():
     other, steps = Run("trl"), range(1, 21)
     rows = MetricRows(("reward", "other/x"), steps, ([1.0] * 20, [2.0] * 20), steps)
     other.apply(Batch("trl", SourceStatus("/logs/trl", "trl"), (rows,)), NOW)
@@ -70,14 +71,14 @@ def test_the_same_meaning_under_another_name_is_the_same_metric() -> None:
     assert counterpart(plain, "only/here", None, other) is None
 
 
-def test_letters_stand_on_the_lines_and_in_the_legend() -> None:
+def test_letters_stand_on_the_lines_and_in_the_legend():
     runs = [
         make_run(f"run-{n}", 200, columns={"m": [float(n)] * 200}) for n in range(6)
     ]
     view = view_of(*runs, selected=" ".join(run.name for run in runs))
     found = next(one for one in plan_charts(runs[0], ()) if one.key == "m")
     drawn = ChartRenderer().rows(chart_data(found, view, ChartLook()), 100, 20)
-    title, *plot = ["".join(text for text, _ in row) for row in drawn]
+    title, *plot = [*map(text_of, drawn)]
     assert "A 0  B 1  C 2  D 3  E 4  F 5" in title
     for letter, role in zip("ABCDEF", (f"run-{n}" for n in range(1, 7)), strict=True):
         stamped = [row for row in plot if letter in row]
@@ -91,7 +92,7 @@ def test_letters_stand_on_the_lines_and_in_the_legend() -> None:
 # -- in the list of runs ---------------------------------------------------------------------------
 
 
-async def test_a_seventh_run_is_refused() -> None:
+async def test_a_seventh_run_is_refused():
     app = Host(RunsPanel())
     view = view_of(
         *(make_run(f"run-{n}", 9) for n in range(7)),

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
 
 BROWSER = SampleBrowser(lambda: None)
 """What the samples are looked at through: these lie in memory, nothing is read."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_thread_left():
+    """End its thread: every wait for an app looks at what threads do."""
+    yield
+    BROWSER.stop()
+
+
 STATUS = SourceStatus("/logs/rollouts/1.jsonl", "rollout dump", modified=900.0)
 
 
@@ -68,7 +77,7 @@ def view_of(run: Run | None, **more: Any) -> View:
     return View(monitor, run, 1000.0, browser=BROWSER, **more)
 
 
-async def test_follows_the_newest_step_until_the_user_moves() -> None:
+async def test_follows_the_newest_step_until_the_user_moves():
     run = steps_of_three(10)
     app = SamplesHost(view_of(run))
     async with app.run_test(size=(100, 14)) as pilot:
@@ -95,7 +104,7 @@ async def test_follows_the_newest_step_until_the_user_moves() -> None:
         assert not app.panel.browse.chosen.follow
 
 
-async def test_walks_through_samples_and_steps() -> None:
+async def test_walks_through_samples_and_steps():
     app = SamplesHost(view_of(steps_of_three(10, 20, 30)))
     async with app.run_test(size=(100, 14)) as pilot:
         seen = []
@@ -110,7 +119,7 @@ async def test_walks_through_samples_and_steps() -> None:
         ]
 
 
-async def test_best_and_worst() -> None:
+async def test_best_and_worst():
     run = Run("grpo")
     add(
         run,
@@ -129,7 +138,7 @@ async def test_best_and_worst() -> None:
 
 
 @pytest.mark.parametrize("key", ["j", "k", "down", "pagedown", "pageup"])
-async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
+async def test_a_folded_sample_unfolds_for_who_scrolls_on(key):
     run = Run("grpo")
     lines = "\n".join(f"line {n}" for n in range(60))
     add(run, sample(1, 0, prompt=lines, response=lines))
@@ -156,7 +165,7 @@ async def test_a_folded_sample_unfolds_for_who_scrolls_on(key: str) -> None:
         assert "samples.unfold unfolds" in app.text
 
 
-async def test_says_why_there_are_no_samples() -> None:
+async def test_says_why_there_are_no_samples():
     app = SamplesHost(view_of(None))
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.pause()

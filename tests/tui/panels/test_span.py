@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 from run_views import ACTIONS, make_run
 
 from verl_tui.rendering.charts.axes import ZoomSpan, holding, panned, zoomed
 from verl_tui.rendering.charts.plan import ChartLook
-from verl_tui.tui.widgets.chart_keys import KEYS, look_after, why_unchanged
+from verl_tui.tui.widgets.chart import KEYS, look_after, why_unchanged
 
 wholes = st.tuples(st.integers(-50, 10**6), st.integers(0, 10**6)).map(
     lambda pair: (pair[0], pair[0] + pair[1])
@@ -30,9 +28,7 @@ moves = st.lists(
 
 
 @given(wholes, wholes, moves)
-def test_whatever_is_pressed_something_of_the_run_is_shown(
-    before: Any, after: Any, pressed: Any
-) -> None:
+def test_whatever_is_pressed_something_of_the_run_is_shown(before, after, pressed):
     span: ZoomSpan | None = None
     for number, (what, how, at) in enumerate(pressed):
         whole = before if number < 6 else after  # the run has grown, or is another one
@@ -52,7 +48,7 @@ def test_whatever_is_pressed_something_of_the_run_is_shown(
 # -- the look --------------------------------------------------------------------------------------
 
 
-def test_every_key_changes_the_look_and_has_words_for_it() -> None:
+def test_every_key_changes_the_look_and_has_words_for_it():
     run = make_run(steps=200)
     for what, words in (
         ("axis", "x: time"),
@@ -82,7 +78,7 @@ def test_every_key_changes_the_look_and_has_words_for_it() -> None:
     }
 
 
-def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
+def test_at_an_end_moving_on_says_why_nothing_moves():
     run = make_run(steps=200)
     near = look_after(ChartLook(), "in", run)
     assert why_unchanged(near, "later", run, ACTIONS) == "step 200 is the newest"
@@ -90,6 +86,3 @@ def test_at_an_end_moving_on_says_why_nothing_moves() -> None:
     first = look_after(look_after(near, "earlier", run), "earlier", run)
     assert why_unchanged(first, "earlier", run, ACTIONS) == "step 1 is the first"
     assert not why_unchanged(first, "later", run, ACTIONS)
-
-
-# -- partners --------------------------------------------------------------------------------------

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from jsonl import write_jsonl
 from textual.widgets import Input
-from watching import press, settle, text, until
+from watching import press, text, until
 
 from verl_tui.tui.screens.samples import SamplesScreen
 
@@ -36,23 +36,16 @@ def row(step: int, index: int, **more: Any) -> dict[str, Any]:
 
 def write(directory: Path, step: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write the dump of a step."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / f"{step}.jsonl").write_text(
-        "".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8"
-    )
+    write_jsonl(directory / f"{step}.jsonl", rows)
 
 
 def write_dumped_run(directory: Path) -> Path:
     """Write a run with training dumps of steps 1 to 4 and validation dumps of steps 2 and 4; return
     its directory.
     """
-    values = "".join(
-        json.dumps({"step": step, "data": {"critic/score/mean": 0.5}}) + "\n"
-        for step in range(1, 5)
-    )
     folder = directory / "grpo"
-    folder.mkdir()
-    (folder / "verl.jsonl").write_text(values)
+    values = [{"step": n, "data": {"critic/score/mean": 0.5}} for n in range(1, 5)]
+    write_jsonl(folder / "verl.jsonl", values)
     for step in range(1, 5):
         write(folder / "rollouts", step, [row(step, index) for index in range(6)])
     for step in (2, 4):
@@ -85,13 +78,10 @@ async def start(pilot: Pilot[Any], app: VerlApp, *keys: str) -> None:
     await until(pilot, lambda: "answer 4-0" in text(app))
     await until(pilot, lambda: screen(app).browse.listing.complete)
     await pilot.press(*keys)
-    await settle(pilot)
 
 
 async def type_filter(pilot: Pilot[Any], words: str) -> None:
     """Filter the samples by these words."""
     await pilot.press("slash")
-    await settle(pilot)
     pilot.app.screen.query_one(Input).value = words
     await pilot.press("enter")
-    await settle(pilot)

@@ -4,17 +4,18 @@ screen at any size.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from inside_textual import count_frames
+from jsonl import write_jsonl
 from rich.cells import cell_len
-from watching import NOW, Typed, loaded, names, press, settle, text
+from watching import NOW, Typed, check_shown, loaded, names, press, settle, text
 
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.records import Batch, MetricRows, Settings, SourceStatus
 from verl_tui.rendering.compare_rows import comparison, where
 from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.step_clocks import Alignment, Stop, stops
 from verl_tui.tui.screens.compare import CompareScreen
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    import pytest
 
 from types import SimpleNamespace
 
@@ -73,7 +73,7 @@ def table(
     heading, rows = comparison(view, runs, alignment, width, current)
     rows = [*heading, *rows]
     assert all(sum(cell_len(part) for part, _ in row) <= width for row in rows)
-    return ["".join(part for part, _ in row).rstrip() for row in rows]
+    return [text_of(row).rstrip() for row in rows]
 
 
 def row(rows: list[str], label: str) -> list[str]:
@@ -100,7 +100,7 @@ def two(**more: Any) -> View:
 # -- up to where runs count ------------------------------------------------------------------------
 
 
-def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
+def test_each_at_its_end_at_the_same_step_or_after_the_same_time():
     runs = list(two().monitor.runs.values())
     assert stops(runs, Alignment.END) == [Stop(3, 120.0), Stop(5, 120.0)]
     assert stops(runs, Alignment.STEP) == [Stop(3, 120.0), Stop(3, 60.0)]
@@ -118,7 +118,7 @@ def test_each_at_its_end_at_the_same_step_or_after_the_same_time() -> None:
 # -- the table -------------------------------------------------------------------------------------
 
 
-def test_figures_against_the_baseline() -> None:
+def test_figures_against_the_baseline():
     rows = table(two())
     assert rows[0].split() == ["▸slow", "fast"]
     assert rows[1].split() == ["baseline"]
@@ -136,22 +136,12 @@ def test_figures_against_the_baseline() -> None:
     assert "✓ better, ✗ worse than the baseline; = the same" in rows
 
 
-def test_kl_is_worse_where_it_leaves_its_band() -> None:
+def test_kl_is_worse_where_it_leaves_its_band():
     calm = run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02)
     wild = run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3)
     label = "highest policy KL, nats/token"
-    assert row(table(view_of(calm, wild)), label) == [
-        "0.02",
-        "0.3",
-        "✗",
-        ">+999%",
-    ]
-    assert row(table(view_of(wild, calm)), label) == [
-        "0.3",
-        "0.02",
-        "✓",
-        "-93.3%",
-    ]
+    assert row(table(view_of(calm, wild)), label) == ["0.02", "0.3", "✗", ">+999%"]
+    assert row(table(view_of(wild, calm)), label) == ["0.3", "0.02", "✓", "-93.3%"]
 
 
 # -- on the screen ---------------------------------------------------------------------------------
@@ -159,43 +149,30 @@ def test_kl_is_worse_where_it_leaves_its_band() -> None:
 
 def write(directory: Path, count: int = 5, steps: int = 12) -> Path:
     for n in range(count):
-        folder = directory / f"gsm8k-run-{n}"
-        folder.mkdir(parents=True)
-        lines = (
-            {
-                "step": step,
-                "data": {
-                    REWARD: 0.1 * n + step / 100,
-                    KL: 0.01 * (n + 1),
-                    "timing_s/step": 20.0 + n,
-                },
-            }
+        lines = [
+            {"step": step, "data": {REWARD: 0.1 * n + step / 100, KL: 0.01 * (n + 1), "timing_s/step": 20.0 + n}}
             for step in range(1, steps + n)
-        )
-        (folder / "train.jsonl").write_text(
-            "".join(json.dumps(line) + "\n" for line in lines)
-        )
+        ]  # fmt: skip
+        write_jsonl(directory / f"gsm8k-run-{n}" / "train.jsonl", lines)
     return directory
 
 
 async def test_selected_runs_are_compared_and_keys_do_what_they_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     app = loaded(write(tmp_path))
     async with app.run_test(size=(140, 40)) as pilot:
         # Without a selection the listed runs are compared.
         await press(pilot, "C")
         assert "compare 5 runs" in text(app)
         await press(pilot, "escape", "slash", Typed("run-3"), "enter")
-        await settle(pilot)
         await press(pilot, "C")
         assert "▸gsm8k-run-3" in text(app)
         await press(pilot, "escape", "escape", "1")
         # Selected runs are, and keys do what they say.
         await press(pilot, "f2")
         await press(pilot, "j", "space", "j", "space", "C")
-        assert "compare 2 runs, each at its end" in text(app)
-        assert "▸A 1" in text(app)
+        check_shown(app, "compare 2 runs, each at its end", "▸A 1")
         await press(pilot, "right", "b")
         assert text(app).index("▸B 2") < text(app).index("A 1")
         await press(pilot, "x")
@@ -212,9 +189,7 @@ async def test_selected_runs_are_compared_and_keys_do_what_they_say(
         assert not counts["frames"]
 
 
-async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(
-    tmp_path: Path,
-) -> None:
+async def test_of_many_runs_the_shown_one_and_those_next_to_it_are_compared(tmp_path):
     app = loaded(write(tmp_path, 30, 2))
     async with app.run_test(size=(140, 40)) as pilot:
         await press(pilot, *["right_square_bracket"] * 9, "C")

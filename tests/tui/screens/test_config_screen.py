@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.cells import cell_len
-from watching import NOW, loaded, press, text
+from watching import NOW, check_shown, loaded, press, text
 
 from verl_tui.records import Batch, Settings, SourceStatus
 from verl_tui.rendering.config_rows import (
@@ -15,12 +15,11 @@ from verl_tui.rendering.config_rows import (
     page_rows,
     settings_page,
 )
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.run import Run
 from verl_tui.tui.screens.config import ConfigScreen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.rendering.config_rows import SettingsPage
 
 GRPO = {
@@ -45,10 +44,10 @@ def configured(name: str, said: dict[str, Any], origin: str = "console") -> Run:
 
 def texts(page: SettingsPage, width: int) -> list[str]:
     rows, *_ = page_rows(page, width)
-    return ["".join(text for text, _ in row).rstrip() for row in rows]
+    return [text_of(row).rstrip() for row in rows]
 
 
-def test_identity_then_every_setting_with_where_it_was_read() -> None:
+def test_identity_then_every_setting_with_where_it_was_read():
     run = configured("grpo", {**GRPO, "trainer.resume": None, "trainer.val": True})
     assert texts(settings_page(run, clear="esc"), 90) == [
         "run",
@@ -66,7 +65,7 @@ def test_identity_then_every_setting_with_where_it_was_read() -> None:
     ]
 
 
-def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
+def test_what_was_asked_for_on_the_command_line_is_marked_in_words():
     run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
     run.apply(
         Batch(
@@ -82,7 +81,7 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words() -> None:
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
 
 
-def test_difference() -> None:
+def test_difference():
     one = configured("one", {**GRPO, "only.one": 3})
     two = configured("two", PPO)
     page = difference_page([one, two], clear="esc")
@@ -101,7 +100,7 @@ def test_difference() -> None:
         "names and places: 1",
         "trainer.experiment_name  one                    two",
     ]
-    head = "".join(text for text, _ in page_rows(page, 70)[2][0])
+    head = text_of(page_rows(page, 70)[2][0])
     assert head.split() == ["setting", "one", "two"]
     assert [
         entry.label
@@ -109,7 +108,7 @@ def test_difference() -> None:
     ] == ["data.seed"]
 
 
-def test_the_chosen_one_in_full() -> None:
+def test_the_chosen_one_in_full():
     long = "/data/" + "x" * 150
     page = settings_page(configured("grpo", {"trainer.dir": long}), clear="esc")
     entry = page.entries[0]
@@ -120,24 +119,21 @@ def test_the_chosen_one_in_full() -> None:
     assert full_entry(entry, 60, 0) == []
     assert full_entry(None, 60, 4) == []
     cut = full_entry(entry, 40, 2)
-    assert [cell_len("".join(text for text, _ in row)) <= 40 for row in cut] == [
-        True,
-        True,
-    ]
+    assert [cell_len(text_of(row)) <= 40 for row in cut] == [True, True]
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
     both = difference_page(
         [configured("a", {"n": 1}), configured("b", {"n": True})], clear="esc"
     )
-    assert [
-        "".join(t for t, _ in row) for row in full_entry(both.entries[0], 40, 1)
-    ] == ["n: 1 | true …"]
+    assert [text_of(row) for row in full_entry(both.entries[0], 40, 1)] == [
+        "n: 1 | true …"
+    ]
 
 
 # -- on a screen -----------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> list[str]:
+def runs(tmp_path):
     for name, lr in (("run_a", 1e-6), ("run_b", 5e-6)):
         directory = tmp_path / name
         directory.mkdir()
@@ -150,9 +146,7 @@ def runs(tmp_path: Path) -> list[str]:
     return [str(tmp_path / "run_a"), str(tmp_path / "run_b")]
 
 
-async def test_opens_filters_compares_copies_and_closes(
-    runs: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_opens_filters_compares_copies_and_closes(runs, monkeypatch):
     app = loaded(*runs)
     copied: list[str] = []
     monkeypatch.setattr(
@@ -160,15 +154,12 @@ async def test_opens_filters_compares_copies_and_closes(
     )
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "c")
-        assert "configuration of run_a" in text(app)
-        assert "config.yaml" in text(app)
+        check_shown(app, "configuration of run_a", "config.yaml")
         await press(pilot, "slash", "s", "e", "e", "d", "enter", "y")
         assert "settings: 1 of 4" in text(app)
         assert copied == ["seed=1"]
         await press(pilot, "escape", "d")
-        assert "differences of run_a" in text(app)
-        assert "5e-06" in text(app)
-        assert "differences: 1" in text(app)
+        check_shown(app, "differences of run_a", "5e-06", "differences: 1")
         await press(pilot, "escape", "right_square_bracket")
         assert "configuration of run_b" in text(app)
         await press(pilot, "escape")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from dashboard_layouts import LAYOUTS
@@ -12,6 +12,7 @@ from inside_textual import driver_of
 from watching import (
     NOW,
     check_layout,
+    check_shown,
     dashboard,
     in_sight,
     lines,
@@ -27,19 +28,13 @@ from verl_tui.records import Gpu, GpuReading
 from verl_tui.tui.panels.charts import ChartsPanel
 from verl_tui.tui.panels.samples import SamplesPanel
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from verl_tui.monitor import Monitor
-
-
-async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
+async def test_every_layout_is_reached_by_resizing_alone(demo):
     app = showing(demo)
     sizes = list(LAYOUTS)
     async with app.run_test(size=sizes[0]) as pilot:
         for size in (*sizes, *sizes[-2::-1]):
             await pilot.resize_terminal(*size)
-            await settle(pilot)
             assert in_sight(app) == LAYOUTS[size]
             check_layout(app)
             assert "run_grpo_gsm8k" in lines(app)[0]
@@ -55,35 +50,24 @@ async def test_every_layout_is_reached_by_resizing_alone(demo: Monitor) -> None:
         assert len(drawn) == before
 
 
-@pytest.mark.parametrize(
-    ("size", "row"),
-    [
-        ((140, 45), "GPUs 2 · busy 94% · memory 50% · 800 W"),
-        ((120, 24), "GPUs 2 · busy 94% · memory 50% · 800 W"),
-        ((80, 24), "GPUs 2 · busy 94% · memory 50% · 800 W"),
-        ((40, 12), "GPUs 2 · busy 94% · memory 50% · 800 W"),
-        ((30, 50), "GPUs 2 · 94% · mem 50% · 800 W"),
-    ],
-)
 async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
-    collapse: Monitor,
-    monkeypatch: pytest.MonkeyPatch,
-    size: tuple[int, int],
-    row: str,
-) -> None:
+    collapse, monkeypatch
+):
     gpu = Gpu("0", "H100", 97.0, 40, 80, None, 400.0)
-    reading = GpuReading(NOW, (gpu, replace(gpu, index="1", utilization=91.0)))
-    monkeypatch.setattr(collapse, "gpus", reading)
-    app = showing(collapse)
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        assert row in text(app)
-        assert "gpus" in in_sight(app)
-        monkeypatch.setattr(collapse, "gpus", GpuReading(NOW, (), "no driver here"))
-    other = showing(collapse)
-    async with other.run_test(size=size) as pilot:
-        await settle(pilot)
-        assert ("no driver here" in text(other)) is (size == (140, 45))
+    read = GpuReading(NOW, (gpu, replace(gpu, index="1", utilization=91.0)))
+    for reading in (read, GpuReading(NOW, (), "no driver here")):
+        monkeypatch.setattr(collapse, "gpus", reading)
+        app = showing(collapse)
+        async with app.run_test(size=(140, 45)) as pilot:
+            await start(pilot)
+            for size in ((140, 45), (120, 24), (80, 24), (40, 12), (30, 50)):
+                await pilot.resize_terminal(*size)
+                if reading is read:
+                    row = "94% · memory 50%" if size[0] > 30 else "94% · mem 50%"
+                    check_shown(app, "GPUs 2 · ", row, " · 800 W")
+                    assert "gpus" in in_sight(app)
+                else:
+                    assert ("no driver here" in text(app)) is (size == (140, 45))
 
 
 @pytest.mark.parametrize(
@@ -91,8 +75,8 @@ async def test_gpus_have_a_title_where_there_is_room_and_a_row_else(
     [("eval.jsonl", "validation  0.5"), ("rollouts/5.jsonl", "score of samples  0.5")],
 )
 async def test_figures_of_a_single_step_are_rows_and_leave_room_to_its_samples(
-    name: str, figure: str, tmp_path: Path
-) -> None:
+    name, figure, tmp_path
+):
     rows = [
         {"prompt": "count", "response": "one\n" * 60, "score": n % 2} for n in range(4)
     ]

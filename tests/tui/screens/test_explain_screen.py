@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from watching import dashboard, lines, press, settle, showing, text
 
 from verl_tui.tui.screens.explain import ExplainScreen
 
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
 
-
-async def test_the_verdict_opens_why_it_is_so(collapse: Monitor) -> None:
+async def test_the_verdict_opens_why_it_is_so(collapse):
     app = showing(collapse)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)

@@ -38,27 +38,19 @@ WORDS = {
         "seed": "1 of 3 settings · enter keeps it · esc clears it",
         "zzz": "nothing matches · enter keeps it · esc clears it",
     },
-    ("m", "filter metrics: "): {
-        "zzz": "nothing matches · enter keeps it · esc clears it"
-    },
+    ("m", "filter metrics: "): {"zzz": "nothing matches · enter keeps it · esc clears it"},
     ("o", "filter samples: "): {
         "score>2": "0 of 3 samples · enter filters · esc leaves",
         "score=1": "3 of 3 samples · enter filters · esc leaves",
         "answer": "enter filters · esc leaves",
     },
-    ("l", "search this log: "): {
-        "zzz": "lines in sight · enter searches the whole log · esc"
-    },
-    ("question_mark", "search the keys: "): {
-        "zzz": "nothing matches · enter keeps it · esc"
-    },
-}
+    ("l", "search this log: "): {"zzz": "lines in sight · enter searches the whole log · esc"},
+    ("question_mark", "search the keys: "): {"zzz": "nothing matches · enter keeps it · esc"},
+}  # fmt: skip
 """A screen's key and the label of its filter -> what is typed, and what is said of it."""
 
 
-async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(
-    tmp_path: Path,
-) -> None:
+async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_path):
     app = app_of(tmp_path)
     async with app.run_test(size=(140, 40)) as pilot:
         for (screen, label), said in WORDS.items():

@@ -9,6 +9,7 @@ from inside_textual import notices
 from watching import (
     NOW,
     check_layout,
+    check_shown,
     dashboard,
     in_sight,
     press,
@@ -21,7 +22,6 @@ from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 SIZES = [
@@ -35,21 +35,14 @@ def shown(app: VerlApp) -> set[str]:
     return {chart.data.key for chart in dashboard(app).query(Chart) if chart.display}
 
 
-def displayed(app: VerlApp) -> list[str]:
-    return notices(app)
-
-
 @pytest.mark.parametrize("sizes", SIZES)
-async def test_every_finding_is_reached_in_every_layout(
-    apart: Monitor, sizes: tuple[tuple[int, int], ...]
-) -> None:
+async def test_every_finding_is_reached_in_every_layout(apart, sizes):
     app = showing(apart)
     async with app.run_test(size=sizes[0], notifications=True) as pilot:
         await settle(pilot)
         samples = app.screen.query_one(SamplesPanel)
         for size in sizes:
             await pilot.resize_terminal(*size)
-            await settle(pilot)
             for finding in app.view_at(NOW).verdict.findings:
                 await press(pilot, "e")
                 assert finding.key in shown(app)
@@ -65,10 +58,10 @@ async def test_every_finding_is_reached_in_every_layout(
                 if samples.display:
                     assert samples.shown is not None
                     assert samples.shown[0].step == finding.since_step
-                assert len(displayed(app)) <= 1, "they do not heap up"
-                assert finding.message[:12] in text(app) or displayed(app)[
-                    0
-                ].startswith(f"{finding.id}: "), "it is named"
+                assert len(notices(app)) <= 1, "they do not heap up"
+                assert finding.message[:12] in text(app) or notices(app)[0].startswith(
+                    f"{finding.id}: "
+                ), "it is named"
                 check_layout(app)
             await press(pilot, "f6")
             assert samples.shown is not None
@@ -78,18 +71,15 @@ async def test_every_finding_is_reached_in_every_layout(
             assert app.cursor is None
 
 
-async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(
-    demo: Monitor,
-) -> None:
+async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo):
     app = showing(demo)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, "f2")
         assert "v: why" in text(app)
         assert "health" not in in_sight(app), "its row would say the same"
         await press(pilot, "v")
-        assert "─ health ─" in text(app)
-        assert "not applicable" in text(app)
+        check_shown(app, "─ health ─", "not applicable")
         await press(pilot, "v")
         assert "health" not in in_sight(app)
         await press(pilot, "f5", "z", "v")
-        assert displayed(app) == ["the health panel is out of sight: f4 shows it"]
+        assert notices(app) == ["the health panel is out of sight: f4 shows it"]

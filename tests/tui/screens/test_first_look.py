@@ -22,10 +22,7 @@ from verl_tui.rendering.session.run_order import first_to_show
 from verl_tui.tui.panels.charts import ChartsPanel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from verl_tui.monitor import Monitor
 
 
 # -- nothing to show -------------------------------------------------------------------------------
@@ -52,9 +49,7 @@ def _not_there(directory: Path) -> Path:
         pytest.param(_not_there, (80, 24), marks=pytest.mark.thorough),
     ],
 )
-async def test_says_what_is_waited_for(
-    tmp_path: Path, path: Callable[[Path], Path | str], size: tuple[int, int]
-) -> None:
+async def test_says_what_is_waited_for(tmp_path, path, size):
     app = loaded(path(tmp_path))
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
@@ -77,8 +72,8 @@ async def test_says_what_is_waited_for(
 
 
 async def test_the_reason_of_a_crash_before_the_first_step_is_in_the_first_frame(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     trace = 'Traceback (most recent call last):\n  File "main.py", line 7, in main\n'
     error = "ValueError: no GPU for the raylet"
     (tmp_path / "train.log").write_text(
@@ -96,9 +91,7 @@ async def test_the_reason_of_a_crash_before_the_first_step_is_in_the_first_frame
         check_layout(app)
 
 
-async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(
-    demo: Monitor,
-) -> None:
+async def test_the_run_that_needs_a_look_is_shown_first_and_never_again(demo):
     app = showing(demo, shown=None)
     async with app.run_test(size=(120, 40)) as pilot:
         await settle(pilot)

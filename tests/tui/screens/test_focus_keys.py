@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from watching import (
-    NOW,
-    Typed,
-    check_layout,
-    dashboard,
-    in_sight,
-    lines,
-    press,
-    settle,
-    showing,
-)
+from watching import Typed, check_layout, dashboard, in_sight, lines, press, showing
 
 from verl_tui.tui.app import SCREENS
 from verl_tui.tui.panels.charts import ChartsPanel
@@ -22,7 +12,6 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
     from verl_tui.tui.app import VerlApp
 
 WIDE = (140, 45)
@@ -37,9 +26,7 @@ def zoomed(app: VerlApp) -> str:
 # -- the last row ----------------------------------------------------------------------------------
 
 
-async def test_the_last_row_names_each_screen_once_and_always_the_help(
-    demo: Monitor,
-) -> None:
+async def test_the_last_row_names_each_screen_once_and_always_the_help(demo):
     app = showing(demo)
     async with app.run_test(size=(170, 45)) as pilot:
         for key in ("f2", "f3", "f4", "f5", "f6"):
@@ -52,7 +39,6 @@ async def test_the_last_row_names_each_screen_once_and_always_the_help(
             await press(pilot, key)
             for width in (60, 80, 100, 120):
                 await pilot.resize_terminal(width, 30)
-                await settle(pilot)
                 assert "? Help" in lines(app)[-1], (key, width)
                 check_layout(app)
 
@@ -60,7 +46,7 @@ async def test_the_last_row_names_each_screen_once_and_always_the_help(
 # -- enter -----------------------------------------------------------------------------------------
 
 
-async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
+async def test_enter_opens_what_has_the_focus(demo):
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         await press(pilot, "f5", "enter")
@@ -72,20 +58,10 @@ async def test_enter_opens_what_has_the_focus(demo: Monitor) -> None:
         assert zoomed(app) == "actor/entropy", "the chart below"
 
 
-# -- the filter ------------------------------------------------------------------------------------
-
-
-def listed(app: VerlApp) -> list[str]:
-    """Return the runs that are listed."""
-    return [run.name for run in app.view_at(NOW).listed]
-
-
 # -- a chart over the full screen ------------------------------------------------------------------
 
 
-async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
-    demo: Monitor,
-) -> None:
+async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(demo):
     app = showing(demo)
     async with app.run_test(size=WIDE) as pilot:
         # From run to run it keeps to what is meant.
@@ -122,6 +98,3 @@ async def test_a_zoomed_chart_goes_from_run_to_run_and_from_metric_to_metric(
         assert "actor" in zoomed(app)
         await press(pilot, "k")
         assert zoomed(app) == first
-
-
-# -- the help --------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from watching import dashboard, press, quiet, showing
 
 from verl_tui.tui.panels.health import HealthPanel
@@ -16,7 +15,8 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.monitor import Monitor
+    from textual.pilot import Pilot
+
     from verl_tui.tui.app import VerlApp
 
 SCROLLING = {
@@ -32,6 +32,7 @@ SCROLLING = {
 """What scrolls -> the keys that open it, at a size where there is more than it shows."""
 PINS = {"table of metrics"}
 """Where space has another meaning."""
+PAGES = (("ctrl+d", "ctrl+u"), ("ctrl+f", "ctrl+b"), ("space", "ctrl+b"))
 
 
 def place(app: VerlApp) -> Any:
@@ -43,31 +44,30 @@ def place(app: VerlApp) -> Any:
     return rows.scroll_offset.y if rows.chosen is None else rows.chosen
 
 
-@pytest.mark.parametrize("name", SCROLLING)
-async def test_pages_and_half_pages_wherever_something_scrolls(
-    demo: Monitor, name: str
-) -> None:
+async def leave(pilot: Pilot[Any]) -> None:
+    """Go back to the dashboard as it was."""
+    await press(pilot, *["escape"] * 5)
+    assert pilot.app.screen is dashboard(pilot.app)
+
+
+async def test_pages_and_half_pages_wherever_something_scrolls(demo):
     app = showing(demo)
     async with app.run_test(size=(100, 8)) as pilot:
-        await press(pilot, *SCROLLING[name].split())
-        await quiet(pilot)
-        begin = place(app)
-        for down, up in (
-            ("ctrl+d", "ctrl+u"),
-            ("ctrl+f", "ctrl+b"),
-            ("space", "ctrl+b"),
-        ):
-            if down == "space" and name in PINS:
-                continue
-            await press(pilot, down)
+        for name, keys in SCROLLING.items():
+            await press(pilot, *keys.split())
             await quiet(pilot)
-            assert place(app) > begin, down
-            await press(pilot, up)
-            await quiet(pilot)
-            assert place(app) == begin, up
+            begin = place(app)
+            for down, up in PAGES[: 2 if name in PINS else 3]:
+                await press(pilot, down)
+                await quiet(pilot)
+                assert place(app) > begin, (name, down)
+                await press(pilot, up)
+                await quiet(pilot)
+                assert place(app) == begin, (name, up)
+            await leave(pilot)
 
 
-async def test_half_a_page_is_half_of_a_page(demo: Monitor) -> None:
+async def test_half_a_page_is_half_of_a_page(demo):
     app = showing(demo)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "question_mark", "ctrl+f")
@@ -91,7 +91,7 @@ HABITS: dict[str, tuple[str, Callable[[VerlApp], Any], Any]] = {
     "and closes it": ("f1 f1", screen, "Dashboard"),
     "also over a list": ("t f1", screen, "HelpScreen"),
     "a colon asks for a command": ("colon", screen, "Palette"),
-    "also over a list ": ("t colon", screen, "Palette"),
+    "over a list, too": ("t colon", screen, "Palette"),
     "j is down": ("f3 j k j", lambda app: app.focused.region.x, 1),
     "space unfolds": ("f4 j space", lambda app: app.cursor, None),
     "and moves nothing": ("f4 j space j", lambda app: app.cursor, None),
@@ -101,18 +101,16 @@ HABITS: dict[str, tuple[str, Callable[[VerlApp], Any], Any]] = {
 """A habit -> keys, what is looked at, and what that is then."""
 
 
-@pytest.mark.parametrize("name", HABITS)
-async def test_a_habit(apart: Monitor, name: str) -> None:
-    keys, look, right = HABITS[name]
+async def test_habits(apart):
     app = showing(apart)
     async with app.run_test(size=(140, 45)) as pilot:
-        await press(pilot, *keys.split())
-        assert look(app) == right
+        for name, (keys, look, right) in HABITS.items():
+            await press(pilot, *keys.split())
+            assert look(app) == right, name
+            await leave(pilot)
 
 
-async def test_esc_leaves_one_thing_after_the_other_and_never_quits(
-    collapse: Monitor,
-) -> None:
+async def test_esc_leaves_one_thing_after_the_other_and_never_quits(collapse):
     app = showing(collapse)
     async with app.run_test(size=(140, 45)) as pilot:
         charts = dashboard(app).charts

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from watching import (
+    Typed,
+    check_layout,
+    check_shown,
+    dashboard,
+    lines,
+    press,
+    showing,
+    text,
+)
 
-from watching import Typed, check_layout, dashboard, lines, press, settle, showing, text
 
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
-
-
-async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) -> None:
+async def test_sections_stand_side_by_side_where_there_is_room(demo):
     app = showing(demo)
     async with app.run_test(size=(160, 45)) as pilot:
         await press(pilot, "f4", "question_mark")
         for size, columns in (((160, 45), 2), ((220, 60), 2), ((100, 30), 1)):
             await pilot.resize_terminal(*size)
-            await settle(pilot)
             check_layout(app)
             titles = [
                 row
@@ -27,12 +30,11 @@ async def test_sections_stand_side_by_side_where_there_is_room(demo: Monitor) ->
         # A task is searched for by its name.
         await pilot.resize_terminal(100, 40)
         await press(pilot, "slash", Typed("broke finding"))
-        assert "find out why it broke" in text(app)
-        assert "Next finding" in text(app)
+        check_shown(app, "find out why it broke", "Next finding")
         assert "Zoom out" not in text(app)
 
 
-async def test_the_help_is_searched_and_left_step_by_step(demo: Monitor) -> None:
+async def test_the_help_is_searched_and_left_step_by_step(demo):
     app = showing(demo)
     async with app.run_test(size=(100, 30)) as pilot:
         await press(pilot, "question_mark")

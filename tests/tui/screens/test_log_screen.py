@@ -11,11 +11,12 @@ from inside_textual import count_frames, notices
 from watching import (
     Typed,
     check_layout,
+    check_shown,
     dashboard,
     lines,
     loaded,
     press,
-    settle,
+    quiet,
     text,
     until,
 )
@@ -24,8 +25,6 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.screens.log import LineScreen, LogRows, LogScreen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.pilot import Pilot
 TASK = "(TaskRunner pid=12, ip=10.0.0.2) "
 
@@ -48,7 +47,7 @@ def console(count: int = 400, *, end: str = "") -> str:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     path = tmp_path / "run_a" / "train.log"
     path.parent.mkdir()
     path.write_text(console())
@@ -69,18 +68,6 @@ async def opened(pilot: Pilot[Any], *keys: str) -> LogScreen:
     return screen
 
 
-async def quiet(pilot: Pilot[Any]) -> None:
-    """Wait until everything has been read and drawn."""
-    screen = pilot.app.screen
-    assert isinstance(screen, LogScreen)
-    await until(pilot, lambda: screen.window.reader.idle)
-    await settle(pilot)  # the last notice may have asked for more
-    await until(
-        pilot, lambda: screen.window.reader.idle and screen.window.search is None
-    )
-    await settle(pilot)
-
-
 def rows(pilot: Pilot[Any]) -> list[str]:
     """Return the rows of the log, as they are on the screen."""
     region = pilot.app.screen.query_one(LogRows).region
@@ -93,7 +80,7 @@ def marked(pilot: Pilot[Any]) -> str:
     return rows(pilot)[chosen]
 
 
-async def test_errors_one_after_the_other(log: Path) -> None:
+async def test_errors_one_after_the_other(log):
     app = loaded(log.parent)
     async with app.run_test(size=(100, 14)) as pilot:
         await opened(pilot)
@@ -113,7 +100,7 @@ async def test_errors_one_after_the_other(log: Path) -> None:
         assert "%" in lines(app)[0]
 
 
-async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search(log, monkeypatch):
     app = loaded(log.parent)
     copied: list[str] = []
     monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
@@ -136,20 +123,16 @@ async def test_search(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         await press(pilot, "slash", Typed("(a+"), "enter")
         assert "missing )" in displayed(pilot)
         await pilot.press("escape", "escape")
-        await settle(pilot)
         assert isinstance(app.screen, LogScreen)
         assert app.screen.window.query is None
         # The line that is chosen is copied.
         await press(pilot, "slash", Typed("step:99 "), "enter")
         await quiet(pilot)
         await pilot.press("y")
-        await settle(pilot)
         assert copied[0].startswith(f"{TASK}step:99 - critic"), "as it was printed"
 
 
-async def test_follows_and_writes_only_what_is_new(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_follows_and_writes_only_what_is_new(log, monkeypatch):
     app = loaded(log.parent)
     async with app.run_test(size=(100, 20)) as pilot:
         screen = await opened(pilot)
@@ -189,7 +172,7 @@ async def test_follows_and_writes_only_what_is_new(
         assert [region.y for region in refreshed] == changed
 
 
-async def test_stays_where_one_reads(log: Path) -> None:
+async def test_stays_where_one_reads(log):
     app = loaded(log.parent)
     async with app.run_test(size=(100, 20)) as pilot:
         screen = await opened(pilot)
@@ -224,7 +207,7 @@ CRASH = "Error executing job with overrides: ['x=1']\nTraceback (most recent cal
 
 
 @pytest.mark.parametrize("keys", [(), ("e",)])
-async def test_from_a_crash_to_its_traceback(log: Path, keys: tuple[str, ...]) -> None:
+async def test_from_a_crash_to_its_traceback(log, keys):
     log.write_text(
         console(800, end=CRASH + "clean up\n" * 300 + "\n".join("abcdefgh") * 60 + "\n")
     )
@@ -239,7 +222,7 @@ async def test_from_a_crash_to_its_traceback(log: Path, keys: tuple[str, ...]) -
         assert f"{line} ValueError: too bad" in text(app)
 
 
-async def test_other_files_and_other_runs(log: Path, tmp_path: Path) -> None:
+async def test_other_files_and_other_runs(log, tmp_path):
     (log.parent / "metrics.jsonl").write_text(
         '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
     )
@@ -267,7 +250,7 @@ JSONL = (
 )
 
 
-async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> None:
+async def test_records_are_reported_and_a_line_is_shown_in_full(log):
     path = log.parent / "metrics.jsonl"
     log.unlink()
     path.write_text(JSONL)
@@ -281,7 +264,6 @@ async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> No
         ]
         assert "1 unreadable" in lines(app)[0]
         await pilot.press("u")
-        await settle(pilot)
         assert '{"step": 1, "data"' in rows(pilot)[0], "unfolded as it was printed"
         await pilot.press("u", "slash", *"ppo_kl", "enter")
         await quiet(pilot)
@@ -289,11 +271,8 @@ async def test_records_are_reported_and_a_line_is_shown_in_full(log: Path) -> No
             "where a hit is, the line as it was printed"
         )
         await pilot.press("enter")
-        await settle(pilot)
         assert isinstance(app.screen, LineScreen)
-        assert "line 1 of metrics.jsonl" in text(app)
-        assert '    "critic/score/mean": 0.5,' in text(app)
+        check_shown(app, "line 1 of metrics.jsonl", '    "critic/score/mean": 0.5,')
         check_layout(app)
         await pilot.press("escape")
-        await settle(pilot)
         assert isinstance(app.screen, LogScreen)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from inside_textual import count_frames
+from jsonl import write_jsonl
 from watching import (
     NOW,
     Typed,
@@ -31,10 +31,8 @@ from verl_tui.tui.widgets.chart import Chart
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from textual.pilot import Pilot
 
-    from verl_tui.monitor import Monitor
     from verl_tui.rendering.charts.chart_data import ChartData
     from verl_tui.tui.app import VerlApp
 KEYS = tuple(
@@ -44,31 +42,12 @@ KEYS = tuple(
 )
 
 
-def write_metrics(
-    directory: Path,
-    name: str = "run",
-    steps: int = 20,
-    keys: tuple[str, ...] = KEYS,
-    constant: tuple[str, ...] = (),
-) -> Path:
-    log = directory / name / "log.jsonl"
-    log.parent.mkdir(parents=True)
-    log.write_text(
-        "".join(
-            json.dumps(
-                {
-                    "step": step,
-                    "data": {
-                        **{key: float(step * n % 97) for n, key in enumerate(keys, 1)},
-                        **dict.fromkeys(constant, 0.5),
-                    },
-                }
-            )
-            + "\n"
-            for step in range(1, steps + 1)
-        )
-    )
-    return log
+def write_metrics(directory: Path, keys: tuple[str, ...] = KEYS) -> Path:
+    rows = [
+        {"step": n, "data": {key: float(n * at % 97) for at, key in enumerate(keys, 1)}}
+        for n in range(1, 21)
+    ]
+    return write_jsonl(directory / "run" / "log.jsonl", rows)
 
 
 def screen(app: VerlApp) -> MetricsScreen:
@@ -83,7 +62,6 @@ def tiles(app: VerlApp) -> list[str]:
 
 async def opened(pilot: Pilot[Any], *keys: str) -> None:
     await press(pilot, "m", *keys)
-    await settle(pilot)
     await drawn(pilot)
 
 
@@ -97,7 +75,7 @@ async def drawn(pilot: Pilot[Any]) -> None:
     await settle(pilot)
 
 
-async def test_opens_and_closes(demo: Monitor) -> None:
+async def test_opens_and_closes(demo):
     app = showing(demo)
     async with app.run_test(size=(140, 45)) as pilot:
         for key in ("escape", "q", "m"):
@@ -129,7 +107,7 @@ async def test_opens_and_closes(demo: Monitor) -> None:
         assert [found.key for found in plans].count(key) == 1
 
 
-async def test_columns_and_rows(tmp_path: Path) -> None:
+async def test_columns_and_rows(tmp_path):
     file = StateFile(tmp_path / "state.json")
     app = loaded(write_metrics(tmp_path), state_file=file)
     async with app.run_test(size=(120, 40)) as pilot:
@@ -162,7 +140,7 @@ async def test_columns_and_rows(tmp_path: Path) -> None:
         assert again.screen.query_one(MetricGrid).shape == (columns, rows)
 
 
-async def test_filter(tmp_path: Path) -> None:
+async def test_filter(tmp_path):
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, "slash", Typed("critic m1|m2 !m10"))
@@ -191,7 +169,7 @@ async def test_filter(tmp_path: Path) -> None:
         assert screen(app).chosen == other.data.key
 
 
-async def test_sorting(tmp_path: Path) -> None:
+async def test_sorting(tmp_path):
     app = loaded(write_metrics(tmp_path, keys=("b", "a", "c")))
     async with app.run_test(size=(100, 24)) as pilot:
         await opened(pilot, "v")
@@ -212,9 +190,7 @@ async def test_sorting(tmp_path: Path) -> None:
         assert "by trend" in lines(app)[0]
 
 
-async def test_pinned_metrics_come_first_on_the_dashboard(
-    demo: Monitor, tmp_path: Path
-) -> None:
+async def test_pinned_metrics_come_first_on_the_dashboard(demo, tmp_path):
     app = showing(demo, state_file=StateFile(tmp_path / "state.json"))
     async with app.run_test(size=(140, 45)) as pilot:
         await opened(pilot, "slash", Typed("timing_s/gen"), "enter", "space", "escape")
@@ -230,9 +206,7 @@ async def test_pinned_metrics_come_first_on_the_dashboard(
     assert StateFile(tmp_path / "state.json").state.pins == ("timing_s/gen",)
 
 
-async def test_a_new_step_shows_and_nothing_new_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_new_step_shows_and_nothing_new_writes_nothing(tmp_path, monkeypatch):
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot)
@@ -270,9 +244,7 @@ def cursors(app: VerlApp) -> set[int | None]:
     return {one.cursor for one in app.screen.query_one(MetricGrid).page_charts}
 
 
-async def test_one_cursor_reads_all_charts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_one_cursor_reads_all_charts(tmp_path, monkeypatch):
     app = loaded(write_metrics(tmp_path))
     async with app.run_test(size=(120, 40)) as pilot:
         # The table leaves the keys of charts to others.

@@ -22,8 +22,6 @@ from verl_tui.tui.screens.note import NoteScreen
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.tui.app import VerlApp
 
 
@@ -36,9 +34,7 @@ def noted(app: VerlApp) -> set[tuple[int, ...]]:
     }
 
 
-async def test_a_note_is_written_shown_found_changed_and_deleted(
-    tmp_path: Path,
-) -> None:
+async def test_a_note_is_written_shown_found_changed_and_deleted(tmp_path):
     run = write_run(tmp_path, "run", 30)
     app = loaded(run, state_file=StateFile(tmp_path / "state.json"))
     async with app.run_test(size=(120, 40)) as pilot:
@@ -72,9 +68,7 @@ async def test_a_note_is_written_shown_found_changed_and_deleted(
         assert "✎" in text(again)
 
 
-async def test_notes_of_a_run_that_vanishes_stay_for_who_looks_at_them(
-    tmp_path: Path,
-) -> None:
+async def test_notes_of_a_run_that_vanishes_stay_for_who_looks_at_them(tmp_path):
     app = loaded(write_run(tmp_path, "run", 30))
     async with app.run_test(size=(80, 24)) as pilot:
         await press(pilot, "B", *"abc")
@@ -92,7 +86,7 @@ async def test_notes_of_a_run_that_vanishes_stay_for_who_looks_at_them(
         assert app.screen is dashboard(app)
 
 
-async def test_without_a_run_there_is_nothing_to_note(tmp_path: Path) -> None:
+async def test_without_a_run_there_is_nothing_to_note(tmp_path):
     app = loaded(tmp_path)
     async with app.run_test(size=(40, 12)) as pilot:
         await press(pilot, "B", "enter")

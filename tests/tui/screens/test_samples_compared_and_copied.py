@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from inside_textual import notices
 from sample_dumps import at, row, screen, start, type_filter, write, write_dumped_run
-from watching import NOW, lines, loaded, press, text, until
+from watching import NOW, check_shown, lines, loaded, press, text, until
 
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.tui.widgets.rows import Rows
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     """A run with dumps of samples."""
     return write_dumped_run(tmp_path)
 
@@ -27,7 +23,7 @@ def run(tmp_path: Path) -> Path:
 # -- one prompt ------------------------------------------------------------------------------------
 
 
-async def test_all_answers_to_a_prompt(run: Path) -> None:
+async def test_all_answers_to_a_prompt(run):
     app = loaded(run)
     async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app, "n", "a")
@@ -43,7 +39,7 @@ async def test_all_answers_to_a_prompt(run: Path) -> None:
         assert "2 response" in text(app)
 
 
-async def test_the_same_prompt_at_other_steps_and_beside_another(run: Path) -> None:
+async def test_the_same_prompt_at_other_steps_and_beside_another(run):
     for step in range(1, 5):  # learned
         rows = [row(step, index, score=float(step > 2)) for index in range(3)]
         write(run / "rollouts", step, rows)
@@ -66,11 +62,8 @@ async def test_the_same_prompt_at_other_steps_and_beside_another(run: Path) -> N
         # The marked sample stands beside each that is gone to.
         await press(pilot, "d")
         await until(pilot, lambda: "step 4 · sample 2" in text(app))
-        assert "│ step 2 · sample 1" in text(app)
-        assert "score 1 · 10 characters" in text(app)
-        assert "│ score 0 · 10 characters" in text(app)
-        assert "- answer 4-1" in text(app)
-        assert "│ + answer 2-0" in text(app)
+        check_shown(app, "│ step 2 · sample 1", "score 1 · 10 characters")
+        check_shown(app, "│ score 0 · 10 characters", "- answer 4-1", "│ + answer 2-0")
         await press(pilot, "n", "n")
         await until(pilot, lambda: "│ + answer 2-2" in text(app))
         # Prompts that differ are both named.
@@ -81,7 +74,7 @@ async def test_the_same_prompt_at_other_steps_and_beside_another(run: Path) -> N
         assert at(app) == (2, True, 0)
 
 
-async def test_prompts_by_steps_from_the_dashboard(run: Path) -> None:
+async def test_prompts_by_steps_from_the_dashboard(run):
     other = run.parent / "other"
     hostile = "\x1b[31mred\x1b]0;title\x07 [bold]\u202e\n" * 3
     for step in (1, 2):
@@ -107,7 +100,7 @@ async def test_prompts_by_steps_from_the_dashboard(run: Path) -> None:
 # -- out of here -----------------------------------------------------------------------------------
 
 
-async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copies(run, monkeypatch):
     monkeypatch.setenv("TMUX", "x")
     write(run / "rollouts", 4, [row(4, 0), row(4, 1, output="汉" * 40_000)])
     app = loaded(run)
@@ -128,9 +121,7 @@ async def test_copies(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert any("of 40,000" in words for words in notices(app))
 
 
-async def test_exports(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_exports(run, tmp_path, monkeypatch):
     out = tmp_path / "out"
     out.mkdir()
     monkeypatch.chdir(out)
@@ -167,6 +158,3 @@ async def test_exports(
     assert list(load([str(out)], Config(), NOW).runs) == []
     # but it can be looked at
     assert len(load([str(out / names[0])], Config(), NOW).runs) == 1
-
-
-# -- robust ----------------------------------------------------------------------------------------

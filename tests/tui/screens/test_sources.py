@@ -9,6 +9,7 @@ from textual.app import App
 
 from verl_tui.records import Batch, SourceStatus, Unreadable
 from verl_tui.runs.run import Run
+from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.sources import SourcesScreen
 from verl_tui.tui.terminal.output import screen_rows
 
@@ -32,11 +33,13 @@ def screen_text(app: App[None]) -> str:
 
 
 @pytest.mark.parametrize("key", ["escape", "q", "i"])
-async def test_opens_shows_what_is_new_and_closes(key: str) -> None:
+async def test_opens_shows_what_is_new_and_closes(key):
     app: App[None] = App()
     run = grpo()
     async with app.run_test(size=(120, 30)) as pilot:
-        screen = SourcesScreen(make_view(run))
+        dashboard = Dashboard()
+        dashboard.view = make_view(run)
+        screen = SourcesScreen(dashboard)
         app.push_screen(screen)
         await pilot.pause()
         await pilot.pause()

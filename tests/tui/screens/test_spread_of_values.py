@@ -5,10 +5,9 @@ all.
 from __future__ import annotations
 
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 import pytest
-from watching import dashboard, loaded, press, settle, text
+from watching import check_shown, dashboard, loaded, press, settle, text
 
 from verl_tui.distributions import QUANTILES, of_bins, of_values
 from verl_tui.exporters.event_files import SUFFIX, EventFile, floats
@@ -18,14 +17,11 @@ from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import FewRows
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 STEPS = 40
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """A run with histograms, of which one has its mean beside it, and a plain metric."""
     folder = tmp_path / "run"
     folder.mkdir()
@@ -48,7 +44,7 @@ def log(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
+async def test_a_distribution_is_one_chart_with_a_band_and_a_histogram(log):
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await settle(pilot)
@@ -71,11 +67,7 @@ async def test_a_distribution_is_one_chart_with_a_band(log: Path) -> None:
             rows = ChartRenderer().rows(one, 60, 12)
             shaded = "quartiles" in {role for row in rows for _, role in row}
             assert shaded is bool(one.shades), key
-
-
-async def test_the_histogram_at_the_cursor(log: Path) -> None:
-    app = loaded(log)
-    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.resize_terminal(80, 24)
         # All metrics list a distribution once.
         await press(pilot, "m")
         assert "run  4 metrics" in text(app)
@@ -95,8 +87,7 @@ async def test_the_histogram_at_the_cursor(log: Path) -> None:
         # The histogram is that of the cursor's step.
         await press(pilot, "escape", "enter")
         assert isinstance(app.screen, ZoomScreen)
-        assert "step 40 · 50 values from 0.4 to 0.89, 4% of them" in text(app)
-        assert "█" in text(app)
+        check_shown(app, "step 40 · 50 values from 0.4 to 0.89, 4% of them", "█")
         app.screen.query_one(Chart).focus()
         await press(pilot, "home")
         assert "step 1 · 50 values from 0.01 to 0.5" in text(app)

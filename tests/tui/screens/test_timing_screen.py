@@ -21,6 +21,7 @@ from verl_tui.records import (
     SourceStatus,
 )
 from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.timing import timing_rows
 from verl_tui.runs.run import Run
 
@@ -90,12 +91,10 @@ def view_of(run: Run | None, **more: Any) -> View:
 
 
 def texts(view: View, width: int) -> list[str]:
-    return [
-        "".join(text for text, _ in row).rstrip() for row in timing_rows(view, width)
-    ]
+    return [text_of(row).rstrip() for row in timing_rows(view, width)]
 
 
-def test_table() -> None:
+def test_table():
     shown = texts(view_of(validating()), 110)
     assert shown[:8] == [
         "where a step's time goes: mean of steps 24-43",
@@ -109,7 +108,7 @@ def test_table() -> None:
     ]
 
 
-def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
+def test_progress_with_the_pace_of_each_kind_and_the_end():
     shown = texts(view_of(validating()), 110)
     start = shown.index("progress")
     assert shown[start + 1 : start + 4] == [
@@ -119,11 +118,7 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
     ]
     # 51 plain steps and 6 with validation: 2640 s.
     assert re.fullmatch(r"done in 44m, (?:at|\w{3}) \d\d:\d\d", shown[start + 4])
-    assert (
-        shown[start + 5]
-        == "57 steps ahead: 51 × 40.0 s plain, 6 × 100 s with validation"
-    )
-    assert shown[start + 6] == "next validation at step 50"
+    assert shown[start + 5] == "next validation at step 50"
 
 
 @pytest.mark.parametrize(
@@ -132,35 +127,27 @@ def test_progress_with_the_pace_of_each_kind_and_the_end() -> None:
         (None, "No run yet, so nothing has taken any time."),
         (Run("new"), "No step yet."),
         (stepless(SAMPLES, Sample(None, "2+2?", "4")), "An evaluation makes no steps."),
-        (
-            stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)),
-            "It ended before its first step.",
-        ),
+        (stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)), "It ended before its first step."),
         (timed({"reward": [0.5]}), "Nothing in the log says how long a step takes."),
         (timed({"reward": [0.5] * 9}), "step 9, total unknown"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),
         (
-            timed(
-                {
-                    "step_time": [9.0] * 9,
-                    "profiling/Time taken: GRPOTrainer.f": [1.0] * 9,
-                }
-            ),
-            "The log times single calls (profiling/…), no parts of a step.",
+            timed({"step_time": [9.0] * 9, "profiling/Time taken: GRPOTrainer.f": [1.0] * 9}),
+            "The log times no parts of a step.",
         ),
         (timed({"step_time": [9.0] * 9}), "no ETA: the number of steps is unknown"),
         (timed({"reward": [0.5] * 9}, 10), "no ETA: the time of a step is unknown"),
         (timed({"step_time": [9.0] * 9}, 9), "finished: nothing to wait for"),
     ],
-)
-def test_says_what_is_missing(run: Run | None, words: str) -> None:
+)  # fmt: skip
+def test_says_what_is_missing(run, words):
     assert words in texts(view_of(run), 100)
 
 
 # -- on a screen -----------------------------------------------------------------------------------
 
 
-async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse: Monitor) -> None:
+async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse):
     app = showing(collapse)
     async with app.run_test(size=(140, 24)) as pilot:
         await press(pilot, "t")
@@ -181,9 +168,7 @@ async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse: Monitor) -
         assert abs(app.cursor - begun) <= 20
 
 
-async def test_what_a_line_of_the_hours_takes_for_granted_is_not_cut(
-    collapse: Monitor,
-) -> None:
+async def test_what_a_line_of_the_hours_takes_for_granted_is_not_cut(collapse):
     app = showing(collapse)
     async with app.run_test(size=(60, 40)) as pilot:
         await press(pilot, "t", "G")

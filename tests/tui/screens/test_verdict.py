@@ -25,16 +25,13 @@ from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.rendering.run_list import lay_out
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.status_line import one_row
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.verdict_row import headline, tally, verdict_rows
 from verl_tui.tui.panels.health import HealthPanel
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scenarios.worlds import World
 
-    from verl_tui.monitor import Monitor
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 COLLAPSE = Finding(
@@ -62,10 +59,6 @@ COLUMNS = {
     "response_length/mean": [200.0] * 120,
 }
 NO_ENTROPY = {key: values for key, values in COLUMNS.items() if key != "actor/entropy"}
-
-
-def text(row: Pieces) -> str:
-    return "".join(words for words, _ in row)
 
 
 def saved(run: Run) -> Run:
@@ -103,11 +96,7 @@ CASES = (
             "✖ policy collapse since 60",
         ),
     ),
-    (
-        seen(KL),
-        "warning",
-        ("▲ kl high since step 80: mean 0.3", *["▲ kl high since 80"] * 3),
-    ),
+    (seen(KL), "warning", ("▲ kl high since step 80: mean 0.3", *["▲ kl high since 80"] * 3)),
     (
         seen(),
         "good",
@@ -158,25 +147,25 @@ CASES = (
     (seen(run=crashed()), "dim", ("○ no step was logged → read the end of its log",)),
     (make_view(), "dim", ("◌ no run yet",) * 4),
     (replace(seen(COLLAPSE), loading=True), "dim", ("◌ reading 45%",) * 4),
-)
+)  # fmt: skip
 """What is shown, its role, and what its row begins with in 138, 78, 58 and 40 columns."""
 
 
 @pytest.mark.parametrize(("view", "role", "rows"), CASES)
-def test_the_row_says_the_cause_since_when_and_what_to_do(
-    view: View, role: str, rows: tuple[str, ...]
-) -> None:
+def test_the_row_says_the_cause_since_when_and_what_to_do(view, role, rows):
     for width, height, expected in zip(
         (138, 78, 58, 40), (1, 1, 1, 2), rows, strict=False
     ):
         shown = verdict_rows(view, width, height)
-        assert text(shown[0]).startswith(expected), width
+        assert text_of(shown[0]).startswith(expected), width
         assert shown[0][0][1] == role
     for width in range(20, 221):
         for row in verdict_rows(view, width, 1 if width >= 60 else 2):
-            assert cell_len(text(row)) <= width
+            assert cell_len(text_of(row)) <= width
             assert (
-                "since 60" in text(row) or view is not CASES[0][0] or row[0][0] != "✖"
+                "since 60" in text_of(row)
+                or view is not CASES[0][0]
+                or row[0][0] != "✖"
             )
 
 
@@ -189,9 +178,19 @@ def test_the_row_says_the_cause_since_when_and_what_to_do(
         (30, 2, "✖ policy collapse since 60  +1\n→ stop the run and resume…"),
     ],
 )
-def test_advice_is_cut_behind_a_word(width: int, height: int, expected: str) -> None:
+def test_advice_is_cut_behind_a_word(width, height, expected):
     rows = verdict_rows(seen(COLLAPSE, KL), width, height)
-    assert "\n".join(map(text, rows)) == expected
+    assert "\n".join(map(text_of, rows)) == expected
+
+
+def test_what_a_preview_shows_is_said_to_be_one():
+    run = make_run(columns=COLUMNS)
+    run.preview = True
+    view = replace(seen(COLLAPSE, run=run), loading=True)
+    for width, height in ((138, 1), (78, 1), (58, 1), (40, 2)):
+        row = text_of(verdict_rows(view, width, height)[0])
+        assert row.startswith("✖ policy collapse"), width
+        assert row.endswith("  reading 45%"), width
 
 
 def agreed(view: View) -> str:
@@ -217,12 +216,8 @@ def agreed(view: View) -> str:
     st.sampled_from([0.0, 5000.0, 1e6]),
 )
 def test_it_is_never_green_without_evidence_and_all_say_the_same(
-    found: list[Finding],
-    unjudged: set[str],
-    logged: set[str],
-    acknowledge: bool,
-    quiet: float,
-) -> None:
+    found, unjudged, logged, acknowledge, quiet
+):
     columns = {key: COLUMNS[key] for key in logged}
     run = make_run(columns=columns, quiet=quiet)
     view = seen(*found, run=run, unjudged=tuple(unjudged))
@@ -249,9 +244,7 @@ WORLDS: list[World] = [
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_planted_failures_and_healthy_runs_are_told_apart(
-    world: World, tmp_path: Path
-) -> None:
+def test_planted_failures_and_healthy_runs_are_told_apart(world, tmp_path):
     path = write(world, tmp_path / "run", FORMS[world.dialect][0])
     monitor = load([str(path)], Config(), NOW)
     (run,) = monitor.runs.values()
@@ -263,7 +256,7 @@ def test_planted_failures_and_healthy_runs_are_told_apart(
         assert finding.headline != finding.id, "its rule names it in words"
 
 
-async def test_a_key_goes_through_the_findings_of_all_runs(tmp_path: Path) -> None:
+async def test_a_key_goes_through_the_findings_of_all_runs(tmp_path):
     write_run(tmp_path, "a_sane", 40)
     write_run(tmp_path, "b_warned", 40, response_length_mean=300.0)
     log = write_run(tmp_path, "c_broken", 30)
@@ -284,10 +277,11 @@ async def test_a_key_goes_through_the_findings_of_all_runs(tmp_path: Path) -> No
         assert app.view_at(NOW).run.name == "c_broken"
 
 
-async def test_health_goes_once_the_verdict_says_all_there_is(demo: Monitor) -> None:
+async def test_health_goes_once_the_verdict_says_all_there_is(demo):
     app = showing(demo)
     async with app.run_test(size=(140, 45)):
         board = dashboard(app)
         for found, shown in (((COLLAPSE, KL), True), ((KL,), False), ((), False)):
-            board.suit(seen(*found))
+            board.view = seen(*found)
+            board.suit()
             assert board.query_one(HealthPanel).display is shown

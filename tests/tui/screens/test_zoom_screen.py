@@ -4,10 +4,10 @@ screen.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonl import write_jsonl
 from textual.widgets import Input
 from watching import NOW, Typed, dashboard, loaded, press, sample, settle
 
@@ -19,8 +19,6 @@ from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import FewRows
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.tui.app import VerlApp
 
 STEPS = 400
@@ -28,7 +26,7 @@ SPIKE = 200
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """A run with a spike, a step every 10 s, and samples."""
     rows = [
         {
@@ -44,15 +42,10 @@ def log(tmp_path: Path) -> Path:
         {"scope": "ppo", "step": row["step"], "policy_loss": 0.1 - row["step"] / 10_000}
         for row in rows
     ]
-    path = tmp_path / "run" / "verl_logs.jsonl"
-    path.parent.mkdir()
     samples = "".join(
         sample(step, f"answer {step}") for step in range(10, STEPS + 1, 10)
     )
-    path.write_text(
-        "".join(json.dumps(row) + "\n" for row in rows) + samples, encoding="utf-8"
-    )
-    return path
+    return write_jsonl(tmp_path / "run" / "verl_logs.jsonl", rows, after=samples)
 
 
 def charts(app: VerlApp) -> list[Chart]:
@@ -69,9 +62,6 @@ def displayed(app: VerlApp) -> str:
     return app.screen.query_one("#reading", FewRows).plain
 
 
-# -- the window ------------------------------------------------------------------------------------
-
-
 # -- the cursor ------------------------------------------------------------------------------------
 
 
@@ -79,13 +69,10 @@ def displayed(app: VerlApp) -> str:
     "axes",
     [
         ["x", "x", "x"],
-        *(
-            pytest.param(["x"] * count, marks=pytest.mark.thorough)
-            for count in (0, 1, 2)
-        ),
+        *(pytest.param(["x"] * count, marks=pytest.mark.thorough) for count in (0, 1, 2)),
     ],
-)
-async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> None:
+)  # fmt: skip
+async def test_there_is_one_cursor_on_every_axis(log, axes):
     app = loaded(log)
     async with app.run_test(size=(140, 45)) as pilot:
         await press(pilot, *axes, "f3", "home")
@@ -117,9 +104,6 @@ async def test_there_is_one_cursor_on_every_axis(log: Path, axes: list[str]) -> 
         assert app.cursor is None or app.screen is dashboard(app)
 
 
-# -- outliers and smoothing ------------------------------------------------------------------------
-
-
 # -- a second metric -------------------------------------------------------------------------------
 
 
@@ -128,7 +112,7 @@ def right(app) -> list[str]:
     return [line.label for line in zoomed(app).data.lines if line.right]
 
 
-async def test_any_metric_can_be_the_second(log: Path) -> None:
+async def test_any_metric_can_be_the_second(log):
     app = loaded(log)
     async with app.run_test(size=(120, 40)) as pilot:
         await press(pilot, "enter", "a")
@@ -154,9 +138,3 @@ async def test_any_metric_can_be_the_second(log: Path) -> None:
             )
         await settle(pilot)
         assert isinstance(app.screen, ZoomScreen)
-
-
-# -- sizes -----------------------------------------------------------------------------------------
-
-
-# -- whose chart it is -----------------------------------------------------------------------------

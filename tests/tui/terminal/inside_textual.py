@@ -9,7 +9,8 @@ touches any.
 * `textual.screen.UPDATE_PERIOD`, `Screen._on_timer_update`: screens are painted 60 times a second,
   in more frames the slower the machine is. Here they are painted once there is nothing else to do.
 * `Screen._compositor_refresh`: each layout is painted, five of them before an app has started, and
-  nobody looks at a frame of a terminal that is none. Here one frame shows all that a wait brought.
+  nobody looks at a frame of a terminal that is none. Here one frame shows all that a wait brought,
+  or all keys that were pressed together.
 * `Stylesheet._parse_rules`, `Stylesheet._variables`: each app parses the same stylesheets, and
   works out the same styles from them.
 * `App._display`, `App._driver`: what is written, and to which terminal.
@@ -22,6 +23,7 @@ import asyncio
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -63,19 +65,17 @@ ROUNDS = 1000
 _THREADS = threading.active_count()
 """Threads that are no test's: the runner's own."""
 _PAINT: Any = Screen._compositor_refresh
+_PRESS = Pilot.press
 _UNPAINTED: WeakSet[Screen[Any]] = WeakSet()
 """Screens that are painted with the end of the wait."""
 
 
-async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> None:
-    """Wait until the loop has nothing to do, no timer is due soon and no thread works.
-
-    Args:
-        min_sleep: Not used; Textual's own function has it.
-        max_sleep: Seconds to wait at most.
+async def wait_until_idle(_min_sleep: float = 0.0, *, paint: bool = True) -> None:
+    """Wait until the loop has nothing to do, no timer is due soon and no thread works; then paint,
+    and wait for what follows from it.
     """
     loop: Any = asyncio.get_running_loop()
-    end = loop.time() + max_sleep
+    end = loop.time() + MOST
     layouts = LAYOUTS
     while loop.time() < end:
         await asyncio.sleep(0)
@@ -90,8 +90,14 @@ async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = MOST) -> No
         elif not await _threads_work():
             if layouts > 0 and _laid_out_behind():
                 layouts -= 1
-            elif not _painted():
+            elif not (paint and _painted()):
                 break
+
+
+async def _press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys, and paint what they bring about."""
+    await _PRESS(pilot, *keys)
+    await wait_until_idle()
 
 
 async def _wait_for_messages(_pilot: Pilot[Any], _timeout: float = 0.0) -> bool:
@@ -205,7 +211,9 @@ def quick_pilots() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parse_once)
-        patch.setattr(textual.app, "wait_for_idle", wait_until_idle)
+        between_keys = partial(wait_until_idle, paint=False)
+        patch.setattr(textual.app, "wait_for_idle", between_keys)
+        patch.setattr(Pilot, "press", _press)
         patch.setattr(textual.pilot, "wait_for_idle", wait_until_idle)
         patch.setattr(Pilot, "_wait_for_screen", _wait_for_messages)
         patch.setattr(textual.screen, "UPDATE_PERIOD", FRAME)

@@ -9,7 +9,7 @@ from textual.geometry import Size
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 
 
-class Counted(BufferedScreen[None]):
+class Counted(BufferedScreen):
     """Counts for how many sizes it is laid out, and is shut where there are far too many."""
 
     drawn = 0
@@ -20,7 +20,7 @@ class Counted(BufferedScreen[None]):
             self.app.exit()
 
 
-async def test_two_sizes_at_once_are_not_laid_out_in_turn_for_ever() -> None:
+async def test_two_sizes_at_once_are_not_laid_out_in_turn_for_ever():
     app = App[None]()
     async with app.run_test(size=(40, 12)) as pilot:
         screen = Counted()

@@ -80,7 +80,7 @@ def uses(tree: ast.AST) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("root", [ROOT, TESTS], ids=["the app", "tests"])
-def test_no_private_part_of_textual_is_used_outside_its_package(root: Path) -> None:
+def test_no_private_part_of_textual_is_used_outside_its_package(root):
     found = {
         f"{path.relative_to(root)}: {use}"
         for path in root.rglob("*.py")

@@ -12,6 +12,7 @@ from textual.app import App
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Mark, Shade
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.text.ascii_table import in_ascii
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.chart import Chart
 
 SIZES = [
@@ -54,10 +55,7 @@ class Screen(App):
 
 def rows(data, width=60, height=12, **kwargs):
     drawing = ChartRenderer()
-    return [
-        "".join(text for text, _ in row)
-        for row in drawing.rows(data, width, height, **kwargs)
-    ]
+    return [*map(text_of, drawing.rows(data, width, height, **kwargs))]
 
 
 def ramp(count=200):
@@ -123,6 +121,7 @@ async def test_the_cursor_reads_values_point_by_point():
         Chart(ChartData("kl", lines=(ChartLine(Column([1, 5, 9], [0.1, 0.2, 0.3])),)))
     )
     async with app.run_test(size=(60, 12)) as pilot:
+        await pilot.pause()
         await pilot.press("tab", "right", "left")
         assert "0.2 @ 5" in app.lines[0]
         await pilot.press("home", "left", "end")
@@ -155,12 +154,8 @@ def data_of(values, gap=1, **changes):
         Mark(70, "checkpoint"),
     )
     data = ChartData(
-        "actor/loss",
-        "Loss [/red]",
-        lines=(ChartLine(points), validation),
-        marks=marks,
-        band=(0.2, None),
-    )
+        "actor/loss", "Loss [/red]", lines=(ChartLine(points), validation), marks=marks, band=(0.2, None)
+    )  # fmt: skip
     return data._replace(
         shades=(Shade("min–max", points, points, "envelope", fits=False),), **changes
     )

@@ -36,9 +36,7 @@ class Tiled(App[None]):
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1.0])
-async def test_charts_that_take_long_are_drawn_one_a_frame(
-    monkeypatch: pytest.MonkeyPatch, seconds: float
-) -> None:
+async def test_charts_that_take_long_are_drawn_one_a_frame(monkeypatch, seconds):
     clock = count(0.0, seconds)
     monkeypatch.setattr(tiled, "monotonic", lambda: next(clock))
     seen: list[list[str]] = []

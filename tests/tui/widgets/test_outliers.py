@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import Smoothed, value_range
 from verl_tui.rendering.charts.renderer import ChartRenderer
+from verl_tui.rendering.text.piece import text_of
 
 
 def wave(count=400, **spikes):
@@ -31,9 +32,7 @@ def chart_of(points, **changes):
 
 def rows(data, width=80, height=16, **more):
     drawing = ChartRenderer(**more)
-    return [
-        "".join(text for text, _ in row) for row in drawing.rows(data, width, height)
-    ]
+    return [*map(text_of, drawing.rows(data, width, height))]
 
 
 # -- limits ----------------------------------------------------------------------------------------
@@ -69,7 +68,7 @@ def test_no_spike_is_hidden(values, usual, log, smoothing):
         smoothing=smoothing,
     )
     drawing = ChartRenderer()
-    drawn = ["".join(text for text, _ in row) for row in drawing.rows(data, 60, 12)]
+    drawn = [*map(text_of, drawing.rows(data, 60, 12))]
     top = drawing.window.column(values.index(max(values))) // 2 + drawing.left
     assert any(row[top] != " " for row in drawn[1:10])
     scale = drawing.cache.scale(data, 0, len(values) - 1)
@@ -78,9 +77,6 @@ def test_no_spike_is_hidden(values, usual, log, smoothing):
     if scale.beyond(min(values)) < 0:
         low = drawing.window.column(values.index(min(values))) // 2 + drawing.left
         assert drawn[9][low] == "↓"
-
-
-# -- windows of the past ---------------------------------------------------------------------------
 
 
 # -- smoothing -------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from verl_tui.rendering.charts.axes import fit_scale
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
 from verl_tui.rendering.charts.renderer import ChartRenderer, row_labels
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import text_of
 from verl_tui.tui.widgets.chart import Chart
 
 if TYPE_CHECKING:
@@ -41,12 +42,12 @@ def chart(values: Sequence[float], **changes: bool) -> ChartData:
 
 def labels(rows: Sequence[list[tuple[str, str]]]) -> list[str]:
     """Return what stands at the y axis, from the top."""
-    heads = ["".join(text for text, _ in row).partition("│")[0] for row in rows[1:]]
+    heads = [text_of(row).partition("│")[0] for row in rows[1:]]
     return [found for head in heads if (found := head.replace("┼", "┤").partition("┤")[0].strip()) and "┤" in
             head.replace("┼", "┤")]  # fmt: skip
 
 
-async def test_what_hardly_moves_has_labels_that_differ() -> None:
+async def test_what_hardly_moves_has_labels_that_differ():
     async with App[None]().run_test(size=(100, 30)) as pilot:
         await pilot.app.mount(large := Chart(chart(FLAT["exact"]), grid=True))
         for (name, values), size in product(
@@ -70,9 +71,7 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
     st.integers(2, 400),
     st.booleans(),
 )
-def test_every_value_has_a_row_on_every_scale(
-    one: float, other: float, values: list[float | None], count: int, log: bool
-) -> None:
+def test_every_value_has_a_row_on_every_scale(one, other, values, count, log):
     rows = fit_scale(min(one, other), max(one, other), log=log).dots(values, count)
     assert [row is None for row in rows] == [value is None for value in values]
     assert all(0 <= row < count for row in rows if row is not None)
@@ -81,9 +80,9 @@ def test_every_value_has_a_row_on_every_scale(
 @pytest.mark.parametrize("value", [0.0, 0.3, -2.0, 1e6])
 @pytest.mark.parametrize("height", [7, 9, 12, 13, 30])
 @pytest.mark.parametrize("log_y", [False, True])
-def test_a_constant_lies_at_its_label(value: float, height: int, log_y: bool) -> None:
+def test_a_constant_lies_at_its_label(value, height, log_y):
     drawn = ChartRenderer().rows(chart([value] * 9, log_y=log_y), 40, height)
-    rows = ["".join(text for text, _ in row) for row in drawn]
+    rows = [*map(text_of, drawn)]
     (label,) = (row for row in rows if "┤" in row)
     (line,) = (row for row in rows if any("\u2800" < sign < "\u2900" for sign in row))
     assert label is line
@@ -93,9 +92,7 @@ def test_a_constant_lies_at_its_label(value: float, height: int, log_y: bool) ->
 
 
 @given(st.floats(-100, 100), st.floats(10, 1e6), st.integers(7, 60))
-def test_every_label_stands_in_the_row_of_its_value(
-    low: float, extent: float, height: int
-) -> None:
+def test_every_label_stands_in_the_row_of_its_value(low, extent, height):
     scale = fit_scale(low, low + extent)
     for row, text in row_labels(scale, height).items():
         reach = scale.extent / height

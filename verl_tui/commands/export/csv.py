@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
     EXIT_OWN_ERROR,
+    PATHS,
+    CommandError,
     check_target,
+    configuration,
+    loaded,
+    paths_of,
     plain_output,
     print_messages,
     print_note,
@@ -18,7 +22,7 @@ from verl_tui.commands.output import (
 )
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
 HELP = "every numeric metric, one row per step"
 EXAMPLES = (
@@ -30,7 +34,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write the tables; return the exit code."""
     from verl_tui.exporters.csv import export
     from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
@@ -43,10 +47,10 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("no numbers to export", EXIT_NOTHING)
     plain_output()
     with writing(options.output):
-        exported = export(runs, options.output)
+        files, problems = export(runs, options.output)
     for run in filter(has_estimated_steps, runs):
         print_note(f"{run.name}: {ESTIMATED}")
-    for path in exported.files:
+    for path in files:
         print_note(f"wrote {path}")
-    print_messages(exported.problems)
-    return EXIT_OWN_ERROR if exported.problems else 0
+    print_messages(problems)
+    return EXIT_OWN_ERROR if problems else 0

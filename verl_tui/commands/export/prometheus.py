@@ -9,11 +9,16 @@ from contextlib import closing
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import EXIT_USAGE, CommandError
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
+    EXIT_USAGE,
+    PATHS,
+    CommandError,
     check_target,
+    configuration,
+    loaded,
+    paths_of,
     print_message,
     writing,
 )
@@ -21,8 +26,8 @@ from verl_tui.commands.signals import write_until_stopped
 from verl_tui.given_files import is_ordinary, is_there, read_given
 
 if TYPE_CHECKING:
-    import argparse
     import ssl
+    from argparse import Namespace
     from pathlib import Path
 
     from verl_tui.exporters.endpoint import MetricsServer
@@ -55,24 +60,25 @@ OPTIONS = f"""
 _OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Serve or write the metrics; return the exit code."""
     paths = paths_of(options)
     config = configuration(options)
     _check(options)
     try:
-        from verl_tui.exporters.prometheus import ExportLimits, exposition
+        from verl_tui.exporters.prometheus import exposition
     except ModuleNotFoundError as error:
         raise CommandError(
             "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
         ) from error
-    limits = ExportLimits(options.runs, options.metrics)
     say = cache(print_message)  # once what the limits leave out
 
     def judged(monitor: Monitor) -> Exposition:
         now = time.time()
         monitor.judge(now)
-        page = exposition(monitor, now, limits)
+        page = exposition(
+            monitor, now, most_runs=options.runs, most_metrics=options.metrics
+        )
         for words in page.left_out:
             say(words)
         return page
@@ -108,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _server(options: argparse.Namespace) -> MetricsServer:
+def _server(options: Namespace) -> MetricsServer:
     from verl_tui.exporters.endpoint import MetricsServer, is_loopback
 
     bind = options.bind or "127.0.0.1"
@@ -128,7 +134,7 @@ def _server(options: argparse.Namespace) -> MetricsServer:
         return MetricsServer(bind, port, login=login, tls=tls)
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check(options: Namespace) -> None:
     """Refuse options that contradict each other."""
     if options.textfile is not None:
         for name in _OF_PORTS:
@@ -165,7 +171,7 @@ def _login(file: Path | None) -> str | None:
     return f"{user}:{password}"
 
 
-def _encryption(options: argparse.Namespace) -> ssl.SSLContext | None:
+def _encryption(options: Namespace) -> ssl.SSLContext | None:
     if options.tls_cert is None:
         return None
     from verl_tui.exporters.endpoint import encryption

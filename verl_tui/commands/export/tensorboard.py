@@ -5,18 +5,22 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from verl_tui.commands.arguments import CommandError
-from verl_tui.commands.options import CONFIG, PATHS, configuration, loaded, paths_of
-from verl_tui.commands.output import (
+from verl_tui.commands.shared import (
+    CONFIG,
     EXIT_NOTHING,
     EXIT_OWN_ERROR,
+    PATHS,
+    CommandError,
+    configuration,
+    loaded,
+    paths_of,
     print_messages,
     writing,
 )
 from verl_tui.commands.signals import write_until_stopped
 
 if TYPE_CHECKING:
-    import argparse
+    from argparse import Namespace
 
     from verl_tui.monitor import Monitor
 
@@ -33,7 +37,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Write event files; return the exit code."""
     from verl_tui.exporters.tensorboard import LogDirectories
 

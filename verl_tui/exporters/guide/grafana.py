@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui import prometheus_names as names
-from verl_tui.exporters.guide.promql import RL_INSIGHT
+from verl_tui.exporters.guide.alerts import RL_INSIGHT
 from verl_tui.indicators import INDICATORS, Indicator, dialect, factor, spellings
 from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
+    from verl_tui.plain_data import Data
 
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _THEIRS = 'experiment_name=~"$run"'
@@ -38,7 +39,7 @@ def dashboard(guide: Guide) -> str:
     return json.dumps({**table["board"], "panels": drawn}, indent=2, ensure_ascii=False)
 
 
-def _indicator(indicator: Indicator, guide: Guide) -> dict[str, Any]:
+def _indicator(indicator: Indicator, guide: Guide) -> Data:
     """Return the panel of an indicator, as `grafana.toml` has them."""
     which = f'run=~"$run", indicator="{indicator.id}"'
     queries = [(f"{names.INDICATOR}{{{which}}}", "{{run}}")]
@@ -64,7 +65,7 @@ def _key_of_verl(indicator: Indicator) -> str | None:
     return f"{RL_INSIGHT}{flat}{{{_THEIRS}}}{scaled}"
 
 
-def _drawn(number: int, panel: dict[str, Any], lines: object) -> dict[str, Any]:
+def _drawn(number: int, panel: Data, lines: object) -> Data:
     """Return a panel in Grafana's fields; `lines`: how bands are drawn."""
     row, column = divmod(number, _COLUMNS)
     x, y = column * _WIDTH, row * _HEIGHT

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Column, Judged, Shown
-from verl_tui.health.conditions.falls import cliff, slide, vanish, zero
-from verl_tui.health.conditions.rises import jump, scaled, shift, surge
-from verl_tui.health.conditions.stays import (
-    Range,
-    level,
-    opening,
-    same,
-    stays,
-    streak,
+from verl_tui.health.conditions.changes import (
+    cliff,
+    jump,
+    scaled,
+    shift,
+    slide,
+    surge,
+    vanish,
+    zero,
 )
+from verl_tui.health.conditions.column import Column, Judged, Shown
+from verl_tui.health.conditions.stays import Range, level, opening, same, stays, streak
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import Column, Shown, Spell, segments
-from verl_tui.health.conditions.windows import first, means, rolling, trends
+from verl_tui.health.conditions.column import (
+    Column,
+    Shown,
+    Spell,
+    first,
+    means,
+    rolling,
+    segments,
+    trends,
+)
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.windows import Flags, Numbers
+    from verl_tui.health.conditions.column import Flags, Numbers
     from verl_tui.health.guide import Rule
 
 _RISING_T, _RISING_SHARE = 3.0, 0.1
@@ -99,18 +107,18 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
         begun = out[start : place + 1]
         if rule.climb:
             begun = values[start : place + 1] >= rule.climb * mean[window - 1]
-        since = start + int(np.argmax(begun))
-        was, level = outside.words, float(mean[place])
+        since = start + np.argmax(begun)
+        was, level = outside.words, mean[place]
         if rule.climb and not rule.threshold:
             was = f"{number(level / mean[window - 1])} × its level at the beginning"
         facts = {"where": outside.words, "was": was, "mean": level}
         return Spell(since, place, first(ends, place + 1), facts)
 
     def now(since: int) -> dict[str, object]:
-        start = int(np.searchsorted(steps, since))
+        start = np.searchsorted(steps, since)
         spanned, newest = values[start:], values[-window:]
-        hits = int(out[start:].sum())
-        worst = start + int(np.argmax(outside.excess(spanned)))
+        hits = out[start:].sum()
+        worst = start + np.argmax(outside.excess(spanned))
         is_steady = hits == len(spanned)
         mean = f", their mean {number(fmean(newest.tolist()))}"
         return {
@@ -120,12 +128,12 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
             "mean_since": fmean(spanned.tolist()),
             "hits": hits,
             "points": len(spanned),
-            "newest_hits": int(out[-window:].sum()),
+            "newest_hits": out[-window:].sum(),
             "count": len(newest),
             "newest_mean": mean if len(newest) > 1 else "",
-            "first": float(spanned[0]),
-            "worst": float(values[worst]),
-            "worst_step": int(steps[worst]),
+            "first": spanned[0],
+            "worst": values[worst],
+            "worst_step": steps[worst],
         }
 
     places = np.flatnonzero(begins).tolist()
@@ -185,7 +193,7 @@ def opening(column: Column, _: Rule, limit: float, *__: object) -> Shown:
     """The run's very first value is beyond a limit."""
     steps, values = column
     is_beyond = bool(len(values) and steps[0] <= 1 and values[0] > limit)
-    facts = {"value": float(values[0]) if len(values) else 0.0}
+    facts = {"value": values[0] if len(values) else 0.0}
     return Shown(1, [0] if is_beyond else [], lambda _: Spell(0, 0, None, facts))
 
 
@@ -218,8 +226,8 @@ def level(column: Column, rule: Rule, *_: object) -> Shown:
     moves[places] = abs(t) >= _FLAT_T
 
     def spell(place: int) -> Spell:
-        mean = float(column.values[places[-1] + 1 - window :][:window].mean())
-        facts = {"mean": mean, "change": float(change[-1]), "t": float(t[-1])}
+        mean = column.values[places[-1] + 1 - window :][:window].mean()
+        facts = {"mean": mean, "change": change[-1], "t": t[-1]}
         facts["count"] = window
         return Spell(place - window + 1, place, first(moves, place + 1), facts)
 

@@ -12,20 +12,21 @@ import numpy as np
 
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import KINDS
-from verl_tui.health.conditions.condition import Column, Found
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.conditions.column import Column, Found
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, Severity, filled, number
 from verl_tui.health.limits import all_cut, positive_setting
 from verl_tui.health.reward import solved
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.conditions.windows import Numbers
+    from verl_tui.health.conditions.column import Numbers
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -46,7 +47,6 @@ _EVICTED = "training/filter_groups/evicted_samples"
 """
 _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
-BATCH = ("data.train_batch_size", "train_batch_size")
 _LATELY, _LEAST = 20, 5
 """Newest points that count, and how many there must be: one batch has one kind of prompts."""
 _GROUPS, _ENOUGH = "samples/groups", 160
@@ -76,7 +76,6 @@ heuristic.
 _CLAUSE_END = pattern("[,:]")
 _ROUNDING = 1e-6
 """Share of their size by which scores of one value differ: single precision leaves no more."""
-_TEMPERATURES = ["rollout.temperature", "temperature"]
 _COLD, _ALIKE = 0.3, 0.5
 """A temperature that is cold, and the share of different answers below which they are alike:
 heuristic.
@@ -103,7 +102,7 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     found = shares_of(context)
     if isinstance(found, str):
         return found
-    share, points, step = found
+    share, points = found
     window = _window(context, rule, share.key)
     stays = replace(rule, condition="above", window=window)
     judged = KINDS["above"].judge(points, stays, rule.threshold)
@@ -112,17 +111,16 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
         severity, why, _ = _cause(context.at(one.raised), rule)
         what = f"{rule.title} {one.what}{why}"
         breaches.append(one._replace(what=what, severity=severity))
-    if judged.needs is not None or judged.open is None or step is None:
+    if judged.needs is not None or judged.open is None:
         return Found(judged.needs, breaches)
-    facts = judged.facts
+    facts, (step, newest) = judged.facts, judged.newest
     now = context.at(step)
     severity, why, advice = _cause(now, rule)
     short = _CLAUSE_END.split(why.removeprefix("; "))[0]
     long = context.duration(step - facts["since"] + 1)
-    finding = told(
-        rule,
+    finding = rule.told(
         {**facts, "title": rule.title + share.words, "long": long}
-        | {"figures": _figures(now), "cause": why, "newest": float(points.values[-1])}
+        | {"figures": _figures(now), "cause": why, "newest": newest}
         | {"short": short},
         since=facts["since"],
         step=step,
@@ -133,9 +131,9 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
     return Found(finding, breaches)
 
 
-def shares_of(context: RuleContext) -> tuple[_Share, Column, int | None] | str:
-    """Return where the share of dead groups comes from, the share at each step and the newest step,
-    or why it is not known.
+def shares_of(context: RuleContext) -> tuple[_Share, Column] | str:
+    """Return where the share of dead groups comes from, the share at each step, or why it is not
+    known.
     """
     share = _dead_share(context)
     if isinstance(share, str):
@@ -144,8 +142,8 @@ def shares_of(context: RuleContext) -> tuple[_Share, Column, int | None] | str:
     keys = (share.key, None if own else context.indicators.get("reward_std"))
     series = [*filter(None, map(context.run.series, filter(None, keys)))]
     kind = "without spread" if len(series) > 1 else "value"
-    points, step = column_of(series, context.end, kind, limit=_NO_SPREAD)
-    return share, Column(points.steps, share.derive(points.values)), step
+    points = column_of(series, context.end, kind, limit=_NO_SPREAD)
+    return share, Column(points.steps, share.derive(points.values))
 
 
 def _dead_share(context: RuleContext) -> _Share | str:
@@ -158,8 +156,8 @@ def _dead_share(context: RuleContext) -> _Share | str:
             words = " (1 less the share of mixed groups)"
             return _Share(key, words, partial(_rest, factor))
     evicted = context.names.get(_EVICTED)
-    _, batch = positive_setting(run, BATCH) or ("", 0.0)
-    if not batch or evicted is None:
+    _, batch = positive_setting(run, NAMES["batch_size"])
+    if not batch or not evicted:
         return _bound(context, batch)
     words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"
     return _Share(
@@ -179,14 +177,14 @@ def _bound(context: RuleContext, batch: float) -> _Share | str:
     """
     find = context.run.config.find
     key = context.names.get("critic/score/mean")
-    _, n = positive_setting(context.run, ("rollout.n",)) or ("", 0.0)
+    _, n = positive_setting(context.run, ["rollout.n"])
     _, filtered = find(["filter_groups.enable"]) or ("", None)
     _, estimator = find(["adv_estimator"]) or ("", None)
     if filtered is True:
         return "dead groups are filtered out, and how many is not logged"
     if n == 1 or estimator in _UNGROUPED:
         return "samples of one prompt are not compared: there are no groups"
-    if key is None or not _are_counts(context.finite(key, _LATELY), batch * n):
+    if not key or not _are_counts(context.finite(key, _LATELY), batch * n):
         return (
             "neither grouped samples nor the trainer's metrics show the share of dead groups, and "
             "rewards are not known to be 0 or 1"
@@ -210,7 +208,7 @@ def _are_counts(means: Sequence[float], most: float) -> bool:
 def _cause(context: RuleContext, rule: Rule) -> tuple[Severity, str, str | None]:
     """Return how bad it is, the cause in words, and advice, by what is known in a context."""
     found = _known_cause(context, context.finite(context.indicators.get("reward")))
-    if found is None:
+    if not found:
         return rule.severity, "", None
     case, facts, calm = found
     words = WORDS[rule.id]["causes"][case]
@@ -237,7 +235,7 @@ def _known_cause(context: RuleContext, reward: Sequence[float]) -> _Cause | None
 
 def _cold(context: RuleContext) -> _Cause | None:
     """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    name, stated = context.run.config.find(_TEMPERATURES) or ("", None)
+    name, stated = context.run.config.find(NAMES["temperature"]) or ("", None)
     value = as_number(stated)
     if value is None or not 0 <= value <= _COLD or "val" in name:
         return None  # validation may be as cold as it likes
@@ -246,7 +244,7 @@ def _cold(context: RuleContext) -> _Cause | None:
 
 def _alike(context: RuleContext) -> _Cause | None:
     """Return that answers to a prompt are alike."""
-    shares = context.finite(context.names.get("samples/unique_share")) or [1.0]
+    shares = context.finite("samples/unique_share") or [1.0]
     now, begun = fmean(shares[-_LATELY:]), fmean(shares[:_LATELY])
     return ("alike", {"now": now, "before": begun}, False) if now <= _ALIKE else None
 
@@ -259,7 +257,7 @@ def _hopeless(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
     at_bottom = is_share and fmean(reward[-_LATELY:]) <= _BOTTOM
     if not at_bottom and _share(context, "samples/groups_all_wrong") < _MOSTLY:
         return None
-    groups = sum(context.finite(context.names.get(_GROUPS)))
+    groups = sum(context.finite(_GROUPS))
     early = len(reward) < _EARLY and groups < _ENOUGH
     return "hopeless", {}, early and max(reward, default=0.0) < _LEARNT
 
@@ -293,16 +291,14 @@ def may_be_constant(context: RuleContext, *, by_shares: bool = True) -> bool:
 
 def _share(context: RuleContext, name: str) -> float:
     """Return the share of the dead groups that are of a kind, 0 if it is unknown."""
-    dead, kind = (
-        sum(context.finite(context.names.get(one), _LATELY)) for one in (_SAMPLES, name)
-    )
+    dead, kind = (sum(context.finite(one, _LATELY)) for one in (_SAMPLES, name))
     return kind / dead if dead > 0 else 0.0
 
 
 def _window(context: RuleContext, rule: Rule, key: str) -> int:
     """Return the points that make the evidence: fewer where each is of many groups."""
     counts = context.run.series(_GROUPS)
-    if key != context.names.get(_SAMPLES) or counts is None or len(counts) < _LEAST:
+    if key != context.names.get(_SAMPLES) or not counts or len(counts) < _LEAST:
         return rule.window
     # The first ones only: the window must not change while a run goes on.
     usual = median(finite(counts.values[:_LEAST]) or [1.0])
@@ -314,7 +310,7 @@ def _figures(context: RuleContext) -> str:
     shares = [
         f"all {way} {number(value)}"
         for way in ("wrong", "right")
-        for value in context.finite(context.names.get(f"samples/groups_all_{way}"), 1)
+        for value in context.finite(f"samples/groups_all_{way}", 1)
     ]
     if shares:
         return f" ({', '.join(shares)} at the newest step)"

@@ -7,8 +7,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
 from verl_tui.health.diagnoses.resources import memory_growth
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import Finding, Severity, number
 from verl_tui.health.root_cause import RootCause, line_shown, root_cause
 from verl_tui.records import Event, EventKind, Phase, Writer
@@ -78,8 +78,7 @@ def _crashed(
         why, short = _memory_words(context, cause) or cause.words, cause.title
         phase, advice = cause.event.phase or phase, cause.advice
     place, during, doing = _place(step, phase)
-    return told(
-        rule,
+    return rule.told(
         {"place": place + during, "why": why, "short": short, "doing": during},
         [*lines, doing, "no step came after it"],
         case,
@@ -151,10 +150,10 @@ def ended_early(context: RuleContext, rule: Rule) -> Finding | str | None:
     facts = {"where": _where(run), "why": "no line says why"}
     line = line_shown("", end) if end is not None else ""
     if cause is None:
-        return told(rule, facts, [line], since=run.step)
+        return rule.told(facts, [line], since=run.step)
     facts["why"] = cause.words
     advice = cause.advice or None
-    return told(rule, facts, [cause.line, line], since=run.step, advice=advice)
+    return rule.told(facts, [cause.line, line], since=run.step, advice=advice)
 
 
 def _where(run: Run) -> str:
@@ -195,5 +194,5 @@ def repeated_errors(context: RuleContext, rule: Rule) -> Finding | None:
             said = f"{lines}: {one_line(first.text, 160)}"
             facts: dict[str, object] = {"actor": one_line(first.actor)}
             facts |= {"text": one_line(first.text, 200), "count": error.count}
-            return told(rule, facts, [said], since=since, step=error.step)
+            return rule.told(facts, [said], since=since, step=error.step)
     return None

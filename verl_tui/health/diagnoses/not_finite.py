@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.condition import KEPT_BREACHES, Breach, Found
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health.conditions.windows import Flags, Places
+    from verl_tui.health.conditions.column import Flags, Places
     from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
@@ -68,7 +68,7 @@ def not_finite(context: RuleContext, rule: Rule) -> Found:
 
 def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Broken]:
     """Yield those that are broken; parts of the reward only if it is broken itself, or unknown."""
-    broken = [one for one in read if one is not None and one.steps]
+    broken = [one for one in read if one and one.steps]
     is_whole = reward not in (None, *(one.key for one in broken))
     for one in broken:
         if not (is_whole and _PART.fullmatch(one.key)):
@@ -78,7 +78,7 @@ def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Br
 def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
     """Return where a metric is broken, None where it has never had a number."""
     series = context.known(key)
-    if series is None:
+    if not series:
         return None
     needed = key in map(context.indicators.get, _NEEDED)
     places = _places(~np.isfinite(np.array(series.values)), needed=needed)
@@ -129,7 +129,7 @@ def _told(rule: Rule, broken: Sequence[_Broken]) -> Finding:
     }
     step = max(one.step for one in broken)
     evidence = _evidence([worst, *others])
-    return told(rule, facts, evidence, since=worst.since, step=step, key=worst.key)
+    return rule.told(facts, evidence, since=worst.since, step=step, key=worst.key)
 
 
 def _evidence(broken: Sequence[_Broken]) -> Iterator[str]:

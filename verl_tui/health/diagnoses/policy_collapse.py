@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import Kind
-from verl_tui.health.conditions.condition import Breach, Found
-from verl_tui.health.conditions.falls import cliff, vanish
-from verl_tui.health.conditions.windows import rolling
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.conditions.changes import cliff, vanish
+from verl_tui.health.conditions.column import Breach, Found, rolling
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
 from verl_tui.indicators import INDICATORS, is_home_made
@@ -56,9 +55,12 @@ class _Around(NamedTuple):
     """Points before and after its edge."""
     out: int = _OUT
     """Points in a row beyond its limit that make a KL leave its band."""
+    sure: bool = False
+    """Whether only strong signs count that began within these points."""
 
 
-_MANY, _FEW, _WRECK = _Around(_PAST, 30), _Around(20, 10), _Around(_PAST, 200)
+_MANY, _WRECK = _Around(_PAST, 30), _Around(_PAST, 200)
+_FEW = _Around(20, 10, sure=True)
 """Around a fall of many points; of few, where what was out before it has nothing to do with it, and
 a KL must be far out; and where the worst is searched for.
 """
@@ -94,26 +96,26 @@ _WATCHES = (
 def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
     """Find a cliff in the reward with a KL out of its band or samples that repeat themselves."""
     reward = context.run.indicator("reward")
-    signs = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
-    if reward is None or not any(signs):
+    keys = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
+    if not reward or not any(keys):
         return f"{LACKS} no KL and no samples"
     found: list[Breach] = []
     now: Finding | None = None
-    needs: str | None = None
-    points, step = column_of([reward], context.end)
+    needs: list[str | None] = []
+    points = column_of([reward], context.end)
     for around, watch in _WATCHES:
         judged = watch.judge(points, rule, rule.threshold)
-        needs = needs or judged.needs
+        needs.append(judged.needs)
         for breach in judged.breaches:
-            raised = _first_sign(context, reward, breach.since, around)
-            if raised is not None:
+            signs = _signs(context, reward, breach.since, around)
+            if signs:
                 what = f"the policy collapsed: reward {breach.what}"
-                raised = max(breach.raised, raised)
+                raised = max(breach.raised, min(one.raised for one in signs))
                 found.append(breach._replace(raised=raised, what=what))
                 if breach.cleared is None and now is None:
                     fall = {"foot": reward.values[-1], **judged.facts}
-                    now = _fallen(context, rule, reward, step, fall)
-    return Found(now or needs, _different(found))
+                    now = _fallen(context, rule, reward, judged.newest[0], fall)
+    return Found(now or needs[0], _different(found))
 
 
 def _different(found: Sequence[Breach]) -> Sequence[Breach]:
@@ -130,7 +132,7 @@ def _fallen(
     context: RuleContext,
     rule: Rule,
     reward: Series,
-    step: int | None,
+    step: int,
     fall: dict[str, int],
 ) -> Finding:
     """Return the fall that holds, with the worst that came after it."""
@@ -138,8 +140,7 @@ def _fallen(
     if not any(one.of_kl for one in signs):
         signs = _signs(context, reward, fall["since"], _WRECK._replace(out=1))
     brief = [one.brief for one in signs if one is signs[0] or not one.of_kl]
-    return told(
-        rule,
+    return rule.told(
         {**fall, "signs": ", ".join(brief)},
         [one.words for one in signs],
         "kl-term" if weak_kl_term(context.run) else "",
@@ -147,22 +148,6 @@ def _fallen(
         step=step,
         key=reward.key,
     )
-
-
-def _first_sign(
-    context: RuleContext, reward: Series, edge: int, around: _Around
-) -> int | None:
-    """Return the step at which the first sign around a fall that it is the policy's fault was
-    certain, if any.
-    """
-    at = bisect_left(reward.steps, edge)
-    first = reward.steps[max(0, at - around.before)]
-    raised = [
-        one.raised
-        for one in _signs(context, reward, edge, around)
-        if around is _MANY or (one.is_strong and one.step >= first)
-    ]
-    return min(raised, default=None)
 
 
 def _signs(
@@ -174,35 +159,36 @@ def _signs(
     at = bisect_left(reward.steps, edge)
     first = reward.steps[max(0, at - around.before)]
     last = reward.steps[min(at + around.after, len(reward) - 1)]
-    found: list[_Sign | None] = []
-    for id in _KLS:
-        kl = context.run.indicator(id)
-        if kl is not None:
-            start, stop = (bisect_left(kl.steps, step) for step in (first, last + 1))
-            end = min(start + _FEWEST, bisect_left(kl.steps, edge))
-            past = finite(kl.values[max(0, start - _PAST) : end])
-            limits = _limits(context, id, past)
-            found.append(_departure(kl, id, start, stop, limits, around.out))
-    loops = context.run.series(context.first_key(_LOOPS) or "")
-    if loops is not None:
-        start, stop = (bisect_left(loops.steps, step) for step in (first, last + 1))
-        found.append(_loop(loops, start, stop))
-    return [*filter(None, found)]
+    steps = first, edge, last
+    found = [_departure(context, id, steps, around.out) for id in _KLS]
+    signs = [*filter(None, (*found, _loop(context, first, last)))]
+    if around.sure:
+        return [one for one in signs if one.is_strong and one.step >= first]
+    return signs
 
 
 def _departure(
-    kl: Series, id: str, start: int, stop: int, limits: tuple[float, float], out: int
+    context: RuleContext, id: str, steps: tuple[int, int, int], out: int
 ) -> _Sign | None:
-    """Return where a KL left its band between two places, None where it did not."""
-    limit, threshold = limits
+    """Return where a KL left its band around a fall, by the first step that counts, that of the
+    fall and the last one; None where it did not.
+    """
+    kl = context.run.indicator(id)
+    if not kl:
+        return None
+    first, edge, last = steps
+    start, stop = bisect_left(kl.steps, first), bisect_right(kl.steps, last)
+    end = min(start + _FEWEST, bisect_left(kl.steps, edge))
+    past = finite(kl.values[max(0, start - _PAST) : end])
+    limit, threshold = _limits(context, id, past)
     values = np.array(kl.values)[:stop]
     is_out = (values > limit) & (values < np.inf)
     hits = np.flatnonzero(rolling(is_out[start:], out) == out)
     if not len(hits):
         return None
-    raised = start + int(hits[0])
+    raised = start + hits[0]
     within = np.flatnonzero(~(values[: raised + 1] > limit))
-    first = int(within.max(initial=-1)) + 1
+    first = within.max(initial=-1) + 1
     top = float(values[first:][np.isfinite(values[first:])].max())
     usual = median(finite(values[max(0, first - _PAST) : first].tolist()) or [0.0])
     far = max(_STRONG * min(threshold, 1.0), _OWN_PAST * usual)
@@ -237,10 +223,14 @@ def _limits(
     return limit, limit
 
 
-def _loop(series: Series, start: int, stop: int) -> _Sign | None:
-    """Return where samples began to repeat themselves, None where they did not or did so long
-    before.
+def _loop(context: RuleContext, first: int, last: int) -> _Sign | None:
+    """Return where samples began to repeat themselves between two steps, None where they did not or
+    did so long before.
     """
+    series = context.run.series(context.first_key(_LOOPS) or "")
+    if not series:
+        return None
+    start, stop = bisect_left(series.steps, first), bisect_right(series.steps, last)
     begin = max(0, start - _PAST)
     values = np.array(series.values)[begin:stop]
     before, low = values[: start - begin], values[values <= _REPETITION]

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.windows import trend
-from verl_tui.health.diagnoses.diagnosis import diagnosis, told
+from verl_tui.health.conditions.column import trend
+from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, filled, number
 from verl_tui.health.limits import positive_setting
 from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
+from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
@@ -44,7 +45,6 @@ _USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
 _SHARE = ("system/memory_percent", "system/memory")
 """W&B's figure of the host: percent in use."""
 _TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
-_TOTAL_STATED = ("cpu_memory_total_gb", "wandb.memory_total_gb")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
 _MOST = 200
@@ -83,12 +83,12 @@ def host_memory(context: RuleContext, rule: Rule) -> Finding | str | None:
     if killed:
         return _killed(rule, killed, run.step)
     found = run.present(context.first_key((*_USED, *_SHARE)))
-    if found is None:
+    if not found:
         return f"{LACKS} no memory of the host"
     if len(found) < rule.window:
         return f"needs {rule.window} points, has {len(found)}"
     growth = memory_growth(context, rule.window)
-    if growth is None or context.state is State.FINISHED:
+    if not growth or context.state is State.FINISHED:
         return None
     return _filling(context, rule, growth)
 
@@ -99,7 +99,7 @@ def _killed(rule: Rule, events: Sequence[Event], newest: int | None) -> Finding:
     facts = {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""}
     lines = [f"line {one.line}: {one_line(one.text, 160)}" for one in events[-3:]]
     newest = newest if step is None else step
-    return told(rule, facts, lines, "killed", since=step, step=newest)
+    return rule.told(facts, lines, "killed", since=step, step=newest)
 
 
 def _filling(context: RuleContext, rule: Rule, growth: MemoryGrowth) -> Finding | None:
@@ -120,8 +120,8 @@ def _filling(context: RuleContext, rule: Rule, growth: MemoryGrowth) -> Finding 
     facts = {**growth._asdict(), "left": math.ceil(left), "time": time}
     severity = _near(context, seconds or inf)
     key, since, step, *_ = growth
-    return told(
-        rule, facts, case=case, since=since, step=step, key=key, severity=severity
+    return rule.told(
+        facts, case=case, since=since, step=step, key=key, severity=severity
     )
 
 
@@ -136,7 +136,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
     """
     key = context.first_key((*_USED, *_SHARE))
     series = context.run.present(key)
-    if series is None:
+    if not series:
         return None
     for count in (_MOST, window):
         values, steps = series.values[-count:], series.steps[-count:]
@@ -150,7 +150,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
             if key in map(context.names.get, _SHARE):
                 return MemoryGrowth(series.key, *ends, 100 * _FULL, "%")
             logged = context.finite(context.first_key(_TOTAL), 1)
-            _, stated = positive_setting(context.run, _TOTAL_STATED) or ("", 0.0)
+            _, stated = positive_setting(context.run, NAMES["host_memory"])
             total = logged[0] if logged else stated
             return MemoryGrowth(series.key, *ends, _FULL * total, " GB")
     return None
@@ -200,8 +200,7 @@ def disk_filling(context: RuleContext, rule: Rule) -> Finding | str | None:
         return None
     when = minutes(seconds) if 1 <= seconds < inf else "a moment"
     ends = dict.fromkeys((trouble.first, trouble.last))
-    return told(
-        rule,
+    return rule.told(
         {"before": before, "words": words, "when": when},
         [line_shown(path, event) for event in ends],
         "fills-up" if seconds < inf else "",
@@ -239,7 +238,7 @@ def _disk(
 def _took(context: RuleContext, first: Event, last: Event) -> float:
     """Return the seconds between two lines, by steps where some lie between; 0 where unknown."""
     steps = (last.step or 0) - (first.step or 0)
-    if steps > 0 and context.pace is not None:
+    if steps > 0 and context.pace:
         return steps * context.pace.seconds
     if first.clock is None or last.clock is None:
         return 0.0
@@ -263,7 +262,7 @@ def one_phase(context: RuleContext, rule: Rule) -> Finding | str | None:
     """
     run = context.run
     found = breakdown(run)
-    if found is None or not found.whole > 0:
+    if not found or not found.whole > 0:
         return "no times of a step's phases are known"
     count = len(found.steps)
     if count < rule.window:
@@ -275,8 +274,7 @@ def one_phase(context: RuleContext, rule: Rule) -> Finding | str | None:
     is_rare = part.times < count
     each = f", {number(part.each)} s in each of {part.times} steps" if is_rare else ""
     steps = f"{found.steps[0]}–{found.steps[-1]}"
-    return told(
-        rule,
+    return rule.told(
         {**part._asdict(), "whole": found.whole, "rare": each},
         [
             f"{one.key}: {number(one.seconds)} s, {one.share:.0%} (mean of steps {steps})"
@@ -305,7 +303,7 @@ def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:
         one.seconds for one in found.parts if one.seconds < _WITHIN * part.seconds
     ]
     series = run.present(part.key)
-    if series is None or part.seconds + sum(within) > _WHOLE * found.whole:
+    if not series or part.seconds + sum(within) > _WHOLE * found.whole:
         return False
     longest = float(np.nanmax(durations(series, found.steps)))
     count = len(found.steps)

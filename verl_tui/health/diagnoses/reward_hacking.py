@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.blocks import Blocks, InBlocks, Signs
-from verl_tui.health.conditions.windows import lately, means, rolling, rows
-from verl_tui.health.diagnoses.diagnosis import diagnosis, went
+from verl_tui.health.conditions.column import lately, means, rolling, rows
+from verl_tui.health.diagnosis import Blocks, InBlocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
     SAMPLE_SCORES,
@@ -24,7 +23,7 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from verl_tui.health.conditions.windows import Flags, Numbers, Places
+    from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
@@ -99,8 +98,8 @@ def _find_hacking(blocks: Blocks, of: InBlocks) -> Signs:
     begins[: of.needs] = False
 
     def told(at: int) -> tuple[int, Mapping[str, Any]]:
-        shown = int(np.flatnonzero(any_shows[: at + 1])[-1])
-        return signs[int(shows[:, shown].argmax())][1](shown, at)
+        shown = np.flatnonzero(any_shows[: at + 1])[-1]
+        return signs[shows[:, shown].argmax()][1](shown, at)
 
     return Signs(begins, any_shows, lambda at: told(at)[0], lambda at, _: told(at)[1])
 
@@ -131,18 +130,18 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
 
     def told(at: int, newest: int) -> tuple[int, Mapping[str, Any]]:
         start = begun[at]
-        place = int(places[start])
+        place = places[start]
         near = best[start] - _NEAR * (best[start] - now[start])
         is_near = np.flatnonzero(blocks.levels[i, place:start] >= near)
         facts: dict[str, Any] = {
-            "best": float(best[start]),
-            "best_step": int(blocks.last[place]),
-            "found": float(now[start]),
-            "now": float(blocks.known[i, newest]),
-            "then": float(then[start]),
+            "best": best[start],
+            "best_step": blocks.last[place],
+            "found": now[start],
+            "now": blocks.known[i, newest],
+            "then": then[start],
         }
         facts |= {"case": "cost", "key": of.metrics[i]}
-        return place + int(is_near.max(initial=0)) + 1, facts
+        return place + is_near.max(initial=0) + 1, facts
 
     return lasts, told
 
@@ -224,11 +223,11 @@ def _comparison(
         levels = blocks.levels[i, start : at + 1]
         fell = words == "validation fell"
         first = np.nanargmax(levels) if fell else np.flatnonzero(~np.isnan(levels))[0]
-        place = int(start + first)
+        place = start + first
         begun, now = number(levels[first]), number(blocks.known[i, at])
         return (place if fell else start) + 1, {
-            "then": float(blocks.known[0, start]),
-            "begin": int(blocks.last[start]),
+            "then": blocks.known[0, start],
+            "begin": blocks.last[start],
             "sign": f"{words}: {begun} at step {blocks.last[place]}, {now} now",
             "key": of.metrics[i],
         }
@@ -291,22 +290,23 @@ def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
         carries[new], foot[new], stuck[:, new] = i, climb[new], others[:, new]
 
     def since(at: int) -> int:
-        i, start = carries[at], int(foot[at])
+        i, start = carries[at], foot[at]
         high = known[i, start : at + 1] >= top[i, at] - _TOP * reach[i, at]
-        return start + int(np.argmax(high)) + 1
+        return int(start + np.argmax(high)) + 1
 
     def facts(at: int, _: int) -> Mapping[str, object]:
-        i, start = int(carries[at]), int(foot[at])
+        i, start = carries[at], foot[at]
         others = np.flatnonzero(stuck[:, at]).tolist()
-        steps = int(blocks.last[start]), int(blocks.last[at])
+        first, last = blocks.last[start], blocks.last[at]
         return {
             "key": of.metrics[i],
-            "top": float(top[i, at]),
+            "top": top[i, at],
             "names": ", ".join(of.metrics[other] for other in others),
             "have": "have" if len(others) > 1 else "has",
-            "foot": steps[0],
+            "foot": first,
             "evidence": [
-                went(of.metrics[j], known[j, start], known[j, at], *steps)
+                f"{of.metrics[j]}: {number(known[j, start])} at step {first}, "
+                f"{number(known[j, at])} at step {last}"
                 for j in (i, *others, 0)
             ],
         }

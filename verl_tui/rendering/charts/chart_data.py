@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from verl_tui.rendering.text.numbers import exact_step
-
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator, Sequence
@@ -153,9 +151,9 @@ class Axis(NamedTuple):
     """The meaning of x positions. Time runs in seconds, so that ticks fall on minutes and hours."""
 
     label: str = "step"
-    write: Callable[[int], str] = exact_step
+    write: Callable[[int], str] = str
     """Text of a tick, at most 8 characters."""
-    exact: Callable[[int], str] = exact_step
+    exact: Callable[[int], str] = str
     """Text of the cursor's position."""
     time: bool = False
     zero: int = 0

@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
-from verl_tui.rendering.charts.plan import like, plan_charts, reward_parts
-from verl_tui.rendering.charts.planned_data import chart_data, counterpart
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    like,
+    plan_charts,
+    reward_parts,
+)
+from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import View, nothing_yet
-from verl_tui.rendering.text.printable import short_names
+from verl_tui.rendering.text.piece import short_names
 from verl_tui.runs.views.state import is_of_one_step
 
 if TYPE_CHECKING:
@@ -22,7 +28,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.arrange import Room
     from verl_tui.rendering.charts.downsample import ChartCache
-    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.runs.run import Run
 
 _ALWAYS = "reward"
@@ -242,17 +247,9 @@ class ChartPage(NamedTuple):
             shown = [at for at, i in enumerate(known, start=1) if first <= i < last]
             place = f"{shown[0]}–{shown[-1]} of " if shown else ""
             yield from [f"{name} {place}{len(known)}"] * bool(known)
-        yield from self._still(last)
+
         key = "page_down" if self.turned(1) is not self else "page_up"
         yield view.keys[f"chart.{key}"]
-
-    def _still(self, last: int) -> Iterator[str]:
-        """Yield how many constant charts of the training stand behind those shown."""
-        later = [one for one in self.listed[last:] if not one.machine]
-        if still := sum(one.in_row and not counts(one.key) for one in later):
-            yield (
-                f"{still} constant, last page" + " of charts" * self.listed[-1].machine
-            )
 
 
 def _index(charts: Sequence[PlannedChart], key: str | None) -> int | None:
@@ -281,8 +278,7 @@ def rows_of_single_points(view: View, width: int) -> int:
 
 def keys_in_rows(view: View) -> frozenset[str]:
     """Return the metrics of the shown run for which a row is enough, unless a finding is about
-    them: counters, and those that have had only one value, the same in all runs laid over each
-    other.
+    them: counters, and those that have had only one value.
     """
     run = view.run
     if run is None:
@@ -290,19 +286,7 @@ def keys_in_rows(view: View) -> frozenset[str]:
     judged = {finding.key for finding in view.verdict.findings}
     # While logs are being read, a metric of one point may have had only its first one read.
     same = run.constants if view.loading else run.constants | run.logged_once
-    for other in view.selected:
-        if other is not run:
-            same = frozenset(key for key in same if not _differs(run, key, other))
     return frozenset(same.union(filter(counts, run.keys)) - judged)
-
-
-def _differs(run: Run, key: str, other: Run) -> bool:
-    """Return whether a metric of one value has another, or several, in another run."""
-    own, theirs = run.series(key), counterpart(run, key, run.meanings.get(key), other)
-    if own is None or theirs is None or not len(theirs):
-        return False
-    single = theirs.key in other.constants | other.logged_once
-    return not single or theirs.values[0] != own.values[0]
 
 
 # -- the data of a page ----------------------------------------------------------------------------

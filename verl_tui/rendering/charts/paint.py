@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS, BEST, BROKEN
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import Pieces, joined
+from verl_tui.rendering.text.piece import TextRows, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +58,7 @@ def paint(
     *,
     shades: bool = False,
     grid: Iterable[int] = (),
-) -> list[Pieces]:
+) -> TextRows:
     """Return the rows of a picture.
 
     Args:
@@ -91,26 +91,25 @@ class _Painting:
     def __init__(self, width: int, height: int) -> None:
         self._width = width
         self._dots = height * 4
-        self._layers: list[tuple[str, bool, dict[int, int]]] = []
-        """From the farthest to the nearest: the style, whether it gives way, so that its dots
-        vanish from a cell in which a later one draws, and the bits of each cell.
-        """
+        self._layers: list[tuple[str, dict[int, int]]] = []
+        """From the farthest to the nearest: the style, and the bits of each cell."""
         self._glyphs: dict[int, tuple[str, str]] = {}
         """By cell; one without a style takes that of the dots."""
         self._grounds = [""] * (width * height)
         """The area of each cell."""
 
-    def rows(self, grid: Iterable[int], cursor: int, *, shades: bool) -> list[Pieces]:
+    def rows(self, grid: Iterable[int], cursor: int, *, shades: bool) -> TextRows:
         """Return the rows.
 
         A cell has one style, that of the last layer that draws in it; the dots of all layers show,
-        except those that give way.
+        except those of straight lines, which vanish from a cell in which a later one draws.
         """
         width, count = self._width, len(self._grounds)
-        cells, empty = self._dotted(), (" ", "")
+        cells = self._dotted()
         for y in grid:
             for at in range(y * width, (y + 1) * width):
-                cells[at] = (_GRID, "rule") if cells[at] == empty else cells[at]
+                if cells[at] == (" ", ""):
+                    cells[at] = _GRID, "rule"
         for at, (sign, style) in self._glyphs.items():
             cells[at] = sign, style or cells[at][1]
         for at in range(cursor, count, width) if 0 <= cursor < width else ():
@@ -123,20 +122,20 @@ class _Painting:
         self, cells: Iterable[tuple[str, str]], *, shades: bool
     ) -> Iterator[tuple[str, str]]:
         """Yield cells on the grounds of areas."""
-        for cell, area in zip(cells, self._grounds, strict=True):
-            text, style = cell
+        for (text, style), area in zip(cells, self._grounds, strict=True):
             if area and shades:
                 yield text, f"{style}+{area}"
+            elif area and text == " " and (sign := _AREAS.get(area, _AREA)):
+                yield sign, area
             else:
-                sign = _AREAS.get(area, _AREA) if area and text == " " else ""
-                yield (sign, area) if sign else cell
+                yield text, style
 
     def _dotted(self) -> list[tuple[str, str]]:
         masks = [0] * len(self._grounds)
         styles = [""] * len(self._grounds)
-        for style, gives_way, dots in reversed(self._layers):
+        for style, dots in reversed(self._layers):
             for at, bits in dots.items():
-                if not (gives_way and masks[at]):
+                if not (masks[at] and style in _STRAIGHT):
                     styles[at] = styles[at] or style
                     masks[at] |= bits
         return [(_BRAILLE[bits], of) for bits, of in zip(masks, styles, strict=True)]
@@ -187,41 +186,31 @@ class _Painting:
 
     # -- lines -------------------------------------------------------------------------------------
 
-    def _layer(
-        self,
-        role: str,
-        spans: Iterable[tuple[int, DotSpan | None]],
-        *,
-        gives_way: bool = False,
-    ) -> None:
+    def _layer(self, role: str, spans: Iterable[tuple[int, DotSpan | None]]) -> None:
         """Set spans of dot columns; columns outside are left out."""
         dots: dict[int, int] = {}
         for x, span in spans:
             if span is None or not 0 <= x < self._width * 2:
                 continue
             masks, (top, bottom) = _SPANS[x & 1], span
-            first, last = top >> 2, bottom >> 2
-            for y in range(first, last + 1):
-                begin, end = (
-                    (top & 3 if y == first else 0),
-                    (bottom & 3 if y == last else 3),
-                )
+            for y in range(top >> 2, (bottom >> 2) + 1):
                 cell = y * self._width + (x >> 1)
-                dots[cell] = dots.get(cell, 0) | masks[begin][end]
-        self._layers.append((role, gives_way, dots))
+                mask = masks[max(0, top - 4 * y)][min(3, bottom - 4 * y)]
+                dots[cell] = dots.get(cell, 0) | mask
+        self._layers.append((role, dots))
 
     def across(self, mark: DrawnMark, scale: Scale) -> None:
         """Draw a straight line, or say which way its value lies that the y axis does not reach."""
         period, dots = _STRAIGHT[mark.role]
         if mark.value is None:
             x = mark.column or 0
-            spans = ((x, (y, y)) for y in range(self._dots) if y % period < dots)
-            self._layer(mark.role, spans, gives_way=True)
+            spans = [(x, (y, y)) for y in range(self._dots) if y % period < dots]
+            self._layer(mark.role, spans)
             return
         y = self.row(mark.value, scale)
         if scale.lo <= mark.value <= scale.hi:
             columns = (x for x in range(self._width * 2) if x % period < dots)
-            self._layer(mark.role, ((x, (y, y)) for x in columns), gives_way=True)
+            self._layer(mark.role, ((x, (y, y)) for x in columns))
             return
         self._point_at_edge(mark.role, mark.value, y)
 
@@ -236,14 +225,12 @@ class _Painting:
         """Draw a line, its stretches that a finding is about in the colour of that; then its signs,
         what lies beyond the y axis, and what is no number.
         """
-        columns, scale = line.columns, line.scale
-        own = _spans(columns, scale, self._dots)
-        spans = connect(own, columns.odds)
-        calm = [None if x in line.alarms else span for x, span in enumerate(spans)]
-        self._layer(line.role, enumerate(calm))
-        for role in dict.fromkeys(line.alarms.values()):
-            found = ((x, spans[x]) for x, of in line.alarms.items() if of == role)
-            self._layer(role, found)
+        own = _spans(line.columns, line.scale, self._dots)
+        spans = connect(own, line.columns.odds)
+        for role in dict.fromkeys((line.role, *line.alarms.values())):
+            roles = (line.alarms.get(x, line.role) for x in range(len(spans)))
+            found = zip(enumerate(spans), roles, strict=True)
+            self._layer(role, (one for one, of in found if of == role))
         for x, y in _stamps(line, own, spans):
             self.put(x, y, line.sign, line.role)
         self._edges(line)
@@ -265,10 +252,10 @@ class _Painting:
         if line.end is None:
             return
         x, y = line.end[0], self.row(line.end[1], line.scale)
-        there, _ = self._glyphs.get(y // 4 * self._width + x // 2, ("", ""))
+        there = self._glyphs.get(y // 4 * self._width + x // 2, " ")[0]
         if line.sign:
             self.put(min(self._width * 2 - 1, x + 2), y, line.sign, line.role)
-        elif there not in (*ARROWS[1:],):
+        elif there not in ARROWS[1:]:
             self.put(x, y, "●", "")
 
 

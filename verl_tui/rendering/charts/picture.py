@@ -10,19 +10,19 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.axes import Scale, Window
-from verl_tui.rendering.charts.chart_data import ALARM_ROLES
+from verl_tui.rendering.charts.chart_data import (
+    ALARM_ROLES,
+    Alarm,
+    AlarmRole,
+    ChartData,
+    ChartLine,
+    Points,
+)
 from verl_tui.rendering.charts.downsample import ChartCache, DotColumns, best_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.rendering.charts.chart_data import (
-        Alarm,
-        AlarmRole,
-        ChartData,
-        ChartLine,
-        Points,
-    )
 
 _ANY = Scale(0.0, 1.0)
 """The y axis without a number."""

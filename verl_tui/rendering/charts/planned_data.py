@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import cycle
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, READ_SHARE
 from verl_tui.indicators import factor
+from verl_tui.means import finite
 from verl_tui.metrics import counts, describe, device
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
@@ -18,9 +18,15 @@ from verl_tui.rendering.charts.chart_data import (
     ChartLine,
     Heat,
     Mark,
+    Points,
     Shade,
 )
-from verl_tui.rendering.charts.plan import newest_and_best, reward_parts
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    newest_and_best,
+    reward_parts,
+)
 from verl_tui.rendering.charts.x_axes import XAxis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
@@ -32,8 +38,7 @@ from verl_tui.runs.views.checkpoints import best, is_better_low, reached
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from verl_tui.rendering.charts.chart_data import Points
-    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+    from verl_tui.health.finding import Episode, Finding
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import BinsAt
@@ -81,7 +86,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
 
     first, last = _ends(look, run, axis, own)
     role, alarms = family_role(plan.key, plan.indicator), _alarms(plan, view, along)
-    line = partial(ChartLine, kind="line", role=role, label=plan.label, alarms=alarms)
+    line = partial(ChartLine, role=role, label=plan.label, alarms=alarms)
     lines = [*map(line, points(plan.key))]
     for one in points(plan.score) if plan.score else ():
         name = describe(plan.score).label
@@ -129,17 +134,14 @@ def _completed(
         return data
     words = [data.note]
     if found := best(run, "validation" if plan.score else plan.indicator or ""):
-        saved = f"checkpoint @{found.nearest.step}" if found.nearest else ""
-        words += [
-            saved,
-            f"best {compact(found.value)} @{found.step}" * (not plan.score),
-        ]
-    note = ", ".join(filter(None, words[::-1]))
+        words += [f"checkpoint @{found.nearest.step}"] if found.nearest else []
+        words += [f"best {compact(found.value)} @{found.step}"] * (not plan.score)
     parts = [
         ChartData(key, name, lines=(ChartLine(one, role="reward"),), from_zero=True)
         for key, name in reward_parts(run).items()
         for one in points(key)
     ]
+    note = ", ".join(filter(None, words[::-1]))
     return data._replace(note=note, parts=tuple(parts))
 
 
@@ -155,14 +157,11 @@ def _of_devices(
         ChartLine(one, role=role, label=index, sign=index[-1] * few)
         for (index, one), role in zip(known, cycle(RUNS), strict=False)
     )
-    newest = sorted(
-        filter(isfinite, (one.values[-1] for _, one in known if one.values))
-    )
-    ends = dict.fromkeys(newest[:1] + newest[-1:])
-    words = [in_words(one, plan.unit) for one in ends]
-    value = "–".join(number for number, _ in words) + "".join(
-        of for _, of in words[-1:]
-    )
+    newest = finite(one.values[-1] for _, one in known if one.values)
+    value = ""
+    if newest:
+        least, (most, unit) = (in_words(end(newest), plan.unit) for end in (min, max))
+        value = "–".join(dict.fromkeys((least[0], most))) + unit
     return data._replace(lines=lines, value=value)
 
 
@@ -260,9 +259,10 @@ def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
         return ""
     if plan.in_row and not counts(plan.key) and len(own) > 1:
         return f"constant since step {own.steps[0]}"
-    word, rate_of = _RATES.get(plan.indicator or "", ("", lambda _: None))
-    if (rate := rate_of(run)) is not None:
-        return f"{word} {compact(rate.value)} {rate.unit}"
+    if plan.indicator in _RATES:
+        word, rate_of = _RATES[plan.indicator]
+        if (rate := rate_of(run)) is not None:
+            return f"{word} {compact(rate.value)} {rate.unit}"
     newest = own.counts[-1] if own.counts else 1
     return f"mean of {newest}" if newest > 1 else ""
 
@@ -272,13 +272,11 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
     marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
     marks += [Mark(step, "note") for step in view.notebook.of(run)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
-    found = [
-        (one.since_step, one.severity)
-        for one in view.verdict.findings
-        if one.since_step is not None and plan.shows(one.key)
-    ]
-    worst = dict(sorted(found)).items()
-    marks += [Mark(step, "breach", ALARM_ROLES[severity]) for step, severity in worst]
+    worst: dict[int, int] = {}
+    for one in view.verdict.findings:
+        if one.since_step is not None and plan.shows(one.key):
+            worst[one.since_step] = max(one.severity, worst.get(one.since_step, 0))
+    marks += [Mark(step, "breach", ALARM_ROLES[worst[step]]) for step in sorted(worst)]
     for mark in marks:
         if (at := along(mark.step)) is not None:
             yield mark._replace(step=at)
@@ -286,18 +284,15 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
 
 def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
     """Return when findings about the metric held, along the x axis; the worst last."""
-    verdict = view.verdict
-    known = [
-        (one.severity, one.since_step, one.cleared_step, one.key)
-        for one in verdict.history
-    ]
-    known += [(one.severity, one.since_step, None, one.key) for one in verdict.findings]
+    known: list[tuple[Episode | Finding, int | None]]
+    known = [(one, one.cleared_step) for one in view.verdict.history]
+    known += [(one, None) for one in view.verdict.findings]
     alarms = set()
-    for severity, since, cleared, key in known:
-        first, last = along(since), along(cleared)
+    for one, cleared in known:
+        first, last = along(one.since_step), along(cleared)
         placed = first is not None and (last is None) == (cleared is None)
-        if first is not None and placed and plan.shows(key):
-            alarms.add(Alarm(int(severity), first, last))
+        if first is not None and placed and plan.shows(one.key):
+            alarms.add(Alarm(int(one.severity), first, last))
     return tuple(sorted(alarms, key=lambda alarm: (alarm.severity, alarm.first)))
 
 
@@ -356,7 +351,8 @@ def others(
     data: ChartData, indicator: str | None, view: View, axis: str
 ) -> Iterator[tuple[Run, Series, Points]]:
     """Yield the other selected runs that have the same metric: run, series, points on the x axis,
-    that of steps, of the time of day, or of the time since each run's own beginning.
+    that of steps, of the time of day, or of the time since each run's own beginning; none that has
+    no times there.
 
     Args:
         data: The chart of the shown run.
@@ -370,10 +366,8 @@ def others(
         return
     assert shown is not None
     for run in view.selected:
-        series = None
-        if run is not shown:
-            series = counterpart(shown, data.key, indicator, run)
-        if series is not None:
+        series = counterpart(shown, data.key, indicator, run)
+        if run is not shown and series is not None:
             yield from _placed(series, run, data, axis)
 
 

@@ -1,17 +1,27 @@
-"""Draws a chart as rows of styled text; knows data and size, nothing of the screen."""
+"""Draws a chart as rows of styled text, below its plot maybe a strip of shades: the share of a
+step's values in each of a few ranges. Knows data and size, nothing of the screen.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from itertools import repeat
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.rendering.charts.axes import FEW_STEPS, fill_window, fit_window
-from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData
+from verl_tui.distributions import shares
+from verl_tui.means import clamp
+from verl_tui.rendering.charts.axes import (
+    FEW_STEPS,
+    Scale,
+    Window,
+    fill_window,
+    fit_window,
+)
+from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData, Heat
 from verl_tui.rendering.charts.downsample import ChartCache
-from verl_tui.rendering.charts.heat import heat_limits, heat_rows, limit_texts
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
 from verl_tui.rendering.charts.title_row import (
@@ -22,14 +32,17 @@ from verl_tui.rendering.charts.title_row import (
 )
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import axis_texts
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, joined
-from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import (
+    Piece,
+    TextRows,
+    cells_of,
+    fit,
+    joined,
+    wrapped,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from verl_tui.rendering.charts.axes import Scale, Window
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
@@ -64,8 +77,8 @@ class ChartRenderer:
         """True where there are no colours: findings in sparklines are signs."""
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
-        self._plots: LastResult[list[Pieces]] = LastResult()
-        self._strips: LastResult[list[Pieces]] = LastResult()
+        self._plots: LastResult[TextRows] = LastResult()
+        self._strips: LastResult[TextRows] = LastResult()
 
     def rows(
         self,
@@ -75,7 +88,7 @@ class ChartRenderer:
         *,
         cursor: int | None = None,
         focus: bool = False,
-    ) -> list[Pieces]:
+    ) -> TextRows:
         """Draw a chart of `width` x `height` cells: a title, the plot, and the axes where they
         fit.
         """
@@ -101,7 +114,7 @@ class ChartRenderer:
         width: int,
         height: int,
         cursor: int | None,
-    ) -> list[Pieces]:
+    ) -> TextRows:
         parts = part_rows(data, width, height // _PARTS, cursor)
         height -= len(parts)
         axes = (height >= 3) + (height >= 6)
@@ -112,7 +125,7 @@ class ChartRenderer:
             data = data._replace(shades=())
         scale = self.cache.scale(data, *shown)
         other = self.cache.scale(data, *shown, right=True)
-        left: list[Pieces] = [[]] * height
+        left: TextRows = [[]] * height
         right = left
         if width >= _AXIS_FROM:
             least = _GUTTER * (data.reach is not None)
@@ -147,7 +160,7 @@ class ChartRenderer:
         ]
 
 
-def _sentences(text: str, width: int, rows: int) -> list[Pieces]:
+def _sentences(text: str, width: int, rows: int) -> TextRows:
     """Write sentences, a line each, in the middle of `rows` rows, wrapped and cut to fit."""
     lines = [line for one in text.split("\n") for line in wrapped(one, width)]
     if len(lines) > rows > 0:
@@ -173,12 +186,12 @@ def _row(scale: Scale, value: float, height: int) -> int:
 
 def _y_axis(
     scale: Scale | None, height: int, unit: str, least: int = 0, *, right: bool = False
-) -> list[Pieces]:
+) -> TextRows:
     """Write a y axis, its numbers in at least so many cells."""
     labels = row_labels(scale, height, unit)
     cells = max([least, *map(len, labels.values())])
     tick = ("├", "right") if right else ("┤", "rule")
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for y in range(height):
         side = tick if y in labels else ("│", "rule")
         text = labels.get(y, "")
@@ -204,7 +217,7 @@ def row_labels(scale: Scale | None, height: int, unit: str = "") -> Mapping[int,
     return {row: text for row, text in labels if text}
 
 
-def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> list[Pieces]:
+def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> TextRows:
     """Write the x axis in one or two rows: a rule with ticks and marks, and labels with the name of
     the axis where there is room.
     """
@@ -266,3 +279,93 @@ def _labels(
         stop = start + len(label)
         if stop <= width and not any(start <= one < stop for one in taken):
             yield min(cell, width - 1), start, label
+
+
+# -- a strip below a plot --------------------------------------------------------------------------
+
+_LEAST, _MOST = 3, 6
+"""Rows of shades."""
+_FAR = 20
+"""Of so many steps one at each end may lie beyond the limits, else one odd step would stretch
+them.
+"""
+_STEPS = (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10)
+"""Distances of limits as shares of a power of ten."""
+_SHADES = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (1e-9, "░"))
+"""Share from which on a shade stands, the greatest first."""
+_LEGEND = "  ░ few ▒ 10% ▓ 25% █ 50%"
+
+
+def heat_limits(data: ChartData, rows: int) -> list[float]:
+    """Return round values between the ranges of the strip, which has so many rows at most with its
+    title; none where all values are alike, or there are too few rows or several curves.
+    """
+    if data.heat is None or data.lettered or rows <= _LEAST:
+        return []
+    low, high = _ends(data.heat)
+    power = 10.0 ** floor(log10(high - low)) if high > low else 0.0
+    for step in (share * power for share in _STEPS if power):
+        first, last = floor(low / step) + 1, ceil(high / step)
+        if last - first < min(rows - 1, _MOST):
+            return [float(f"{at * step:.9g}") for at in range(first, last)]
+    return []
+
+
+def _ends(heat: Heat) -> tuple[float, float]:
+    """Return the least and the greatest value, but for those of odd steps."""
+    lows = sorted(one.low for one in heat.bins)
+    highs = sorted(one.high for one in heat.bins)
+    far = len(lows) // _FAR
+    if lows[far] < highs[-1 - far]:
+        return lows[far], highs[-1 - far]
+    return lows[0], highs[-1]
+
+
+def limit_texts(limits: Sequence[float], unit: str) -> list[str]:
+    """Write where each range begins, the highest first, and where the lowest one ends."""
+    texts = axis_texts(limits, unit)
+    return [*(f"≥{one}" for one in texts[::-1]), *(f"<{one}" for one in texts[:1])]
+
+
+def heat_rows(
+    data: ChartData, limits: Sequence[float], window: Window, left: int, width: int
+) -> TextRows:
+    """Return the strip: a row that says what it is of, then its shades behind their limits."""
+    if data.heat is None or data.main is None:
+        return []
+    words = fit(data.heat.words, width)
+    words += _LEGEND * (len(words) + len(_LEGEND) <= width)
+    columns, role = _columns(data, limits, window, width), data.main.role
+    rows: TextRows = [[(" " * left + words, "axis")]]
+    for row, label in enumerate(limit_texts(limits, data.unit), start=1):
+        cells = "".join(_shade(found[-row]) if found else " " for found in columns)
+        side = fit(label, left - 1).rjust(left - 1)
+        rows.append(joined([(side, "axis"), ("│", "rule"), (cells, role)]))
+    return rows
+
+
+def _columns(
+    data: ChartData, limits: Sequence[float], window: Window, width: int
+) -> list[list[float]]:
+    """Return the shares of each column of cells: those of its newest step, else of the one before
+    as far as twice what steps usually lie apart; empty where nothing is known.
+    """
+    heat, shown = data.heat, data.shown
+    columns: list[list[float]] = [[] for _ in range(width)]
+    if heat is None or shown is None:
+        return columns
+    known = {window.column(at) // 2: i for i, at in enumerate(heat.places)}
+    inside = sorted(at for at in known if 0 <= at < width)
+    first, last = heat.places[0], heat.places[-1]
+    apart = first + (last - first) // max(1, len(heat.places) - 1)
+    reach = window.column(apart) - window.column(first) + 1
+    end = clamp(window.column(shown[1]) // 2 + 1, 0, width)
+    for at, following in zip(inside, [*inside[1:], end], strict=True):
+        found = shares(heat.bins[known[at]], limits)
+        stop = max(at + 1, min(following, at + reach))
+        columns[at:stop] = [found] * (stop - at)
+    return columns
+
+
+def _shade(share: float) -> str:
+    return next((sign for least, sign in _SHADES if share >= least), " ")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from verl_tui.means import clamp
 from verl_tui.rendering.charts.axes import SINGLE
 from verl_tui.rendering.charts.chart_data import MARKS, Mark, Points
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import Pieces, joined
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import Pieces, fit, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -117,7 +117,7 @@ def _glyph(middle: float | None, least: float, most: float) -> str:
     if extent <= max(abs(least / 2) * SINGLE, _TINY):
         return _LEVELS[len(_LEVELS) // 2]
     at = int((middle / 2 - least / 2) / extent * len(_LEVELS))
-    return _LEVELS[min(len(_LEVELS) - 1, at)]
+    return _LEVELS[clamp(at, 0, len(_LEVELS) - 1)]
 
 
 def gauge(fraction: float, width: int, role: str) -> Pieces:
@@ -127,7 +127,7 @@ def gauge(fraction: float, width: int, role: str) -> Pieces:
     A value that is not a number fills nothing, one outside 0 .. 1 is clipped.
     """
     width = max(0, width)
-    share = 0.0 if math.isnan(fraction) else min(1.0, max(0.0, fraction))
+    share = 0.0 if math.isnan(fraction) else clamp(fraction, 0.0, 1.0)
     full, half = divmod(round(share * width * 2), 2)
     filled = "━" * full + "╸" * half
     rest = "─" * (width - len(filled))
@@ -158,7 +158,7 @@ def _upright(values: Sequence[float], top: float, height: int) -> list[str]:
 def tall(values: Sequence[float], width: int, height: int) -> list[str]:
     """Return the newest percentages as columns of blocks; 0 is a line, as a space means unknown."""
     shown = values[-width:] if width > 0 else ()
-    known = [0.0 if math.isnan(one) else min(100.0, max(0.1, one)) for one in shown]
+    known = [0.0 if math.isnan(one) else clamp(one, 0.1, 100.0) for one in shown]
     return _upright(known, 100.0, height)
 
 
@@ -171,21 +171,18 @@ def histogram_rows(
     if height < 1 or width < 1:
         return []
     counts, count, total = bins.counts, len(bins.counts), sum(bins.counts)
-    extent = bins.high - bins.low
-    ends = f"{compact(bins.low)} to {compact(bins.high)} {unit}".rstrip()
-    if extent <= 0:
-        ends = f"{compact(bins.low)} {unit}".rstrip()
-        return [fit(f"{title}{compact(total)} values, all {ends}", width)]
-    fullest = max(range(count), key=counts.__getitem__)
-    begin, each = bins.low + fullest * extent / count, extent / count
-    share = f"{counts[fullest] / total:.0%}" if total else "none"
-    where = f"{share} of them from {compact(begin)} to {compact(begin + each)}"
-    rows = [fit(f"{title}{compact(total)} values from {ends}, {where}", width)]
-    if height == 1 or width < _LEAST:
-        return rows
+    each = (bins.high - bins.low) / count
+    begin = bins.low + max(range(count), key=counts.__getitem__) * each
+    share = max(counts) / max(1, total)
+    where = f"{share:.0%} of them from {compact(begin)} to {compact(begin + each)}"
+    ends = f"from {compact(bins.low)} to {compact(bins.high)} {unit}".rstrip()
+    words = f"{title}{compact(total)} values {ends}, {where}"
+    if height == 1 or width < _LEAST or each <= 0:
+        return [fit(words, width)]
     cells = min(width, count * _WIDEST)
     shown = [
         max(counts[x * count // cells : -(-(x + 1) * count // cells)])
         for x in range(cells)
     ]
-    return [*rows, *(row.rstrip() for row in _upright(shown, max(shown), height - 1))]
+    bars = _upright(shown, max(shown), height - 1)
+    return [fit(words, width), *(row.rstrip() for row in bars)]

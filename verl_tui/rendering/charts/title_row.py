@@ -19,9 +19,16 @@ from verl_tui.rendering.charts.downsample import (
 )
 from verl_tui.rendering.charts.sparkline import sparkline
 from verl_tui.rendering.text.numbers import compact, in_words
-from verl_tui.rendering.text.piece import Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import middle, printable
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Pieces,
+    TextRows,
+    cells_of,
+    fit,
+    middle,
+    printable,
+    text_of,
+)
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -86,7 +93,7 @@ def _cut(title: str, cells: int) -> str:
     return (middle if "/" in title else fit)(title, cells)
 
 
-def _beside(data: ChartData, cursor: int | None, room: int) -> list[Pieces]:
+def _beside(data: ChartData, cursor: int | None, room: int) -> TextRows:
     """Return what stands at the right, the most important first: how a curve is smoothed that
     nobody chose, the score beside it, the note, names or the metric's key.
     """
@@ -259,9 +266,7 @@ _PART = 22
 """Cells of a part of a metric at least."""
 
 
-def part_rows(
-    data: ChartData, width: int, height: int, cursor: int | None
-) -> list[Pieces]:
+def part_rows(data: ChartData, width: int, height: int, cursor: int | None) -> TextRows:
     """Write the parts of a metric in so many rows at most; in the last one of several how many have
     no room, in a single one all or none.
     """
@@ -271,7 +276,7 @@ def part_rows(
     if more := max(0, len(data.parts) - height * columns):
         height -= 1
         more += columns
-    rows: list[Pieces] = [[] for _ in range(height)]
+    rows: TextRows = [[] for _ in range(height)]
     for at, part in enumerate(data.parts[: height * columns]):
         shown = part._replace(reach=data.shown)
         row = chart_row(shown, width // columns - 3, cursor)

@@ -17,9 +17,8 @@ from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import ChartCache, Smoothed, value_at
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
-from verl_tui.rendering.text.numbers import exact_step, in_words, value_text
-from verl_tui.rendering.text.printable import printable
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit
+from verl_tui.rendering.text.numbers import in_words, value_text
+from verl_tui.rendering.text.piece import ELLIPSIS, fit, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -178,11 +177,7 @@ def cursor_values(
     position = data.axis.exact(step)
     if not data.axis.time:
         position = f"{data.axis.label} {position}"
-    yield (
-        position
-        if at is None or not data.axis.time
-        else f"step {exact_step(at)} · {position}"
-    )
+    yield (position if at is None or not data.axis.time else f"step {at} · {position}")
     for line in data.lines:
         name = fit(printable(line.label or data.title), _LONGEST)
         yield f"{line.sign} {name} {_value(line, step, data, cache)}".lstrip()

@@ -18,9 +18,6 @@ from verl_tui.runs.time.step_clocks import clocks
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from verl_tui.runs.run import Run
 
 AXES = ("step", "time", "relative")
@@ -63,17 +60,6 @@ class XAxis(NamedTuple):
         if self.problem is not None:
             return f"step, {self.problem}"
         return f"{self.axis.label}, estimated" if self.estimated else ""
-
-    def origin(self, series: Series) -> str:
-        """Return the evidence for the time of the series' last step, in words; empty if that is
-        unknown, or steps need none.
-        """
-        if not self.axis.time or not len(series):
-            return ""
-        for clock in self.clocks:
-            if not math.isnan(clock.at(series.steps[-1])):
-                return clock.origin
-        return "" if math.isnan(series.times[-1]) else "times in the log"
 
     def points(self, series: Series, later: int = 0) -> Points:
         """Return the series along the axis; over times so many seconds later, to lay its beginning
@@ -177,30 +163,24 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     the points that have come since, up to where the clocks have come; one without a time, or whose
     time goes back, is left out.
     """
-    import numpy as np
-
     starts = [(clock.origin, clock.steps[0]) for clock in clocks]
     state = (series.revision, later, starts)
     found = _TIMED.get(series)
     if found is None or found.state != state:
         found = _TIMED[series] = _TimedSeries(state)
     fresh = series.steps[found.taken :]
-    if not fresh:
-        return found
-    steps = np.array(fresh)
-    stated = moments(series.times[found.taken :], fresh, clocks)
-    times: NDArray[np.float64] = np.array(stated, np.float64)
-    unknown = np.isnan(times)
-    reached = min([clock.steps[-1] for clock in clocks], default=fresh[-1])
-    ahead = np.flatnonzero(unknown & (steps > reached))
-    stop = int(ahead[0]) if len(ahead) else len(steps)
-    seconds = np.where(unknown, 0, times)[:stop].astype(np.int64) + later
-    last = found.steps[-1] if found.steps else -(2**62)
-    kept = seconds >= np.maximum.accumulate(np.maximum(seconds, last))
-    kept &= ~unknown[:stop]
-    values = np.array(series.values[found.taken :])[:stop]
-    found.steps.extend(seconds[kept].tolist())
-    found.values.extend(values[kept].tolist())
-    found.origins.extend(steps[:stop][kept].tolist())
-    found.taken += stop
+    values = series.values[found.taken :]
+    times = moments(series.times[found.taken :], fresh, clocks)
+    reached = min([clock.steps[-1] for clock in clocks], default=2**62)
+    last = max(found.steps[-1:], default=0)
+    for step, value, time in zip(fresh, values, times, strict=False):
+        unknown = math.isnan(time)
+        if unknown and step > reached:
+            break
+        found.taken += 1
+        if not unknown and int(time) + later >= last:
+            last = int(time) + later
+            found.steps.append(last)
+            found.values.append(value)
+            found.origins.append(step)
     return found

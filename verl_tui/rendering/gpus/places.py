@@ -14,20 +14,28 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from verl_tui.means import clamp
 from verl_tui.rendering.charts.sparkline import tall
 from verl_tui.rendering.gpus.device_rows import (
     device_rows,
-    figure_rows,
-    finite,
     history_rows,
     name,
     process_rows,
     troubles,
     worth,
 )
-from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import cut, middle, paragraph, printable
-from verl_tui.rendering.text.wrap import ELLIPSIS, fit, fit_left
+from verl_tui.rendering.text.piece import (
+    Piece,
+    Pieces,
+    TextRows,
+    cells_of,
+    cut,
+    fit,
+    fit_left,
+    middle,
+    paragraph,
+    printable,
+)
 from verl_tui.runs.views.devices import (
     WORKS,
     Device,
@@ -45,7 +53,7 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.records import GpuProcess
+    from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.rendering.session.snapshot import View
 
 _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN})
@@ -60,18 +68,19 @@ _TALLEST = 6
 
 
 class DevicePlace(NamedTuple):
-    """The devices of one place, and the rows below them."""
+    """The devices of one place."""
 
     heading: str = ""
     devices: Sequence[Device] = ()
-    below: Sequence[Pieces] = ()
+    why: str = ""
+    """Why some or all are missing."""
 
 
 def gpu_row(view: View, width: int) -> Pieces:
     """Return what there is to say of devices in a row, nothing where there are none; with a level
     for each of several, or of fewer where what stands out needs the room.
     """
-    devices = _first(device_places(view, 0))
+    devices = _first(device_places(view))
     if not devices:
         return []
     parts, remarks = device_summary(devices), "  ".join(["", *callouts(devices)])
@@ -110,7 +119,7 @@ def _levels(devices: Sequence[Device], width: int) -> Pieces:
 
 def gpu_rows(
     view: View, width: int, height: int, *, zoomed: bool
-) -> tuple[str, list[Pieces], str]:
+) -> tuple[str, TextRows, str]:
     """Return the title of a panel of this size, with the figures of all devices of its first place;
     its rows, a cell narrower as they may have to scroll; and what stands out, for its lower edge.
 
@@ -121,10 +130,12 @@ def gpu_rows(
         zoomed: Whether each device is shown with its past and its processes.
     """
     width = max(1, width - 1)
-    places = device_places(view, width)
-    share = _height_of_each(places, height, zoomed=zoomed)
-    rows: list[Pieces] = []
-    for place in places:
+    places = device_places(view)
+    reasons = [paragraph(place.why, "dim", width) for place in places]
+    beside = sum(map(len, reasons)) * zoomed
+    share = _height_of_each(places, height, beside, zoomed=zoomed)
+    rows: TextRows = []
+    for place, why in zip(places, reasons, strict=True):
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
@@ -135,7 +146,7 @@ def gpu_rows(
         else:
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
-        rows += place.below
+        rows += why
     devices = _first(places)
     return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
 
@@ -144,18 +155,17 @@ def _first(places: Iterable[DevicePlace]) -> Sequence[Device]:
     return next((place.devices for place in places if place.devices), ())
 
 
-def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool) -> int:
-    """Return the rows for the devices of each place that has some.
-
-    Zoomed, the rows below the devices stay in sight; a small panel scrolls to them, and gives each
-    device of a single place its own row where all of them fit.
+def _height_of_each(
+    places: Sequence[DevicePlace], height: int, beside: int, *, zoomed: bool
+) -> int:
+    """Return the rows for the devices of each place that has some, with so many beside them; a
+    small panel gives each device of a single place its own row where all of them fit.
     """
     occupied = [place.devices for place in places if place.devices]
     if len(occupied) == 1 and not zoomed and len(occupied[0]) <= height:
         return height
-    headed = len(places) > 1 or any(place.heading for place in places)
-    beside = (2 * len(places) - 1) * headed
-    beside += sum(len(place.below) for place in places) * zoomed
+    if any(place.heading for place in places):
+        beside += 2 * len(places) - 1
     return max(1, (height - beside) // max(1, len(occupied)))
 
 
@@ -164,9 +174,7 @@ def _height_of_each(places: Sequence[DevicePlace], height: int, *, zoomed: bool)
 
 # devices are read more rarely than runs make steps, and measured, then drawn
 @lru_cache(maxsize=4)
-def _panel_rows(
-    devices: tuple[Device, ...], width: int, most: int | None
-) -> list[Pieces]:
+def _panel_rows(devices: tuple[Device, ...], width: int, most: int | None) -> TextRows:
     """Write each device into a row, or all into so many rows."""
     if most is not None:
         return matrix(devices, width, most)
@@ -178,7 +186,7 @@ def detail_rows(
     width: int,
     height: int,
     belongs: Callable[[GpuProcess], str],
-) -> list[Pieces]:
+) -> TextRows:
     """Write devices on a full screen: each with its history and its processes.
 
     Args:
@@ -202,78 +210,60 @@ def detail_rows(
 # -- the places ------------------------------------------------------------------------------------
 
 
-def device_places(view: View, width: int) -> list[DevicePlace]:
-    """Return this host and, if it has logged any devices or figures, the run; the run first where
-    its devices are known to be elsewhere. Without any width only the devices count.
+def device_places(view: View) -> list[DevicePlace]:
+    """Return this host and, if it has logged any devices, the run; the run first where its devices
+    are known to be elsewhere, and alone where this host has none.
     """
-    here = _this_host(view, width)
-    where = view.monitor.gpus.host if view.monitor.gpus is not None else ""
-    logged, run_host = _logged_place(view, width, where if here.devices else "")
-    if not logged.devices and not logged.below:
+    here, (logged, run_host) = _this_host(view), _logged_place(view)
+    if not logged.devices:
         return [here]
     if not here.devices:
-        return _without_own(here, logged, width)
-    if not logged.devices:
-        return [here, logged]
+        return [logged._replace(heading=f"{logged.heading}; {here.why}")]
+    where = _name_of_host(view)
     here = here._replace(heading=", ".join(filter(None, ("this host", where))))
     elsewhere = run_host and where and not same_host(run_host, where)
     return [logged, here] if elsewhere else [here, logged]
 
 
-def _without_own(
-    here: DevicePlace, logged: DevicePlace, width: int
-) -> list[DevicePlace]:
-    """Return the places where this host has no devices; why it has none stands in the heading of
-    the run's where that fits: two rows less.
-    """
-    heading = f"{logged.heading}; {' '.join(map(text_of, here.below))}"
-    if cell_len(heading) <= width:
-        return [logged._replace(heading=heading)]
-    return [logged, here] if logged.devices else [here, logged]
+def _name_of_host(view: View) -> str:
+    return view.monitor.gpus.host if view.monitor.gpus is not None else ""
 
 
-def _this_host(view: View, width: int) -> DevicePlace:
+def _this_host(view: View) -> DevicePlace:
     """Return the devices of this host, and the reason where some or all are missing."""
     reading = view.monitor.gpus
     if reading is None:
-        return DevicePlace(below=[[("no reading yet", "dim")]])
+        return DevicePlace(why="no reading yet")
     devices = view.monitor.gpu_history.devices(reading)
     if view.run is None or state(view.run, view.now) not in _ACTIVE:
         devices = [one._replace(worked=False) for one in devices]  # nothing needs them
-    problem = reading.problem or ("" if devices else "no GPU found here")
-    return DevicePlace("", devices, paragraph(problem, "dim", max(1, width)))
+    none = "" if devices else "no GPU found here"
+    return DevicePlace("", devices, reading.problem or none)
 
 
-def _logged_place(view: View, width: int, local_host: str) -> tuple[DevicePlace, str]:
-    """Return the devices and figures that the shown run has logged, and the host they are on.
-
-    Args:
-        view: The state to show.
-        width: Most cells a row may take.
-        local_host: Name of this host if its devices are shown: those that an active run has logged
-            of it are the same and left out.
-    """
+def _logged_place(view: View) -> tuple[DevicePlace, str]:
+    """Return the devices that the shown run has logged, and the host they are on."""
     run = view.run
     if run is None:
         return DevicePlace(), ""
-    devices, used = logged_devices(run)
-    below = figure_rows(run, used, width)
+    devices = logged_devices(run)
     nodes = sorted({device.node for device in devices})
     run_host = "" if nodes[1:] else "".join(nodes) or host(run)
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
-    if local_host and state(run, view.now) in _ACTIVE:
-        devices = _elsewhere(devices, run_host, local_host)
-    heading = _heading(logs_cluster(run), run_host if devices else "")
-    heading += " (charts: means of steps)" * bool(devices)
-    return DevicePlace(heading, devices, below), run_host
+    if state(run, view.now) in _ACTIVE:
+        devices = _elsewhere(devices, run_host, view.monitor.gpus)
+    heading = _heading(logs_cluster(run), run_host)
+    return DevicePlace(f"{heading} (charts: means of steps)", devices), run_host
 
 
 def _elsewhere(
-    devices: Sequence[Device], run_host: str, local_host: str
+    devices: list[Device], run_host: str, reading: GpuReading | None
 ) -> list[Device]:
-    """Return the devices that are on another host."""
-    return [one for one in devices if not same_host(one.node or run_host, local_host)]
+    """Return logged devices without those of this host, where it has any: they are the same."""
+    if reading is None or not reading.gpus:
+        return devices
+    return [one for one in devices if not same_host(one.node or run_host, reading.host)]
 
 
 def _heading(cluster: bool, whose: str) -> str:
@@ -295,8 +285,8 @@ _NAMED = 4
 
 def _busy(device: Device) -> float | None:
     """Return a device's utilisation from 0 to 100, None where it is unknown."""
-    percent = finite(device.gpu.utilization)
-    return None if percent is None else min(max(percent, 0.0), 100.0)
+    percent = device.gpu.utilization
+    return None if percent is None else clamp(percent, 0.0, 100.0)
 
 
 def _idle(devices: Sequence[Device]) -> list[Device]:
@@ -319,7 +309,7 @@ def device_summary(devices: Sequence[Device]) -> list[str]:
     devices = _whole(devices)
     used = [one for one in devices if is_used(one)] or devices
     count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
-    watts = sum(finite(device.gpu.power) or 0.0 for device in devices)
+    watts = sum(device.gpu.power or 0.0 for device in devices)
     power = f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"
     first = f"GPUs {count}" if devices else "GPUs"
     return [first, *_shares(used), *[power] * (watts > 0)]
@@ -373,7 +363,7 @@ _NUMBER, _LEVEL = 5, 1
 _LONGEST_NAME = 20
 
 
-def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
+def matrix(devices: Sequence[Device], width: int, height: int) -> TextRows:
     """Lay out devices as a matrix with its legend.
 
     Args:
@@ -393,7 +383,7 @@ def matrix(devices: Sequence[Device], width: int, height: int) -> list[Pieces]:
     used = {*marks.values()}
     legend = [f"{mark} {means}" for means, mark in _MARKS.items() if mark in used]
     rows += paragraph(", ".join([words, *legend]), "dim", width)
-    return [cut(row, width, ELLIPSIS) for row in rows]
+    return [cut(row, width) for row in rows]
 
 
 def _matrix_rows(
@@ -401,7 +391,7 @@ def _matrix_rows(
     marks: Mapping[int, str],
     width: int,
     cell: int,
-) -> list[Pieces]:
+) -> TextRows:
     """Write the devices of each node, behind its name and, of several rows, the first index."""
     across = max(map(len, nodes.values()))
     longest = min(max(map(cell_len, nodes)), _LONGEST_NAME, max(3, width // 3))
@@ -412,7 +402,7 @@ def _matrix_rows(
         fitting = max(1, (width - room - number) // cell)
         # a power of two, whose multiples are easily found
         across = min(across, 1 << (fitting.bit_length() - 1))
-    rows: list[Pieces] = []
+    rows: TextRows = []
     for node, members in nodes.items():
         for at in range(0, len(members), across):
             shown = "" if at else fit_left(printable(node), longest)

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.log.target import error_target
 from verl_tui.rendering.log.window import LogWindow
 from verl_tui.rendering.session.snapshot import View, nothing_yet, shown_state
-from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import TextRows, paragraph
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.rendering.text.piece import Pieces
 
 _ROOMY = 12
 """Least height at which more than the first sentence stands above the log."""
 _ABOVE = 4
-"""Inverse share of a lower one that the first sentence may take."""
+"""Inverse share of a lower one that the sentence may take."""
 _SIDE = 2
 """Cells of the sign before each line of a log."""
 
@@ -40,15 +38,13 @@ def log_tail(view: View, on_read: Callable[[], object]) -> LogWindow:
 
 def tail_rows(
     window: LogWindow, view: View, width: int, height: int
-) -> list[Pieces] | None:
+) -> TextRows | None:
     """Return the rows of a size, None while the log is being read; an error stays in sight."""
     window.view = view
-    log = window.log
-    if log is not None:
-        log.look()
-    low = height < _ROOMY
-    above = why_no_charts(view, width, -(-height // _ABOVE) if low else None)
-    above += [] if low else [[]]
+    if window.log is not None:
+        window.log.look()
+    above = why_no_charts(view, width)
+    above = [*above, []] if height >= _ROOMY else above[: height // _ABOVE]
     room = max(1, height - len(above))
     rows = window.rows(width, room)
     if rows is not None and window.pager is not None and window.mark is not None:
@@ -58,18 +54,13 @@ def tail_rows(
     return None if rows is None else [*above, *rows][:height]
 
 
-def why_no_charts(view: View, width: int, most: int | None = None) -> list[Pieces]:
-    """Say why there are no charts: the state, what the run was at, what has been read; where only
-    so many rows are to spare, the state alone.
-    """
-    room = max(1, width - _SIDE)
-    rows: list[Pieces] = []
-    for words, role in _sentences(view)[: None if most is None else 1]:
-        lines = list(wrapped(words, room))
-        if most is not None and len(lines) > most:
-            lines[most - 1 :] = [fit(" ".join(lines[most - 1 :]), room)]
-        rows += [[(" " * _SIDE, ""), (line, role)] for line in lines]
-    return rows
+def why_no_charts(view: View, width: int) -> TextRows:
+    """Say why there are no charts: the state, what the run was at, what has been read."""
+    return [
+        [(" " * _SIDE, ""), *line]
+        for words, role in _sentences(view)
+        for line in paragraph(words, role, max(1, width - _SIDE))
+    ]
 
 
 def _sentences(view: View) -> list[tuple[str, str]]:
@@ -78,9 +69,9 @@ def _sentences(view: View) -> list[tuple[str, str]]:
     if run is None:
         return []
     first, *sources = nothing_yet(view).split("\n")
-    stage = phase(run)
     crashed = shown_state(view, run) is State.CRASHED
-    found = [(first, "error" if crashed else "step")]
-    if stage:
-        found.append((stage, "progress"))
-    return found + [(source, "progress") for source in sources]
+    said = filter(None, (phase(run), *sources))
+    return [
+        (first, "error" if crashed else "step"),
+        *((one, "progress") for one in said),
+    ]

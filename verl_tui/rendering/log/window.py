@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING
 from verl_tui.means import next_of, page_rows
 from verl_tui.on_demand import log_blocks
 from verl_tui.on_demand.log_reader import Log, LogReader, ReplayCutoff
-from verl_tui.rendering.log.line_kinds import (
+from verl_tui.rendering.log.line_rows import (
     Alarms,
+    LogLayout,
+    LogRow,
+    ScreenRow,
     StepLine,
     TextQuery,
+    row_pieces,
+    rows,
+    screen_rows,
     traceback_start,
 )
-from verl_tui.rendering.log.line_rows import LogLayout, row_pieces, rows, screen_rows
 from verl_tui.rendering.log.target import LogTarget, texts
-from verl_tui.rendering.text.printable import middle, wrapped
+from verl_tui.rendering.text.piece import middle, wrapped
 from verl_tui.rendering.text.search import Matches, Search
 
 if TYPE_CHECKING:
@@ -26,9 +31,8 @@ if TYPE_CHECKING:
 
     from verl_tui.on_demand.log_blocks import LogBlock, SearchJob
     from verl_tui.records import SourceStatus
-    from verl_tui.rendering.log.line_rows import LogRow, ScreenRow
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import Pieces, TextRows
 
 
 LogQuery = Alarms | StepLine | TextQuery
@@ -277,7 +281,7 @@ class LogWindow:
 
     # -- which lines -------------------------------------------------------------------------------
 
-    def rows(self, width: int, height: int) -> list[Pieces] | None:
+    def rows(self, width: int, height: int) -> TextRows | None:
         """Return the rows in sight, None while they are being read: those before them stay."""
         pager = self.pager
         if pager is None or pager.log.problem is not None:
@@ -292,7 +296,7 @@ class LogWindow:
         except NotReadYet:
             return None
 
-    def _log_rows(self, pager: Pager, width: int, height: int) -> list[Pieces]:
+    def _log_rows(self, pager: Pager, width: int, height: int) -> TextRows:
         most = max(1000, pager.log.size // _SHORTEST)  # lines
         numbers = len(str(most)) + 1 if width >= ROOMY else 0
         query = self.query
@@ -426,7 +430,7 @@ class LogWindow:
             self.search = log.find(query, origin, search.way)
 
 
-def _words(words: str, width: int) -> list[Pieces]:
+def _words(words: str, width: int) -> TextRows:
     return [[(line, "")] for line in wrapped(words, max(1, width))]
 
 

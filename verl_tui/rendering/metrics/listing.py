@@ -1,41 +1,38 @@
-"""The list of metrics, filtered, then grouped by key or sorted by value; and the rows of their
-table: name, last, trend, minimum, maximum, sparkline, as far as they fit.
+"""The list of metrics, filtered, then grouped by the prefix of their keys or sorted by value; the
+rows of a grid of them, and of their table: name, last, trend, minimum, maximum, sparkline.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.means import next_of
-from verl_tui.metrics import describe, without_repeats
+from verl_tui.means import clamp, next_of
+from verl_tui.metrics import describe, family_rank, without_repeats
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.metrics.groups import MetricGroup, Shelf, grouped_keys
 from verl_tui.rendering.session.snapshot import View, nothing_yet
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.printable import middle, natural, printable
+from verl_tui.rendering.text.piece import Piece, Pieces, fit, middle, natural, printable
 from verl_tui.rendering.text.search import Matches, Search, checked
 from verl_tui.rendering.text.table import FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from verl_tui.rendering.session.preferences import UserState
-    from verl_tui.rendering.text.piece import Piece, Pieces
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
-
 
 ORDERS = ("key", "last", "trend")
 
@@ -265,33 +262,19 @@ def parse_filter(text: str) -> MetricFilter:
     clauses: list[list[Term]] = []
     joined = False
     for token in _TOKEN.finditer(checked(text)):
+        word = token["word"] or "/"  # an expression without its end is being typed
+        typed = token["pattern"] or word.removeprefix("/")
         if token["bar"]:
             joined = bool(clauses)
-        elif token["pattern"] or token["word"]:
-            term = _term(token)
-            if term is None:
-                continue
+        elif typed:
+            search = Search(typed.replace("\\/", "/"), literal=word[0] != "/")
+            term = Term(search, bool(token["not"]))
             if joined:
                 clauses[-1].append(term)
             else:
                 clauses.append([term])
             joined = False
     return MetricFilter(" ".join(text.split()), tuple(map(tuple, clauses)))
-
-
-def _term(token: re.Match[str]) -> Term | None:
-    word = token["word"]
-    negated = bool(token["not"])
-    if token["pattern"]:
-        return Term(Search(token["pattern"].replace("\\/", "/")), negated)
-    if not word.startswith("/"):
-        return Term(Search(word, literal=True), negated)
-    try:  # an expression that is being typed
-        if word[1:]:
-            return Term(Search(word[1:]), negated)
-        return None
-    except ValueError:
-        return None
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -386,3 +369,112 @@ def _spark(one: ListedMetric, cells: int) -> Pieces:
         return []
     role = family_role(one.key, one.indicator)
     return sparkline(one.series, cells, role)
+
+
+# -- groups by the prefix of keys, and the rows of a grid ------------------------------------------
+
+OTHER = "other"
+"""Group of the keys that share their prefix with no other."""
+IN_ROWS = "constants and counters"
+"""Group of the metrics that have had only one value, or only count."""
+_GOOD_WIDTH, _GOOD_HEIGHT = 38, 8
+"""Cells of a chart, and of a shelf with its heading, that are aimed at."""
+_LEAST_WIDTH, LEAST_HEIGHT = 12, 3
+"""Cells below which there is nothing to see."""
+_MOST = 12
+"""Columns and rows that can be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricGroup:
+    """Metrics whose keys begin alike."""
+
+    name: str
+    """The prefix without its slash, `other` without one; empty for a list without groups."""
+    keys: tuple[str, ...]
+    in_rows: bool = False
+    """True if a row of text is enough for each of them."""
+
+    def short(self, key: str) -> str:
+        """Return a key without the group's prefix."""
+        return key.removeprefix(f"{self.name}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One row of a grid: neighbours of one group, side by side; of rows of text several below each
+    other.
+    """
+
+    group: MetricGroup
+    first: int
+    """Position of the first key within the group."""
+    keys: tuple[str, ...]
+    columns: int
+
+    @property
+    def lines(self) -> list[tuple[str, ...]]:
+        """The keys of each line."""
+        starts = range(0, len(self.keys), self.columns)
+        return [self.keys[at : at + self.columns] for at in starts]
+
+
+def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
+    """Group keys by prefix, in natural order; the groups family by family, as on the dashboard."""
+    known = sorted(keys, key=natural)
+    counts = Counter(key.partition("/")[0] for key in known if "/" in key)
+    groups: dict[str, list[str]] = {}
+    for key in known:
+        prefix = key.partition("/")[0] if "/" in key else ""
+        groups.setdefault(prefix if counts[prefix] > 1 else OTHER, []).append(key)
+    found = (MetricGroup(name, tuple(members)) for name, members in groups.items())
+    return tuple(sorted(found, key=lambda group: min(map(family_rank, group.keys))))
+
+
+def rows_apart(
+    groups: Sequence[MetricGroup], in_rows: Container[str]
+) -> tuple[MetricGroup, ...]:
+    """Return groups with the metrics that are rows of text in a last one of their own; as they are
+    where all of them would be.
+    """
+    found, rows = [], []
+    for group in groups:
+        rows += [key for key in group.keys if key in in_rows]
+        if kept := tuple(key for key in group.keys if key not in in_rows):
+            found.append(MetricGroup(group.name, kept))
+    if not rows or not found:
+        return tuple(groups)
+    return (*found, MetricGroup(IN_ROWS, tuple(rows), in_rows=True))
+
+
+def shelves(
+    groups: Sequence[MetricGroup], columns: int, lines: int = 1
+) -> tuple[Shelf, ...]:
+    """Return the rows of a grid; each group begins a new row.
+
+    Args:
+        groups: The groups.
+        columns: Charts side by side.
+        lines: Rows of text that there is room for in place of a chart.
+    """
+    columns = max(1, columns)
+    found: list[Shelf] = []
+    for group in groups:
+        size = columns * max(1, lines) if group.in_rows else columns
+        starts = range(0, len(group.keys), size)
+        found += [
+            Shelf(group, at, group.keys[at : at + size], columns) for at in starts
+        ]
+    return tuple(found)
+
+
+def grid_shape(width: int, height: int, columns: int, rows: int) -> tuple[int, int]:
+    """Return columns and rows: those that are wanted as far as there is room, else as many as fit
+    well.
+    """
+    tall = _GOOD_HEIGHT if height > 2 * _GOOD_HEIGHT else 5
+    columns = columns or max(1, width // _GOOD_WIDTH)
+    rows = rows or max(1, height // tall)
+    most_columns = clamp(width // _LEAST_WIDTH, 1, _MOST)
+    most_rows = clamp(height // LEAST_HEIGHT, 1, _MOST)
+    return min(most_columns, columns), min(most_rows, rows)

@@ -19,9 +19,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.samples.speakers import TextChunk, over, special
-from verl_tui.rendering.text.piece import MarkedSpan, Pieces, cells_of, pieces
-from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import spans
+from verl_tui.rendering.text.piece import (
+    MarkedSpan,
+    Pieces,
+    TextRows,
+    cells_of,
+    cut,
+    pieces,
+    spans,
+)
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -74,7 +80,7 @@ def _span(words: Sequence[re.Match[str]]) -> list[tuple[int, int]]:
 
 def change_rows(
     titles: Sequence[Sequence[Pieces]], texts: tuple[str, str], width: int
-) -> list[Pieces]:
+) -> TextRows:
     """Return two responses with the rows above each, words that differ marked, and a sign before
     the rows that have some.
 
@@ -106,10 +112,10 @@ def _column(
     changed: Sequence[tuple[int, int]],
     width: int,
     sign: str,
-) -> list[Pieces]:
+) -> TextRows:
     """Return one response as rows of at most `width` cells."""
     found = over(special(text), [(start, end, DIFFERS) for start, end in changed])
-    rows = [cut(title, width, "…") for title in titles]
+    rows = [cut(title, width) for title in titles]
     for start, end in islice(spans(text, max(1, width - 2)), _MOST_ROWS):
         row = pieces(text, start, end, found, "response")
         differs = any(role == DIFFERS for _, role in row)

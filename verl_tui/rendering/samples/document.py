@@ -15,6 +15,7 @@ from verl_tui.means import clamp
 from verl_tui.rendering.samples.answers import Answer, find_answers, truth_text
 from verl_tui.rendering.samples.speakers import (
     REPEATED,
+    TextChunk,
     over,
     parse_both,
     repeated,
@@ -22,9 +23,14 @@ from verl_tui.rendering.samples.speakers import (
     turn_words,
 )
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import MarkedSpan, Pieces, pieces
-from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ELLIPSIS, spans
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    MarkedSpan,
+    Pieces,
+    cut,
+    pieces,
+    spans,
+)
 from verl_tui.repetition import disjoint
 from verl_tui.words import counted
 
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.records import Sample
-    from verl_tui.rendering.samples.speakers import TextChunk
     from verl_tui.rendering.text.search import Search
 
 PARTS = ("prompt", "response", "truth", "fields")
@@ -224,7 +229,7 @@ class Document:
         label = f"{name:>{self._labels}}{self._rule}"
         margin: Pieces = [(label, row.role)] if label else []
         if row.kind == "words":
-            return cut([*margin, (row.words, "dim")], self._cells, ELLIPSIS)
+            return cut([*margin, (row.words, "dim")], self._cells)
         return [*margin, *pieces(part.text, row.start, row.end, part.marks, part.name)]
 
     def _heading(self, at: int) -> Pieces:
@@ -239,7 +244,7 @@ class Document:
         again = sum(end - start for start, end, role in part.marks if role == REPEATED)
         if again:
             row.append((f"  {again / part.size:.0%} repeats itself", "warning"))
-        return cut(row, self._cells, ELLIPSIS)
+        return cut(row, self._cells)
 
     # -- layout ------------------------------------------------------------------------------------
 
@@ -285,11 +290,12 @@ class Document:
             return
         ends = last_rows(part.text, part.stop, self._width, 2 * most)
         rows = [row for row in self._labelled(at, ends) if row.kind == "text"]
-        last = (rows or [_Row(at, *ends[-1])])[1 - most if most > 1 else -1 :]
+        rows = rows or [_Row(at, *ends[-1])]
         if most == 1:
-            end = f"{ELLIPSIS} {part.text[last[0].start : last[0].end]}"
-            yield self._named(last[0]._replace(words=end, kind="words"))
+            end = f"{ELLIPSIS} {part.text[rows[-1].start : rows[-1].end]}"
+            yield self._named(rows[-1]._replace(words=end, kind="words"))
             return
+        last = rows[1 - most :]
         yield self._named(self._note(at, last[0].start, last[0].start, self._unfolds))
         yield from last
 
@@ -314,12 +320,12 @@ class Document:
         Tokens that only name who the label names are left out, unless the text was searched.
         """
         part = self._parts[at]
-        before = ""
-        turn = -1
+        before, turn = "", -1
         for start, end in rows:
+            row = _Row(at, start, end)
             behind = bisect_right(part.chunks, start, key=lambda one: one.start)
             if not behind:
-                yield _Row(at, start, end)
+                yield row
                 continue
             chunk = part.chunks[behind - 1]
             if self._labels and not self.hits and _names_speaker(part.text, chunk, end):
@@ -328,9 +334,8 @@ class Document:
                 words = f"── {part.turns[chunk.turn]} ──"
                 yield _Row(at, start, start, words=words, kind="words")
             turn = chunk.turn
-            row = part.labelled(_Row(at, start, end), chunk, before)
+            yield part.labelled(row, chunk, before)
             before = chunk.role if start < end else before
-            yield row
 
 
 def last_rows(text: str, end: int, width: int, rows: int) -> list[tuple[int, int]]:
@@ -362,24 +367,24 @@ def _names_speaker(text: str, one: TextChunk, end: int) -> bool:
 def _parts(sample: Sample, *, raw: bool, grouped: bool) -> list[_Text]:
     asked, answered = _said(sample.prompt.strip("\n"), sample.response.strip("\n"), raw)
     truth: tuple[str, Sequence[MarkedSpan]] = (sample.ground_truth or "", ())
+    turns: Mapping[int, str] = {}
     if not raw:
-        answered = answered._replace(turns=turn_words(answered.chunks, sample.extras))
+        turns = turn_words(answered.chunks, sample.extras)
         truth = truth_text(sample, answered.chunks)
-    fields = _fields(sample, grouped=grouped)
-    asked = asked._replace(size=len(sample.prompt))  # as the list counts them
-    answered = answered._replace(size=len(sample.response))
-    parts = [asked, answered, _Text("truth", truth[0].strip("\n"), marks=truth[1])]
-    return [one for one in (*parts, _Text("fields", fields)) if one.text]
+    parts = [
+        asked._replace(size=len(sample.prompt)),  # as the list counts them
+        answered._replace(size=len(sample.response), turns=turns),
+        _Text("truth", truth[0].strip("\n"), marks=truth[1]),
+        _Text("fields", _fields(sample, grouped=grouped)),
+    ]
+    return [one for one in parts if one.text]
 
 
 @lru_cache(maxsize=8)  # the same sample is laid out anew for another size or fold
 def _said(prompt: str, response: str, raw: bool) -> tuple[_Text, _Text]:
     """Return prompt and response with all that is marked in them."""
-    asked, answered = parse_both(prompt, response)
-    return (
-        _text("prompt", prompt, () if raw else asked),
-        _text("response", response, () if raw else answered),
-    )
+    asked, answered = ((), ()) if raw else parse_both(prompt, response)
+    return _text("prompt", prompt, asked), _text("response", response, answered)
 
 
 def _text(name: str, text: str, chunks: Sequence[TextChunk]) -> _Text:
@@ -418,4 +423,4 @@ def _fields(sample: Sample, *, grouped: bool) -> str:
             lines.append(f"{name}: {value}")
     if grouped and sample.group is not None:
         numbers.append(f"group {sample.group}")
-    return "\n".join([" · ".join(numbers)] * bool(numbers) + lines).strip("\n")
+    return "\n".join((" · ".join(numbers), *lines)).strip("\n")

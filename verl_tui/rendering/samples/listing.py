@@ -28,9 +28,9 @@ from verl_tui.rendering.samples.query import (
 )
 from verl_tui.rendering.samples.speakers import parse, special
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import fit, fit_left
 from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
-from verl_tui.rendering.text.wrap import fit, fit_left
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

@@ -10,11 +10,16 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
-from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Piece, Pieces, joined
-from verl_tui.rendering.text.printable import middle, paragraph
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import (
+    Piece,
+    Pieces,
+    fit_left,
+    joined,
+    middle,
+    paragraph,
+)
 from verl_tui.rendering.text.table import sized
-from verl_tui.rendering.text.wrap import fit_left
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -129,7 +134,7 @@ class PromptTable:
         cell = past.cells[step]
         said = f"mean {compact(cell.mean)}" if isfinite(cell.mean) else "no score"
         said = f" {said} of {counted(cell.responses, 'response')}"
-        row = [(f"step {exact_step(step)} ", "strong"), self.mark(cell), (said, "")]
+        row = [(f"step {step} ", "strong"), self.mark(cell), (said, "")]
         return [row, *paragraph(past.words, "prompt", width)]
 
 
@@ -156,7 +161,7 @@ class PromptColumns:
     def heading(self) -> Pieces:
         """Return the titles, and the first and the last step over their columns."""
         cells = len(self._columns) * self._cells
-        first, last = (exact_step(self._table.steps[at]) for at in (0, -1))
+        first, last = (str(self._table.steps[at]) for at in (0, -1))
         axis = f"{first}{last:>{max(0, cells - len(first))}}"
         if len(first) + len(last) >= cells:
             axis = fit_left(last, cells)

@@ -16,7 +16,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.repetition import TOKEN, runs
+from verl_tui.repetition import TOKEN, disjoint, runs
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -145,10 +145,8 @@ TAG = "tag"
 TOKEN_ROLE = "token"  # noqa: S105 - a role, no password
 REPEATED = "repeated"
 
-_N = 3
-"""Number of consecutive words that must repeat."""
-_LONG = 12
-"""Words of a passage that is marked when repeated once; a shorter one must be repeated twice."""
+_N = 12
+"""Words in a row that came before: of fewer much that is no loop comes again (heuristic)."""
 
 
 def special(text: str) -> list[MarkedSpan]:
@@ -161,49 +159,17 @@ def special(text: str) -> list[MarkedSpan]:
 
 
 def repeated(text: str) -> list[MarkedSpan]:
-    """Return repetitions: loops from their second round on, and runs of one character.
-
-    A loop is a passage that repeats word by word; signs between the words may differ.
+    """Return repetitions: words that came before in the same order, many in a row, and runs of one
+    character. Signs between the words may differ.
     """
     words = list(TOKEN.finditer(text))
-    spans = [
-        (words[first].start(), words[last - 1].end(), REPEATED)
-        for first, last in _loops(words)
-    ]
-    return over(spans, [(start, end, REPEATED) for start, end in runs(text)])
-
-
-def _loops(words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield first and last word (exclusive) of the repetitions in loops.
-
-    A passage of `period` words repeats if enough consecutive words equal those `period` earlier.
-    """
-    texts = [word.group().lower() for word in words]
-    seen: dict[tuple[str, ...], int] = {}
-    failed: dict[int, int] = {}
-    """Words up to which a period need not be tried again, by period."""
-    done = 0
+    texts = [word[0].lower() for word in words]
+    found, seen = runs(text), set[tuple[str, ...]]()
     for at, gram in enumerate(zip(*(texts[i:] for i in range(_N)), strict=False)):
-        period = at - seen.get(gram, at)
-        seen[gram] = at
-        if not period or at < max(done, failed.get(period, 0)):
-            continue
-        end = _same_until(texts, at, period)
-        if end - at < (period if period >= _LONG else max(6, 2 * period)):
-            failed[period] = end
-            continue
-        start, first = at, max(done, period)
-        while start > first and texts[start - 1] == texts[start - 1 - period]:
-            start -= 1
-        yield start, end
-        done = end
-
-
-def _same_until(texts: Sequence[str], at: int, period: int) -> int:
-    """Return the first word from `at` on that differs from the one `period` words earlier."""
-    while at < len(texts) and texts[at] == texts[at - period]:
-        at += 1
-    return at
+        if gram in seen:
+            found.append((words[at].start(), words[at + _N - 1].end()))
+        seen.add(gram)
+    return [(start, end, REPEATED) for start, end in disjoint(found)]
 
 
 def over(lower: Sequence[MarkedSpan], upper: Sequence[MarkedSpan]) -> list[MarkedSpan]:

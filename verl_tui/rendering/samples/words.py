@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 from verl_tui.rendering.samples.answers import change_rows
 from verl_tui.rendering.samples.listing import SampleListing, excerpt
 from verl_tui.rendering.samples.query import FILE
-from verl_tui.rendering.text.numbers import compact, exact_step
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import cut, middle
-from verl_tui.rendering.text.wrap import ELLIPSIS, wrap
+from verl_tui.rendering.text.numbers import compact
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Pieces,
+    TextRows,
+    cells_of,
+    cut,
+    middle,
+    wrap,
+)
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -41,16 +47,20 @@ def step_words(
     if browse.page is None:
         return [("samples", "strong")], []
     place = browse.page.place
-    kind = [one for one in places if one.validation is place.validation]
-    at = kind.index(place) + 1 if place in kind else 0
     left = [
-        (f"step {exact_step(place.step)}", "strong"),
+        (f"step {place.step}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
-        (f"  {at:,} of {len(kind):,}", "dim"),
+        (f"  {_nth(place, places)}", "dim"),
         (f"  {middle(run, 40)}", "dim"),
     ]
     follows = (f"{keys['samples.follow']} follows", "dim")
     return left, [("following", "accent") if browse.chosen.follow else follows]
+
+
+def _nth(place: Place, places: Sequence[Place]) -> str:
+    """Say which of how many steps of its kind one is."""
+    kind = [one for one in places if one.validation is place.validation]
+    return f"{kind.index(place) + 1 if place in kind else 0:,} of {len(kind):,}"
 
 
 def list_words(browse: Browse) -> tuple[Pieces, Pieces]:
@@ -129,7 +139,7 @@ def header(browse: Browse, width: int) -> tuple[Pieces, Pieces]:
     if browse.shown is None:
         return [], []
     place, index = browse.shown
-    left = [(f"step {exact_step(place.step)} · ", "strong"), *sample_words(browse)]
+    left = [(f"step {place.step} · ", "strong"), *sample_words(browse)]
     left += [(" · validation", "accent")] if place.validation else []
     scores = browse.listing.scores
     if len(scores.scores) > 1:
@@ -149,13 +159,13 @@ def short_row(browse: Browse, sample: Sample, width: int) -> Pieces:
     if width >= 60 and browse.page is not None:
         place = browse.page.place
         kind = " of a validation" if place.validation else ""
-        row.append((f"of step {exact_step(place.step)}{kind} ", "dim"))
+        row.append((f"of step {place.step}{kind} ", "dim"))
     if fact is not None:
         row.append(scores.score_words(fact, "" if width < 60 else "score "))
         group = scores.group_words(fact.group) if width >= 60 else ""
         row.append((f" · {group}" if group else "", "dim"))
     row.append((" · answer " if words.answer else "  ", "dim"))
-    return cut([*row, words.piece(max(1, width - cells_of(row)))], width, ELLIPSIS)
+    return cut([*row, words.piece(max(1, width - cells_of(row)))], width)
 
 
 def caption(browse: Browse, samples: Samples, keys: Mapping[str, str]) -> str:
@@ -165,17 +175,16 @@ def caption(browse: Browse, samples: Samples, keys: Mapping[str, str]) -> str:
     if browse.shown is None:
         return ""
     place, _ = browse.shown
-    words = ["following"]
-    if not browse.chosen.follow:
-        kind = [one for one in samples.places if one.validation is place.validation]
-        at = f"{kind.index(place) + 1} of {len(kind)}"
-        words = [f"step {place.step}, {at}", f"{keys['samples.follow']} follows"]
-    if samples.dropped:
-        words.insert(0, f"{samples.dropped:,} older samples dropped")
+    words = [f"{samples.dropped:,} older samples dropped"] * bool(samples.dropped)
+    if browse.chosen.follow:
+        words.append("following")
+    else:
+        words.append(f"step {place.step}, {_nth(place, samples.places)}")
+        words.append(f"{keys['samples.follow']} follows")
     return " · ".join((*words, f"{keys['samples.open']} opens"))
 
 
-def why_none(view: View, width: int, *, short: bool = False) -> list[Pieces]:
+def why_none(view: View, width: int, *, short: bool = False) -> TextRows:
     """Say why there is no sample, and where samples come from; in one row, which key opens the
     panel that says so.
     """
@@ -213,12 +222,12 @@ DIFFERENCES = "what differs is underlined, in rows with - and +"
 def marked_words(one: Marked) -> str:
     """Name a sample."""
     kind = " validation" if one.place.validation else ""
-    return f"step {exact_step(one.place.step)}{kind} · sample {one.at + 1:,}"
+    return f"step {one.place.step}{kind} · sample {one.at + 1:,}"
 
 
 def beside_rows(
     both: tuple[Marked, Marked], found: Sequence[Sample | None], width: int
-) -> list[Pieces]:
+) -> TextRows:
     """Return two samples beside each other, words that differ marked: where they are from, their
     scores and lengths, and their prompts.
     """

@@ -1,31 +1,20 @@
-"""Acknowledged findings, and news since the last look, for one session."""
+"""Acknowledged findings, and which runs are watched so that new ones are news, for one session."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.health.finding import Episode, Finding, Severity
+    from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 
 _Name = tuple[str, str, str | None]
 """Run, rule and metric, which identify a finding while its numbers change."""
 
 _SETTLED = 2.0
 """Seconds after the last old record from which on a run counts as read, as files follow in turn."""
-
-
-class Occurrence(NamedTuple):
-    """Something that happened while the user watched."""
-
-    run: str
-    what: str
-    """Id of the rule, or `finished` at the end of the run."""
-    message: str = ""
-    severity: Severity | None = None
-    """Severity, None for good news."""
 
 
 _Raised = tuple[int | None, "Severity"]
@@ -42,13 +31,6 @@ class _Watch:
     """True once the run was judged after its old records."""
     watched: bool = False
     """True if new findings are news."""
-    finished: bool = False
-
-    def look(self, now: float) -> bool:
-        """Note that the run was judged; return True if findings that are new now are news."""
-        self.watched = self.watched or (self.looked and now - self.read >= _SETTLED)
-        self.looked = True
-        return self.watched
 
 
 class Acknowledgements:
@@ -61,12 +43,15 @@ class Acknowledgements:
         self._acknowledged: dict[_Name, _Raised] = {}
         self._marked: set[tuple[_Name, int | None]] = set()
         """All acknowledged findings with their first step, even those that are over."""
-        self._heard: dict[_Name, _Raised] = {}
         self._watches: dict[str, _Watch] = {}
 
     def acknowledged(self, run: str, finding: Finding) -> bool:
         """Return True if a finding is acknowledged."""
-        return _covers(self._acknowledged.get(_name(run, finding)), finding)
+        known = self._acknowledged.get(_name(run, finding))
+        if known is None:
+            return False
+        since, severity = known
+        return since == finding.begun and severity >= finding.severity
 
     def marked(self, run: str, episode: Episode) -> bool:
         """Return True if an episode of the history is acknowledged, even if it is over."""
@@ -99,54 +84,29 @@ class Acknowledgements:
         watch.looked = False
 
     def watched(self, run: str) -> bool:
-        """Return whether findings that are new in a run are news, as of the last call of `news`."""
-        watch = self._watches.get(run)
-        return watch is not None and watch.watched
+        """Return whether findings that are new in a run are news, as of the last look."""
+        return run in self._watches and self._watches[run].watched
 
     def start_over(self) -> None:
         """Forget which runs were read, since everything is read again."""
         self._watches.clear()
 
-    def news(
-        self,
-        found: Mapping[str, Sequence[Finding]],
-        finished: Collection[str],
-        now: float,
-    ) -> Sequence[Occurrence]:
-        """Return the news since the last call, without those of runs that are still being read.
+    def look(self, verdicts: Mapping[str, Verdict], now: float) -> None:
+        """Note that runs were judged: those that had been read by then are watched from now on.
+        Acknowledged findings that are over are forgotten, so that they show if they come back.
 
         Args:
-            found: The current findings of all runs.
-            finished: The runs that are finished.
+            verdicts: The health of all runs.
             now: Seconds since the epoch.
         """
-        news: list[Occurrence] = []
-        for run, findings in found.items():
+        for run, verdict in verdicts.items():
             watch = self._watches.setdefault(run, _Watch())
-            watched = watch.look(now)
-            fresh = [
-                Occurrence(run, one.id, one.message, one.severity)
-                for one in self._unheard(run, findings)
-            ]
-            if run in finished and not watch.finished:
-                fresh.append(Occurrence(run, "finished"))
-            watch.finished = run in finished
-            if watched:
-                self._forget_cleared(run, findings)
-                news += fresh
-        return news
-
-    def _unheard(self, run: str, findings: Sequence[Finding]) -> Sequence[Finding]:
-        """Return new findings that are not acknowledged, and remember all of them."""
-        heard = self._heard
-        fresh = [
-            one for one in findings if not _covers(heard.get(_name(run, one)), one)
-        ]
-        heard.update((_name(run, one), (one.begun, one.severity)) for one in fresh)
-        return self.open(run, fresh)
+            watch.watched |= watch.looked and now - watch.read >= _SETTLED
+            watch.looked = True
+            if watch.watched:
+                self._forget_cleared(run, verdict.primary)
 
     def _forget_cleared(self, run: str, findings: Sequence[Finding]) -> None:
-        """Drop acknowledged findings that are over, so that they show if they come back."""
         present = {_name(run, finding) for finding in findings}
         self._acknowledged = {
             name: known
@@ -157,9 +117,3 @@ class Acknowledgements:
 
 def _name(run: str, finding: Finding) -> _Name:
     return run, finding.id, finding.key
-
-
-def _covers(known: _Raised | None, finding: Finding) -> bool:
-    return (
-        known is not None and known[0] == finding.begun and known[1] >= finding.severity
-    )

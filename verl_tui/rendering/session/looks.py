@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.session.run_order import id_of
-from verl_tui.rendering.text.numbers import compact, exact_step
+from verl_tui.rendering.text.numbers import compact
 from verl_tui.times import clock_time
 from verl_tui.words import counted
 
@@ -39,7 +39,7 @@ def since(before: Look, now: Look) -> str:
     if now.step > before.step:
         said.append(f"+{counted(now.step - before.step, 'step')}")
     elif now.step < before.step:
-        said.append(f"back at step {exact_step(now.step)}")
+        said.append(f"back at step {now.step}")
     if said and before.reward is not None and now.reward is not None:
         rewards = compact(before.reward), compact(now.reward)
         said += [f"reward {' → '.join(rewards)}"] * (rewards[0] != rewards[1])

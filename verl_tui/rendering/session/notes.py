@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.given_files import is_ordinary, read_given
 from verl_tui.rendering.session.preferences import written
 from verl_tui.rendering.session.run_order import id_of
-from verl_tui.rendering.text.printable import wrapped
+from verl_tui.rendering.text.piece import wrapped
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.text.piece import TextRows
     from verl_tui.runs.run import Run
 
 _LARGEST = 1 << 22
@@ -97,9 +97,9 @@ class NoteBook:
         self.revision += clean != before
 
 
-def note_rows(notes: dict[int, str], width: int) -> tuple[list[Pieces], list[int]]:
+def note_rows(notes: dict[int, str], width: int) -> tuple[TextRows, list[int]]:
     """Return notes as rows, and the row that each begins at."""
-    rows: list[Pieces] = []
+    rows: TextRows = []
     starts: list[int] = []
     size = max((len(str(step)) for step in notes), default=0)
     for step, text in notes.items():

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.health.finding import Moment, Severity, Verdict
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
-from verl_tui.rendering.session.preferences import DRAWN, USUAL_COLUMNS, StateFile
+from verl_tui.rendering.session.preferences import (
+    DRAWN,
+    USUAL_COLUMNS,
+    StateFile,
+    UserState,
+)
 from verl_tui.rendering.text.hues import RUNS
-from verl_tui.rendering.text.printable import natural, told_apart
+from verl_tui.rendering.text.piece import natural, told_apart
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from verl_tui.monitor import Monitor
-    from verl_tui.rendering.session.preferences import UserState
     from verl_tui.rendering.text.piece import Piece
     from verl_tui.runs.run import Run
 
@@ -49,7 +53,7 @@ class RunListing:
 
     def __init__(self, file: StateFile | None = None) -> None:
         """Make the listing, with what a file remembers."""
-        self._file = file if file is not None else StateFile()
+        self.file = file if file is not None else StateFile()
         self.order = ORDERS[0]
         self.reverse = False
         self.filter = ""
@@ -60,7 +64,7 @@ class RunListing:
     @property
     def kept(self) -> UserState:
         """The columns, the groups and the hidden runs."""
-        return self._file.state
+        return self.file.state
 
     def keep(self, **chosen: tuple[str, ...]) -> str:
         """Choose columns, the usual ones for none, groups or hidden runs; return why these are not
@@ -68,7 +72,7 @@ class RunListing:
         """
         if chosen.get("run_columns") == ():
             chosen = {"run_columns": USUAL_COLUMNS}
-        return self._file.change(lambda state: replace(state, **chosen))  # type: ignore[arg-type]
+        return self.file.change(lambda state: replace(state, **chosen))  # type: ignore[arg-type]
 
     def runs(self, known: Iterable[Run], at: Moment) -> list[Run]:
         """Return the runs that are not hidden and that the filter leaves, in their order."""
@@ -89,7 +93,7 @@ class RunListing:
         wanted, note = self.filter.casefold(), ""
         found = [run for run in runs if wanted in run.name.casefold()]
         if not found:
-            from verl_tui.comparison.run_filter import CONDITION, meeting
+            from verl_tui.comparison.run_columns import CONDITION, meeting
 
             try:
                 if CONDITION.search(self.filter):
@@ -155,15 +159,14 @@ def first_to_show(
     finding, then the newest written; of those written at about the same time the first that was
     found.
     """
-
-    def severities(run: Run) -> list[Severity]:
-        return [
-            one.severity for one in monitor.verdicts.get(run.name, Verdict()).primary
-        ]
-
     known = (listing or RunListing()).unhidden(monitor.runs.values())
+    verdicts, none = monitor.verdicts, Verdict()
     runs = (
-        [run for run in known if Severity.CRITICAL in severities(run)]
+        [
+            one
+            for one in known
+            if verdicts.get(one.name, none).severity is Severity.CRITICAL
+        ]
         or [run for run in known if run.step is not None]
         or ordered(known, ORDERS[0], Moment(now, monitor.verdicts))
     )

@@ -14,7 +14,7 @@ from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.session.run_order import RunListing, Selection
-from verl_tui.rendering.text.printable import short_run_names, size_text
+from verl_tui.rendering.text.piece import short_run_names, size_text
 from verl_tui.rendering.text.search import Matches
 from verl_tui.runs.views.state import State, state, unread_form
 from verl_tui.text import one_line
@@ -146,24 +146,19 @@ _MOST_SOURCES = 4
 
 def nothing_yet(view: View) -> str:
     """Say why there is no chart, a sentence per line."""
-    monitor = view.monitor
     run = view.run
     if run is None:
-        sentences = [one_line(sentence, 400) for sentence in monitor.sentences]
+        sentences = [one_line(sentence, 400) for sentence in view.monitor.sentences]
         if view.loading:
             return "\n".join([looking(view), *sentences])
         return "\n".join(["no run yet", *sentences, _COMES.format_map(view.keys)])
-    statuses = _relevant(run)
-    now = shown_state(view, run)
+    now, statuses = shown_state(view, run), _relevant(run)
     training = now is not State.NO_TRAINING
-    said = (
-        _so_far(status, view, training=training) for status in statuses[:_MOST_SOURCES]
-    )
-    lines = [_why_no_chart(run, now), *said]
-    if len(statuses) > _MOST_SOURCES:
-        more = counted(len(statuses) - _MOST_SOURCES, "more source")
-        lines.append(f"and {more} ({view.keys['sources']})")
-    return "\n".join(lines)
+    shown = statuses[:_MOST_SOURCES]
+    lines = [_so_far(status, view, training=training) for status in shown]
+    if more := len(statuses) - len(shown):
+        lines.append(f"and {counted(more, 'more source')} ({view.keys['sources']})")
+    return "\n".join([_why_no_chart(run, now), *lines])
 
 
 def looking(view: View) -> str:
@@ -216,17 +211,17 @@ def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
     if status.problem is not None:
         return f"{name}: {one_line(status.problem, 200)}"
     format_name = status.title if training else "plain text"
-    words = f"{name}: {format_name}, {size_text(status.bytes_read)} read"
+    words = [f"{name}: {format_name}, {size_text(status.bytes_read)} read"]
     if status.bytes_read < status.size:
-        words += f" of {size_text(status.size)}"
+        words[0] += f" of {size_text(status.size)}"
     if status.unreadable:
         unreadable = counted(status.unreadable, "unreadable line")
-        words += f" · {unreadable} ({view.keys['sources']})"
+        words.append(f"{unreadable} ({view.keys['sources']})")
     if status.modified is not None:
         quiet = age(view.now - status.modified)
-        written = "written just now" if quiet == "now" else f"last written {quiet} ago"
-        words += f" · {written}"
-    return words
+        now = quiet == "now"
+        words.append("written just now" if now else f"last written {quiet} ago")
+    return " · ".join(words)
 
 
 def source_pieces(run: Run, keys: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -236,15 +231,11 @@ def source_pieces(run: Run, keys: Mapping[str, str]) -> Iterator[tuple[str, str]
         run: The run.
         keys: Names of actions -> the key to name for them.
     """
-    statuses = _relevant(run)
-    problem = _problem(statuses, keys)
-    if problem:
-        yield f" {problem}", "critical"
+    if problem := _problem(_relevant(run), keys):
+        yield problem, "critical"
     if run.unreadable:
-        yield (
-            f" {counted(run.unreadable, 'unreadable line')} ({keys['sources']})",
-            "warning",
-        )
+        words = counted(run.unreadable, "unreadable line")
+        yield f"{words} ({keys['sources']})", "warning"
 
 
 def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:

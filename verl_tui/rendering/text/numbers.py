@@ -60,13 +60,6 @@ def percent_done(share: float) -> str:
     return f"{min(100, int(100 * share + _ROUNDING))}%"
 
 
-def exact_step(value: int) -> str:
-    """Write a step in full while seven characters suffice (`1200`, `9999999`), shortened beyond."""
-    if -1_000_000 < value < 10_000_000:
-        return str(value)
-    return compact(value)
-
-
 def _trimmed(value: float, digits: int) -> str:
     text = f"{value:.{max(0, digits)}f}"
     if "." in text:

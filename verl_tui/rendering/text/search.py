@@ -11,7 +11,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

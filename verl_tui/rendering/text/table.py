@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.piece import Pieces, cells_of
-from verl_tui.rendering.text.printable import cut
-from verl_tui.rendering.text.wrap import ELLIPSIS
+from verl_tui.rendering.text.piece import Pieces, cells_of, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,6 +109,6 @@ def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:
     """Return a value padded or cut to exactly so many cells."""
     spare = size - cells_of(pieces)
     if spare <= 0:
-        return cut(pieces, size, ELLIPSIS) if spare else pieces
+        return cut(pieces, size) if spare else pieces
     space = (" " * spare, "")
     return [space, *pieces] if right else [*pieces, space]

@@ -73,7 +73,7 @@ def steps_per_minute(run: Run) -> SpeedFigure | None:
     where that is longer than one; None where unknown.
     """
     usual = pace(run)
-    if usual is None or not 0 < usual.seconds < math.inf:
+    if not usual or not 0 < usual.seconds < math.inf:
         return None
     minutes = usual.seconds / 60.0
     if minutes > 1:
@@ -115,7 +115,7 @@ def _evidence(run: Run) -> Iterator[tuple[str, Sequence[int], Sequence[float], i
         if records and len(records) >= 3:
             yield "times of the records", records.steps, records.times, 2
     timer = run.indicators.get("step_time")
-    if timer is not None and run.step is not None:
+    if timer and run.step is not None:
         timed = by_timers(run, run.step)
         warm = int(len(timed) > 2)
         yield timer, timed.steps[warm:], timed.times[warm:], 1

@@ -98,9 +98,9 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
     """Return the seconds that a timer has at some ascending steps, nan where it has none."""
     import numpy as np
 
-    start = bisect_left(series.steps, steps[0]) if series is not None else 0
-    own = np.array(series.steps[start:] if series is not None else ())
-    if series is None or not len(own):
+    start = bisect_left(series.steps, steps[0]) if series else 0
+    own = np.array(series.steps[start:] if series else ())
+    if not series or not len(own):
         return np.full(len(steps), np.nan)
     at = np.minimum(np.searchsorted(own, steps), len(own) - 1)
     values = np.array(series.values[start:])[at]
@@ -136,7 +136,7 @@ def excluded(run: Run) -> Sequence[str]:
 
     whole, parts = _step_timers(run)
     step = run.present(whole)
-    newest = np.array(step.steps[-LOOK_BACK:] if step is not None else ())
+    newest = np.array(step.steps[-LOOK_BACK:] if step else ())
     own = durations(step, newest) if len(newest) else newest
     steps, own = newest[np.isfinite(own)], own[np.isfinite(own)]
     if not len(steps):
@@ -353,7 +353,7 @@ def _a_second(
     of_a_step: SpeedFigure | None, label: str, timing: Breakdown | None
 ) -> SpeedFigure | None:
     """Return what a step has of something, divided by its time; None where either is unknown."""
-    if of_a_step is None or timing is None or not timing.key or timing.step <= 0:
+    if not of_a_step or not timing or not timing.key or timing.step <= 0:
         return None
     value, unit = of_a_step.value / timing.step, f"{of_a_step.unit}/s"
     return SpeedFigure(label, value, unit, f"{of_a_step.key} / {timing.key}")
@@ -366,13 +366,13 @@ def _averaged(
     these, or where that is asked for; None without a number.
     """
     series = run.present(key)
-    if series is None:
+    if not series:
         return None
-    since = timing.steps[0] if timing is not None else (run.step or 0) - WINDOW
+    since = timing.steps[0] if timing else (run.step or 0) - WINDOW
     newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
     recent = finite(value for step, value in newest if step >= since)
     point = series.last_finite
-    if point is None:
+    if not point:
         return None
     value = mean(recent) if recent and not last else point.value
     label, unit = describe(series.key).label, describe(series.key).unit
@@ -386,7 +386,7 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
     asynchronous trainer's figures of idle sides, late and dropped samples.
     """
     known = {modern(key): key for key in run.keys}
-    timed = timing.parts if timing is not None else ()
+    timed = timing.parts if timing else ()
     parts = {part.name: part for part in timed if part.name in _GENERATION}
     if parts:
         name = min(parts, key=_GENERATION.index)
@@ -395,7 +395,7 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
     for metric, (label, unit) in _waiting().items():
         found = _averaged(run, known.get(metric), timing, last=not unit)
-        if found is not None:
+        if found:
             yield found._replace(label=label, unit=unit)
 
 
@@ -415,7 +415,7 @@ def generation_latency(run: Run) -> SpeedFigure | None:
     import numpy as np
 
     key = run.indicators.get("generation_time")
-    if key is None:
+    if not key:
         return None
     logged = run.measured if run.dialect == "tutorial" else run.tail
     seconds = finite(logged(key, _NEWEST))

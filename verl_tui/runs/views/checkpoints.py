@@ -54,8 +54,8 @@ def usable(run: Run) -> Mapping[int, str]:
     loaded.
     """
     holder = writer(run)
-    died = run.outcome is not None and run.outcome.kind in _BROKEN_OFF
-    if died or (holder is not None and holder.gone):
+    died = run.outcome and run.outcome.kind in _BROKEN_OFF
+    if died or (holder and holder.gone):
         known = run.checkpoints.items()
         return {step: path for step, path in known if not _is_torn(run, step)}
     return run.checkpoints
@@ -133,12 +133,12 @@ def best(
         lowest: Whether less is better; None: as the metric has it, else more is.
     """
     found = _logged(run, metric)
-    if found is None or run.preview:
+    if not found or run.preview:
         return None
     key, series, sign = found
     lowest = is_better_low(metric, key) if lowest is None else lowest
     top = series.highest_point(-sign if lowest else sign)
-    if top is None:
+    if not top:
         return None
     saved = usable(run)
 
@@ -220,7 +220,7 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
     for metric, target in targets.items():
         key, _, sign = _logged(run, metric) or ("", None, 1.0)
         now = run.present(key) if math.isfinite(target) else None
-        if now is not None:
+        if now:
             step, value = now.last_finite or (None, None)
             first, top = reached(run, metric, target), best(run, metric)
             told = (value and value * sign, step)
@@ -233,7 +233,7 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
 def reached(run: Run, metric: str, target: float) -> Point | None:
     """Return the first point at or beyond a target, None where there is none."""
     found = _logged(run, metric)
-    if found is None:
+    if not found:
         return None
     key, series, sign = found
     down = is_better_low(metric, key) is (sign > 0)

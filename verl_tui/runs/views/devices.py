@@ -102,11 +102,12 @@ def behind(devices: Iterable[Device]) -> list[Device]:
     used = filter(is_used, devices)
     known = [(one, one.lately) for one in used if one.lately is not None]
     total, beside = sum(percent for _, percent in known), max(1, len(known) - 1)
-    return [one for one, own in known if _lags(own, (total - own) / beside)]
-
-
-def _lags(own: float, others: float) -> bool:
-    return others >= WORKS and 100 * own < WORKS * others
+    held = [(one, own, (total - own) / beside) for one, own in known]
+    return [
+        one
+        for one, own, others in held
+        if others >= WORKS and 100 * own < WORKS * others
+    ]
 
 
 class DeviceHistory:
@@ -163,7 +164,7 @@ class _LoggedFigure(NamedTuple):
 def _figure(key: str) -> _LoggedFigure | None:
     """Return the device and the figure that a metric describes, None if it describes no device."""
     found = _OF_DEVICE.fullmatch(key)
-    if found is None or found[3] not in _FIELDS:
+    if not found or found[3] not in _FIELDS:
         return None
     return _LoggedFigure(key, found[4] or "", int(found[2]), found[3])
 
@@ -198,7 +199,7 @@ def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if _figure(key) is None or not _idled(run, key):
+    if not _figure(key) or not _idled(run, key):
         return False
     others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
     shares = [share for one in others if (share := _held(run, one)) is not None]
@@ -217,7 +218,7 @@ def _idled(run: Run, key: str) -> bool:
 def _held(run: Run, key: str) -> float | None:
     """Return the newest share of a device's memory in use, given the key of its utilisation."""
     memory = run.present(memory_key(key))
-    point = memory.last_finite if memory is not None else None
+    point = memory.last_finite if memory else None
     return point and point.value
 
 
@@ -228,9 +229,8 @@ def memory_key(key: str) -> str:
 
 
 @cached_by_revision
-def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
-    """Return the devices whose figures a run has logged, as measured last, by node and index; and
-    the keys they use.
+def logged_devices(run: Run) -> list[Device]:
+    """Return the devices whose figures a run has logged, as measured last, by node and index.
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
@@ -238,14 +238,12 @@ def logged_devices(run: Run) -> tuple[list[Device], set[str]]:
     for key, node, device, field in _figures(run):
         found.setdefault((node, device), {}).setdefault(field, key)
     devices = []
-    used: set[str] = set()
     for (node, index), keys in sorted(found.items()):
         if _USED not in keys:
             keys.pop(_SHARE, None)
         if keys.keys() & {"gpu", _USED} or len(keys) > 1:
             devices.append(_logged(run, str(index), node, keys))
-            used.update(keys.values())
-    return devices, used
+    return devices
 
 
 def _logged(run: Run, index: str, node: str, keys: Mapping[str, str]) -> Device:
@@ -312,7 +310,7 @@ def owns(run: Run) -> Callable[[GpuProcess], str]:
     """Return the evidence that a process belongs to a run, in words; empty if there is none."""
     folders = {Path(path).absolute().parent for path in run.paths}
     written = (status.writer for status in run.statuses)
-    writers = {one.pid for one in written if one is not None and not one.gone}
+    writers = {one.pid for one in written if one and not one.gone}
 
     def words(process: GpuProcess) -> str:
         if writers & process.line:

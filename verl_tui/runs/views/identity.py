@@ -76,10 +76,10 @@ def identity(run: Run) -> Identity:
         _fact(settings, one) if isinstance(one, str) else one(settings)
         for one in _HYPERPARAMETERS
     )
-    hyperparameters = tuple(found for found in asked if found is not None)
+    hyperparameters = tuple(filter(None, asked))
     algorithm = _by_settings(settings) or by_metrics(run)
     model = _fact(settings, "model")
-    if model is not None:
+    if model:
         model = model._replace(value=model_name(model.value))
     return Identity(project, experiment, group, algorithm, model, hyperparameters)
 
@@ -132,7 +132,7 @@ def short(value: object) -> str:
 def _fact(settings: RunSettings, label: str) -> Fact | None:
     """Return the first setting that states a fact."""
     found = settings.stated(_SPELLINGS[label])
-    if found is None or (label in _ABOVE_ZERO and not (number(found[1]) or 0.0) > 0):
+    if not found or (label in _ABOVE_ZERO and not (number(found[1]) or 0.0) > 0):
         return None
     return Fact(label, short(found[1]), found[0])
 
@@ -160,7 +160,7 @@ def _times(
 ) -> Fact | None:
     """Return a product of two figures, `1024 × 5 responses`, or the first of them alone."""
     one, other = (settings.stated(NAMES[part]) for part in parts)
-    if one is None or other is None:
+    if not one or not other:
         return None if one is None else Fact(label, short(one[1]), one[0])
     many = f"{short(other[1])} {word}{'s' * (other[1] != 1)}"
     return Fact(label, f"{short(one[1])} × {many}", f"{one[0]}, {other[0]}")
@@ -177,7 +177,7 @@ def _kl(settings: RunSettings) -> Fact | None:
         coefficient = settings.stated(_SPELLINGS[place])
         if switch is False:
             off.append(key)
-        elif coefficient is not None and (key or not in_force):
+        elif coefficient and (key or not in_force):
             where = f" in the {place}" * bool(key)
             in_force[coefficient[0]] = f"{short(coefficient[1])}{where}"
     stated = ", ".join(in_force or off)
@@ -188,7 +188,7 @@ def _kl(settings: RunSettings) -> Fact | None:
 def _clip(settings: RunSettings) -> Fact | None:
     """Return the clip range, both ends where they are set apart and differ."""
     ends = [settings.stated(_SPELLINGS[f"{side} clip"]) for side in ("lower", "upper")]
-    sizes = [(one[0], number(one[1])) for one in ends if one is not None]
+    sizes = [(one[0], number(one[1])) for one in ends if one]
     if len({size for _, size in sizes} - {None}) < 2:
         return _fact(settings, "clip")
     (one, low), (other, high) = sizes
@@ -197,7 +197,7 @@ def _clip(settings: RunSettings) -> Fact | None:
 
 def _engine(settings: RunSettings) -> Fact | None:
     found = _fact(settings, "engine")
-    if found is None or not found.key.endswith("use_vllm"):
+    if not found or not found.key.endswith("use_vllm"):
         return found
     return found._replace(value="vllm") if found.value == "on" else None
 
@@ -240,10 +240,10 @@ def _by_settings(settings: RunSettings) -> Fact | None:
     for row, word in _TABLE["stated"].items():
         name, _, value = row.partition("=")
         found = settings.stated((name,))
-        if found is not None and str(found[1]) == value:
+        if found and str(found[1]) == value:
             return Fact("algorithm", word, found[0])
     estimator = settings.stated(_ESTIMATOR)
-    if estimator is not None:
+    if estimator:
         return _with_loss(estimator, settings.stated(("policy_loss.loss_mode",)))
     for name in ("algorithm", "algorithm.name", "algo", "rl_algorithm"):
         stated = settings.values.get(name)
@@ -272,7 +272,7 @@ def _usual(word: str) -> str:
 def by_metrics(run: Run) -> Fact | None:
     """Return the only algorithm that writes some of the metrics; fine-tuning has no rewards."""
     found = _by_names("metrics", set(run.keys), "metric ", ("", "train/"))
-    if found is None and "reward" not in run.indicators:
+    if not found and "reward" not in run.indicators:
         return _by_names("supervised", set(run.keys), "metric ")
     return found
 

@@ -28,7 +28,7 @@ def leading(run: Run) -> Mapping[str, int]:
     """
     counted = Counter(map(origin_of, run.precedences()))
     counts = ((_status(run, source), count) for source, count in counted.items())
-    return {status.path: count for status, count in counts if status is not None}
+    return {status.path: count for status, count in counts if status}
 
 
 def has_estimated_steps(run: Run) -> bool:
@@ -45,7 +45,7 @@ def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     found = [
         (f"{status.title} {_short(status.path)}", points)
         for source, points in counted.most_common()
-        if (status := _status(run, source)) is not None
+        if (status := _status(run, source))
     ]
     if len(found) < 2:
         return tuple(name for name, _ in found)
@@ -87,7 +87,7 @@ def losses(run: Run) -> tuple[str, ...]:
     there are rewards: then a loss is the policy's.
     """
     loss = run.loss_alone
-    if loss is None:
+    if not loss:
         return ()
     held_out = (key for key in run.metrics if describe(key).group == "validation")
     return (loss, *(key for key in held_out if key.endswith("loss")))

@@ -48,7 +48,7 @@ def writer(run: Run) -> Writer | None:
     known = [
         one
         for status in run.statuses
-        if (one := status.writer) is not None
+        if (one := status.writer)
         and not (
             one.by_name and one.gone and newest - (status.modified or 0.0) > _KEPT_BACK
         )
@@ -87,9 +87,7 @@ def unattended(run: Run) -> bool:
     A run that is copied over from elsewhere looks the same until its next piece comes, unless a
     heartbeat tells.
     """
-    if writer(run) is not None or any(
-        state.life.continued for state in run.sources.values()
-    ):
+    if writer(run) or any(state.life.continued for state in run.sources.values()):
         return False
     newest = run.modified or 0.0
     return any(
@@ -104,7 +102,7 @@ def gpus_work(run: Run, now: float) -> bool | None:
     Held memory proves nothing and is not looked at.
     """
     reading = run.gpus
-    if reading is None or now - reading.time > _FRESH_GPUS:
+    if not reading or now - reading.time > _FRESH_GPUS:
         return None
     known = [gpu.utilization for gpu in reading.gpus if gpu.utilization is not None]
     return max(known) > _IDLE if known else None
@@ -115,14 +113,14 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
         name = one_line(PurePath(path).name, 60)
         life = state.life
         holder = state.status.writer
-        if holder is not None and not holder.gone and not holder.by_name:
+        if holder and not holder.gone and not holder.by_name:
             yield Evidence(f"{holder.words} holds {name} open for writing", None)
         if life.arrived is not None:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
             yield Evidence(f"{name} grew while we watched", life.grew)
         sign = _by_times(state, name, now)
-        if sign is not None:
+        if sign:
             yield sign
 
 
@@ -137,7 +135,7 @@ def _by_times(state: SourceState, name: str, now: float) -> Evidence | None:
     if life.stands() and (not status.unheld or now - status.modified <= AGREE):
         words = f"the heartbeat in {name} goes on while its counters stand still"
         return Evidence(words, status.modified)
-    if status.unheld or (status.writer is not None and status.writer.gone):
+    if status.unheld or (status.writer and status.writer.gone):
         return None
     return Evidence(f"the times in {name} agree with the file's own", status.modified)
 
@@ -150,7 +148,7 @@ def phase(run: Run) -> str | None:
         if state.life.counters:
             return _heartbeat(state.life)
     for state in reversed(run.sources.values()):
-        if state.stage is not None:
+        if state.stage:
             words = one_line(state.stage.text, 120)
             return f"the last stage printed: {words} (line {state.stage.line})"
     seconds, part = max(_timers(run), default=(0.0, ""))
@@ -167,7 +165,7 @@ def _timers(run: Run) -> Iterator[tuple[float, str]]:
 
 
 def _heartbeat(life: Life) -> str:
-    if not life.stands() or life.stood is None or life.stamp is None:
+    if not life.stands() or life.stood is None:
         return f"the last heartbeat: {life.counters}"
     still = age(life.until_newest(life.stood))
     return f"the heartbeat goes on, its counters have stood still for {still}: {life.counters}"

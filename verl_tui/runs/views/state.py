@@ -95,14 +95,14 @@ def remaining(run: Run, now: float) -> float | None:
     Only a running run has an end to wait for, and only while records come.
     """
     coming = remaining_steps(run)
-    if coming is not None and goes_on(run, now):
+    if coming and goes_on(run, now):
         return coming.seconds
     return None
 
 
 def goes_on(run: Run, now: float) -> bool:
     """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
-    if state(run, now) is not State.RUNNING or run.outcome is not None:
+    if state(run, now) is not State.RUNNING or run.outcome:
         return False
     quiet = waited(run, now)
     if quiet is None or quiet <= _LATE_FLOOR:
@@ -115,7 +115,7 @@ def silence(run: Run, now: float) -> float | None:
     """Return the seconds since the newest record, None where no record has a time, or one that is
     yet to come.
     """
-    if run.last_record is None or ahead(run, now) is not None:
+    if run.last_record is None or ahead(run, now):
         return None
     return max(0.0, now - run.last_record)
 
@@ -142,7 +142,7 @@ def state(run: Run, now: float) -> State:
         now: Seconds since the epoch.
     """
     said = _stated(run)
-    if said is not None:
+    if said:
         return said
     if any(status.to_come for status in run.statuses):
         # of a replay: no silence is one
@@ -191,11 +191,11 @@ def _has_crashed(run: Run, now: float) -> bool:
 
 def _let_go(run: Run) -> bool:
     """Return whether no process holds the log with the run's ending any more."""
-    ended = [source for source in run.sources.values() if source.ending is not None]
+    ended = [source for source in run.sources.values() if source.ending]
     if any(source.ending and source.ending.bare for source in ended):
         return True  # W&B logs its exit with an error
     holder = writer(run)
-    if holder is not None:
+    if holder:
         return holder.gone
     return any(one.status.unheld for one in ended if one.ending is run.outcome)
 
@@ -203,14 +203,14 @@ def _let_go(run: Run) -> bool:
 def _evaluated(run: Run, now: float) -> State:
     """Return the state of samples without a training."""
     holder, idle = writer(run), _idle(run, now)
-    over = idle is None or idle > _FRESH_LOG or (holder is not None and holder.gone)
+    over = idle is None or idle > _FRESH_LOG or (holder and holder.gone)
     return State.FINISHED if over else State.RUNNING
 
 
 def _by_life(run: Run, now: float) -> State:
     """Return the state by the process that writes the log, else by when something was written."""
     holder = writer(run)
-    if holder is None:
+    if not holder:
         return _unheld(run, now)
     if holder.gone or holder.stopped:
         return _gone(run) if holder.gone else State.STALLED
@@ -275,7 +275,7 @@ def _by_silence(run: Run, now: float) -> State:
     sign = evidence(run, now)
     usual = pace(run)
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    if sign is None or (sign.latest is not None and now - sign.latest > long):
+    if not sign or (sign.latest is not None and now - sign.latest > long):
         return _gone(run)
     return State.STALLED
 
@@ -321,12 +321,12 @@ def evaluated(run: Run) -> str:
     prefix = PREFIX if trained else f"val_{PREFIX}"
     count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
     words = "an evaluation"
-    if count is not None:
+    if count:
         samples = counted(int(count.values[-1]), "sample")
         words = f"{words} of {samples}"
         if trained:
             words = f"{samples} of step {count.steps[-1]}"
-    if score is not None and len(score.values):
+    if score:
         words += f", mean score {score.values[-1]:.4g}"
     return words
 
@@ -334,8 +334,8 @@ def evaluated(run: Run) -> str:
 def interrupted(run: Run) -> bool:
     """Return whether the user stopped the run at its terminal."""
     end = run.outcome
-    stopped = end is not None and end.kind is EventKind.STOPPED
-    return stopped and end is not None and _CTRL_C.search(end.text) is not None
+    stopped = end and end.kind is EventKind.STOPPED
+    return bool(stopped and end and _CTRL_C.search(end.text))
 
 
 def patience(run: Run) -> float:
@@ -343,7 +343,7 @@ def patience(run: Run) -> float:
     step that is due.
     """
     due = expected_step(run)
-    if due is None:
+    if not due:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
 

@@ -24,8 +24,7 @@ from verl_tui.sources.discovery.probing import (
     classify_name,
     is_worth_reporting,
 )
-from verl_tui.sources.files.beginnings import head
-from verl_tui.sources.files.paths import checkpoint_step, is_file, is_folder
+from verl_tui.sources.files import checkpoint_step, head, is_file, is_folder
 from verl_tui.sources.folders.checkpoint_folders import is_home
 from verl_tui.sources.folders.setting_files import NAMES as SETTINGS
 from verl_tui.sources.folders.setting_files import is_settings

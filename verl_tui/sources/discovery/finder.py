@@ -1,5 +1,5 @@
 """Find the runs behind the paths that a user names, again and again: runs appear later; assign
-directories of checkpoints to them.
+directories of checkpoints to them, and split files of several runs.
 """
 
 from __future__ import annotations
@@ -7,9 +7,12 @@ from __future__ import annotations
 import glob
 import os
 import re
+import sqlite3
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,28 +28,36 @@ from verl_tui.sources.discovery.directory_walk import (
 from verl_tui.sources.discovery.found import Folder, FoundFile, FoundRun, stem
 from verl_tui.sources.discovery.grouping import named_runs
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
-from verl_tui.sources.discovery.probing import (
-    NoLogError,
-    Probe,
-    reason_of,
-)
-from verl_tui.sources.discovery.runs_in_files import RunsInFiles
-from verl_tui.sources.files.paths import (
+from verl_tui.sources.discovery.probing import NoLogError, Probe, reason_of
+from verl_tui.sources.files import (
     HOMES,
+    head,
     is_file,
     is_folder,
     one_spelling,
+    status_at,
+    unescaped,
 )
 from verl_tui.sources.folders.checkpoint_folders import homes
 from verl_tui.sources.folders.setting_files import is_settings
+from verl_tui.sources.formats import metrics_csv, trackio
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from verl_tui.sources.formats.format import Format
     from verl_tui.sources.http.addresses import Unreached
 
 
+RunParts = dict[str, str]
+"""The last parts of the paths of the runs in a file, with the run's name, empty where it is named
+by its file.
+"""
+_LONGEST_HEADER = 2**20
+"""Bytes of a table's header that are looked at."""
+_MOST_RUNS = 100
+"""Runs of one table that are shown."""
 _HIGHEST = 4
 """Directories gone up to where a run's logs and its checkpoints lie side by side."""
 
@@ -296,3 +307,90 @@ def _main_log(path: Path) -> Path:
     if path.suffix == ".err" and is_file(other):
         return other
     return path
+
+
+# -- files of several runs -------------------------------------------------------------------------
+# A chart saved at W&B as CSV, a database of trackio: a run within is named by a path below its
+# file, `chart.csv/grpo`. Of a database the run that was written last belongs to the logs beside it,
+# as the only run in a file does; others are runs of their own.
+
+
+class RunsInFiles:
+    """The runs in files of several; looks again only where one has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[object, RunParts]] = {}
+        """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""
+        self.passed: dict[Path, str] = {}
+        """The tables some of whose runs are not shown, and how many."""
+
+    def split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
+        """Return runs, and each run in a file of several unless it is of the logs beside it.
+
+        Runs of one name in several databases are told apart by these.
+        """
+        found = [one for run in runs for one in self._divided(run)]
+        stored: dict[int, Sequence[str]] = {}
+        """The paths of databases whose runs are the only log, in parts."""
+        for at, run in enumerate(found):
+            logs = [file for file in run.files if file.is_log]
+            if len(logs) == 1 and logs[0].format is trackio:
+                place, _ = trackio.database_of(logs[0].path)
+                stored[at] = place.with_suffix("").parts
+        names = naming.distinct([found[at].name for at in stored], [*stored.values()])
+        for at, name in zip(stored, names, strict=True):
+            found[at] = found[at]._replace(name=name)
+        return found
+
+    def _divided(self, run: FoundRun) -> Iterator[FoundRun]:
+        files: list[FoundFile] = []
+        others: list[FoundRun] = []
+        name = run.name
+        for file in run.files:
+            parts = self._parts(file)
+            if parts and (file.format is trackio or len(parts) == 1):
+                last, named = parts.popitem()
+                files.append(file._replace(path=file.path / last))
+                name = named or name
+            elif not parts:
+                files.append(file)
+            others += _runs_of(file, parts, run.name)
+        if any(map(attrgetter("format"), files)):
+            several = sum(file.is_log for file in files) > 1
+            yield run._replace(name=run.name if several else name, files=tuple(files))
+        yield from others
+
+    def _parts(self, file: FoundFile) -> RunParts:
+        """Return the runs in a file; none where it is one run, or cannot be read."""
+        path = file.path
+        if file.format not in (metrics_csv, trackio):
+            return {}
+        states = map(status_at, (path, trackio.log_of(path)))
+        stamp = [(one.st_mtime, one.st_size) if one else None for one in states]
+        if self._known.get(path, (None,))[0] != stamp:
+            with suppress(OSError, ValueError, sqlite3.Error):
+                self._known[path] = stamp, _parts_of(path, file.format)
+        _, parts = self._known.get(path, (None, {}))
+        shown = (
+            parts if file.format is trackio else dict(islice(parts.items(), _MOST_RUNS))
+        )
+        if (left_out := len(parts) - len(shown)) > 0:
+            self.passed[path] = f"{left_out:,} further runs in it are not shown"
+        return {**shown}
+
+
+def _runs_of(file: FoundFile, parts: RunParts, called: str) -> Iterator[FoundRun]:
+    """Yield runs in a file, named by that where they have no name."""
+    for part, name in parts.items():
+        one = file._replace(path=file.path / part)
+        yield FoundRun(name or called, one.path, (one,))
+
+
+def _parts_of(path: Path, format: Format) -> RunParts:
+    if format is trackio:
+        names = trackio.runs_in(path)
+        return {
+            one.replace("\0", "") or "unnamed": naming.visible(one) for one in names
+        }
+    parts = metrics_csv.runs_in(head(path, _LONGEST_HEADER))
+    return {part: unescaped(part) for part in parts}

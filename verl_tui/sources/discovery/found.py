@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console import reader as console
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,20 +26,8 @@ _HPARAMS = pattern(r"\d{10}\.\d+")
 """A folder in which torch's `SummaryWriter.add_hparams` puts an event file of its own, named by the
 time.
 """
-_PROCESSES = (
-    (pattern(r"attempt_\d+/(\d+)/(?:stdout|stderr)\.log"), 3, 2, None),
-    (pattern(r"logs/job-driver-[^/]*"), 2, 0, 0),
-    (pattern(r"attempt_\d+/(?:orchestrator|trainer)\.log"), 2, 1, 0),
-    (pattern(r"(?:orchestrator|trainer)\.log"), 1, 0, 0),
-    (pattern(r"trainer/rank_(\d+)\.log"), 2, 1, None),
-    (pattern(r"worker-[0-9a-f]{20,}-(?!f{8})[0-9a-f]{8}-\d+\.(?:out|err)"), 1, 0, 1),
-)
-"""Ends of the paths of single processes' logs: how many parts they have, how many folders further
-up the log of all lies, and their rank where the path does not state it. Of torchrun's `--log-dir`
-(torch/distributed/elastic/multiprocessing), of prime-rl's two (src/prime_rl/utils/pathing.py), and
-of Ray's jobs in `/tmp/ray/session_latest/logs` (ray/_private/node.py), whose workers' names do not
-show which one is the first; a worker without a job has `ffffffff`.
-"""
+_PROCESSES = toml_table(__file__, "processes.toml")["process"]
+"""Where the logs of single processes lie."""
 _RANK = pattern(
     r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)",
     re.IGNORECASE,
@@ -104,21 +93,16 @@ class Folder:
         """Its other files."""
         return [file for file in self.files if not file.is_log]
 
-    @property
-    def logs(self) -> set[tuple[str, str]]:
-        """Its logs, by kind and name; files that continue each other are one log."""
-        return {
-            (file.format.name, log_name(file)) for file in self.anchors if file.format
-        }
-
 
 def member(path: Path) -> tuple[str, int] | None:
     """Return what the logs of all processes of a training have in common in their paths, and the
     rank of this one's, whose 0 usually holds most; None for the only log of a training.
     """
-    for form, parts, above, rank in _PROCESSES:
-        if found := form.fullmatch("/".join(path.parts[-parts:])):
-            return str(path.parents[above]), int(found[1]) if rank is None else rank
+    for one in _PROCESSES:
+        end = "/".join(path.parts[-one["parts"] :])
+        if found := re.fullmatch(one["path"], end):
+            rank = found.groupdict().get("rank") or one["rank"]
+            return str(path.parents[one["above"]]), int(rank)
     for place in (path, path.parent):
         if found := _RANK.search(place.name):
             name = place.name[: found.start()] + "#" + place.name[found.end() :]
@@ -159,8 +143,9 @@ def stem(path: Path) -> str:
 
 
 def one_log_each(folders: Iterable[Folder]) -> bool:
-    """True if there is at most one log of each kind."""
-    logs = {log for folder in folders for log in folder.logs}
+    """True if there is at most one log of each kind; files that continue each other are one."""
+    files = (file for folder in folders for file in folder.anchors)
+    logs = {(file.format, log_name(file)) for file in files}
     return len({kind for kind, _ in logs}) == len(logs)
 
 

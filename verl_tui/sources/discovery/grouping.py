@@ -46,11 +46,17 @@ from verl_tui.sources.discovery.found import (
     one_log_each,
     stem,
 )
-from verl_tui.sources.files.beginnings import DEEPEST, head
-from verl_tui.sources.files.paths import file_size, is_folder, status_at
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import (
+    DEEPEST,
+    file_size,
+    head,
+    is_folder,
+    opened,
+    status_at,
+)
 from verl_tui.sources.formats import filelogger, record_log, wandb
 from verl_tui.sources.formats.metrics_json import trainer_state
+from verl_tui.text import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -132,7 +138,7 @@ def _reported(path: Path, _size: int) -> Sequence[str]:
     with suppress(OSError):
         text = head(path, DEEPEST)
     found = _REPORTS.finditer(text) if b"wandb" in text else ()
-    return list(dict.fromkeys(one[1].decode("utf-8", "replace") for one in found))
+    return list(dict.fromkeys(decoded(one[1]) for one in found))
 
 
 @lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def experiment_name(text: bytes) -> str:
         if not _NAMERS.search(text[max(0, found.start() - 16) : found.start()]):
             continue
         value: bytes = found["a"] or found["b"] or found["c"] or b""
-        name = value.decode("utf-8", "replace").strip().rstrip("/").rpartition("/")[2]
+        name = decoded(value).strip().rstrip("/").rpartition("/")[2]
         is_called = text[found.end() : found.end() + 1] in (b"(", b"[")
         if _is_a_name(name) and not is_called:
             return one_line(name, 120)

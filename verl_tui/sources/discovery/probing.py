@@ -20,14 +20,14 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import ROTATED, FoundFile
 from verl_tui.sources.discovery.passed_over import EMPTY, UNKNOWN
-from verl_tui.sources.files.beginnings import (
+from verl_tui.sources.files import (
     DEEPEST,
     head,
     is_binary,
+    is_folder,
+    opened,
     why_unread,
 )
-from verl_tui.sources.files.paths import is_folder
-from verl_tui.sources.files.tail import opened
 from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tensorboard, tutorial
 from verl_tui.sources.formats.catalog import SINGLE, format_of, is_single, why_none
 from verl_tui.sources.formats.console import reader as console
@@ -240,8 +240,7 @@ class Probe:
         Raises:
             NoLogError: It cannot be read as a log.
         """
-        kind = _QUOTES.get(path.suffix.lower())
-        if kind is not None:
+        if kind := _QUOTES.get(path.suffix.lower()):
             raise NoLogError(f"is {kind}, not a log: save what was printed as text")
         try:
             begin, _ = beginning(path)

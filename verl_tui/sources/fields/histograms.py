@@ -5,15 +5,15 @@ says so, with `values`, which are counts, and `bins` or, of equal width, `packed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.distributions import Distribution, of_bins
 from verl_tui.records import Histogram
-from verl_tui.sources.fields.jsonl import number
+from verl_tui.sources.fields.jsonl import Fields, number
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
 
 _TYPES = ("histogram", "trackio.histogram")
@@ -44,7 +44,7 @@ class FieldHistograms(NamedTuple):
             yield Histogram(name, step, *one.bins)
 
 
-def take_histograms(fields: dict[str, Any], joint: str = "/") -> FieldHistograms:
+def take_histograms(fields: Fields, joint: str = "/") -> FieldHistograms:
     """Take the histograms out of fields, whose nested names are joined by a sign."""
     found = FieldHistograms({}, [])
     kind = f"{joint}_type"
@@ -53,34 +53,33 @@ def take_histograms(fields: dict[str, Any], joint: str = "/") -> FieldHistograms
         parts = _taken(fields, f"{name}{joint}")
         try:
             one = _histogram(parts, f"packedBins{joint}")
+            found.of[safe(name, _LONGEST_NAME)] = one
         except (ArithmeticError, ValueError) as error:
             found.flaws.append(f"{name}: {error}")
-            continue
-        if one is None:
-            found.flaws.append(f"{name}: it is empty")
-        else:
-            found.of[safe(name, _LONGEST_NAME)] = one
     return found
 
 
-def _taken(fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _taken(fields: Fields, prefix: str) -> Fields:
     own = [one for one in fields if one.startswith(prefix)]
     return {one.removeprefix(prefix): fields.pop(one) for one in own}
 
 
-def _histogram(parts: Mapping[str, Any], packed: str) -> Distribution | None:
+def _histogram(parts: Fields, packed: str) -> Distribution:
     counts = _numbers(parts.get("values"))
     if f"{packed}min" in parts:
         first, width = _numbers([parts[f"{packed}min"], parts.get(f"{packed}size")])
         edges = [first + at * width for at in range(len(counts) + 1)]
     else:
         edges = _numbers(parts.get("bins"))
-    return of_bins(edges, counts) if counts else None
+    found = of_bins(edges, counts) if counts else None
+    if found is None:
+        raise ValueError("it is empty")
+    return found
 
 
 def _numbers(values: object) -> list[float]:
-    known = [number(one) for one in values] if isinstance(values, list) else [None]
+    known = list(map(number, values)) if isinstance(values, list) else [None]
     found = [one for one in known if one is not None]
-    if len(found) < len(known):
+    if found != known:
         raise ValueError("a histogram of something other than numbers")
     return found

@@ -1,19 +1,28 @@
-"""Reads lines of JSON as real programs write them: several objects on a line, NaN, broken text."""
+"""Reads lines of JSON as real programs write them: several objects on a line, NaN, broken text; and
+finds the numbers among their fields, also those that were written as texts. A field may hold a
+number that names something. How programs spell what is looked for stands in `spellings.toml`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Unreadable
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator
 
+_SPELLINGS = toml_table(__file__, "spellings.toml")
+"""How programs spell what is looked for in their records."""
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
 _DEEPEST_VALUE = 200
@@ -21,6 +30,8 @@ _DEEPEST_VALUE = 200
 _TOO_DEEP = "nested too deeply"
 _BLANK = " \t\r\n"
 _BETWEEN = _BLANK + ","
+Fields = dict[str, Any]
+"""What a record holds, by name."""
 _DECODER = json.JSONDecoder(
     parse_int=lambda digits: float(digits) if len(digits) > 19 else int(digits)
 )
@@ -47,7 +58,7 @@ def first_value(text: bytes) -> tuple[Any, str]:
     Raises:
         ValueError: It begins with none.
     """
-    begin = text.decode("utf-8", "replace").lstrip("\ufeff" + _BLANK)
+    begin = decoded(text).lstrip("\ufeff" + _BLANK)
     try:
         value, end = _DECODER.raw_decode(begin)
     except RecursionError:
@@ -66,12 +77,12 @@ def values_of(text: bytes) -> list[Any]:
     except orjson.JSONDecodeError:
         if not text.strip(b"\0 \t\r\n"):
             raise ValueError("only zero bytes: a hole left by a crash") from None
-        found = list(values_in(text.decode("utf-8", "replace")))
+        found = list(values_in(decoded(text)))
     _check_depth(found, text)
     return found
 
 
-def objects(line: bytes) -> list[dict[str, Any]]:
+def objects(line: bytes) -> list[Fields]:
     """Return the JSON objects on a line, usually one.
 
     Raises:
@@ -80,9 +91,7 @@ def objects(line: bytes) -> list[dict[str, Any]]:
     found = values_of(line)
     for value in found:
         if not isinstance(value, dict):
-            kinds: dict[type, str] = {list: "list", str: "string"}
-            kind = kinds.get(type(value), "value")
-            raise ValueError(f"a JSON {kind}, not an object")
+            raise ValueError("JSON, but no object")
     return found
 
 
@@ -170,11 +179,9 @@ def integer(value: object) -> int | None:
     return None
 
 
-def flatten(
-    data: Mapping[str, Any], joint: str = "/", depth: int = 0
-) -> dict[str, Any]:
+def flatten(data: Fields, joint: str = "/", depth: int = 0) -> Fields:
     """Return nested objects as one level with a `/`, or another sign, between the names."""
-    flat: dict[str, Any] = {}
+    flat: Fields = {}
     for key, value in data.items():
         if isinstance(value, dict) and depth < _DEEPEST:
             below = flatten(value, joint, depth + 1)
@@ -186,12 +193,10 @@ def flatten(
 
 def unreadable(line: bytes, number: int, reason: str) -> Unreadable:
     """Return the record of a line that could not be read."""
-    return Unreadable(
-        number, one_line(reason), one_line(line[:400].decode("utf-8", "replace"))
-    )
+    return Unreadable(number, one_line(reason), one_line(decoded(line[:400])))
 
 
-def first_object(head: bytes) -> dict[str, Any] | None:
+def first_object(head: bytes) -> Fields | None:
     """Return the first JSON object at the beginning of a file, None where there is none among the
     first lines.
     """
@@ -202,3 +207,62 @@ def first_object(head: bytes) -> dict[str, Any] | None:
             except ValueError:
                 continue
     return None
+
+
+def names(role: str) -> tuple[str, ...]:
+    """Return the names of a role, the surest first."""
+    return tuple(_SPELLINGS["names"][role].split())
+
+
+def words(role: str) -> str:
+    """Return an expression of the words of a role."""
+    return "|".join(_SPELLINGS["ends"][role].split())
+
+
+def ending(role: str) -> NamePattern:
+    """Return an expression of names whose last part is one of the words of a role."""
+    return NamePattern(rf"(?:.*[/_. ])?(?:{words(role)})", re.IGNORECASE)
+
+
+_NAME = NamePattern(
+    r"(?:.*[/.])?(?:(?:.+_)?(?:id|idx|index|pid|ppid|port|seed|uuid)|rank|device|node|host"
+    r"|hostname|worker"
+    r"|(?:local|global|world|node|group|worker|replica|[dtpsec]p)_rank)",
+    re.IGNORECASE,
+)
+"""Fields whose numbers are names. `effective_rank` and `mean_rank` are measurements."""
+_QUOTED = pattern(
+    r"[-+]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:e[-+]?\d{1,4})?|nan|[-+]?inf(?:inity)?",
+    re.IGNORECASE,
+)
+_TEXTS = ending("text")
+"""Fields whose texts stay texts though they may be digits."""
+
+
+def numbers_in(fields: Fields, without: Container[str] = ()) -> dict[str, float]:
+    """Return the numbers among fields, but for some of these."""
+    numbers = {}
+    for key, raw in fields.items():
+        value = raw if type(raw) is float else number(raw)
+        if value is not None and key not in without:
+            numbers[key] = value
+    return numbers
+
+
+@lru_cache(10_000)
+def is_name(field: str) -> bool:
+    """Return True if a field's number is a name and not a measurement."""
+    return _NAME.fullmatch(field) is not None
+
+
+def unquoted(fields: Fields) -> Fields:
+    """Return fields with numbers that were written as texts, unless these name something."""
+    if str not in map(type, fields.values()):
+        return fields
+    return {name: _unquoted(name, value) for name, value in fields.items()}
+
+
+def _unquoted(name: str, value: object) -> object:
+    if not isinstance(value, str) or not _QUOTED.fullmatch(value):
+        return value
+    return value if is_name(name) or _TEXTS.fullmatch(name) else float(value)

@@ -7,6 +7,8 @@ and its runtime would cost more than they save.
 
 from __future__ import annotations
 
+from verl_tui.text import decoded
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Encodings of a field's value; groups (3 and 4) have not been written for decades."""
 
@@ -28,7 +30,7 @@ class MessageFields(dict[int, "list[int | bytes]"]):
 
     def text(self, number: int) -> str:
         """Return it as text, with what is no UTF-8 replaced; nothing where there is none."""
-        return (self.part(number) or b"").decode("utf-8", "replace")
+        return decoded(self.part(number) or b"")
 
     def integer(self, number: int) -> int:
         """Return the int32 or int64 in a field; protobuf leaves out what is 0."""

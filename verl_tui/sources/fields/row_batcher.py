@@ -8,7 +8,7 @@ import math
 import struct
 from array import array
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.records import (
     Event,
@@ -17,6 +17,7 @@ from verl_tui.records import (
     MetricRows,
     Progress,
     Record,
+    Records,
     Restart,
 )
 from verl_tui.runs.table import KeyGrouping
@@ -66,10 +67,9 @@ class MetricRow(NamedTuple):
         keys = tuple([prefix + safe(name, 300) for name in numbers])
         return cls(step, keys, tuple(numbers.values()), **more)
 
-    @property
-    def leads(self) -> bool:
-        """True if it tells which step the trainer is at, as measurements within a step do not."""
-        return not self.mean
+
+Item: TypeAlias = "MetricRow | Record"
+"""What a decoder makes of lines."""
 
 
 def replaced_note(count: int) -> str | None:
@@ -92,9 +92,6 @@ class _RowBlock:
     def __init__(self, seen: array[int]) -> None:
         self.seen = seen
         """Steps of this segment that have rows with these keys, in any order, ascending."""
-        self._begin()
-
-    def _begin(self) -> None:
         self.steps = array("q")
         self.values = array("d")
         """Row after row."""
@@ -110,13 +107,11 @@ class _RowBlock:
         self.orders.append(order)
 
     def taken(self, keys: tuple[str, ...], traits: Sequence[bool]) -> MetricRows:
-        """Return the rows that wait; the next ones wait anew."""
+        """Return the rows that wait."""
         count = len(keys)
         columns = tuple([self.values[at::count] for at in range(count)])
         times = () if all(map(math.isnan, self.times)) else self.times
-        rows = MetricRows(keys, self.steps, columns, self.orders, times, *traits)
-        self._begin()
-        return rows
+        return MetricRows(keys, self.steps, columns, self.orders, times, *traits)
 
 
 class RowBatcher:
@@ -129,7 +124,7 @@ class RowBatcher:
         """Begin with a file.
 
         Args:
-            holds_back: Whether measurements of earlier steps wait for the next row that leads:
+            holds_back: Whether measurements of earlier steps wait for the next row that is no mean:
                 trainers write rewards before the row of their step, and only that row tells whether
                 the rewards came late or belong to a restart. `release` ends the wait.
         """
@@ -151,11 +146,8 @@ class RowBatcher:
         """By the keys of their rows, or those that they have in common, and their traits."""
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
-        self._last: tuple[_RowBlock, tuple[str, ...] | None, Sequence[bool]]
-        self._last = _RowBlock(array("q")), None, ()
-        """Block, keys and traits of the last row that is no mean."""
-        self._reached: int | None = None
-        """Step of the last row of this segment that leads."""
+        self._reached = -math.inf
+        """Step of the last row of this segment that is no mean."""
         self._started = False
         """True from a process's start until its first row."""
 
@@ -164,12 +156,11 @@ class RowBatcher:
         """Say how many rows were replaced."""
         return replaced_note(self._replaced)
 
-    def add(self, items: Iterable[MetricRow | Record]) -> None:
+    def add(self, items: Iterable[Item]) -> None:
         """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
-                if not self._takes_next(item):
-                    self._take_row(item)
+                self._take_row(item)
             elif isinstance(item, Histogram | Progress):
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
@@ -182,29 +173,11 @@ class RowBatcher:
         for row in held:
             self._add_row(row)
 
-    def take(self) -> tuple[Record, ...]:
+    def take(self) -> Records:
         """Return everything added since the last call, without the rows that are held back."""
         self._flush()
         out, self._out = self._out, []
         return tuple(out)
-
-    def _takes_next(self, row: MetricRow) -> bool:
-        """Take a row if it is of a further step and else like the one before, as most are."""
-        block, keys, traits = self._last
-        if (
-            row.keys is not keys
-            or row[4:7] != traits
-            or self._held
-            or row.step <= block.seen[-1]
-        ):
-            return False
-        block.seen.append(row.step)
-        block.append(row, self._order)
-        self._order += 1
-        self._of_step = [row]
-        self._reached = row.step
-        self._started = False
-        return True
 
     def _take_record(self, record: Record) -> None:
         if isinstance(record, Event):
@@ -212,7 +185,7 @@ class RowBatcher:
         self._flush()
         if isinstance(record, Event):
             self._started = self._started or record.kind is EventKind.STARTED
-            if record.kind is EventKind.RESUMED and self._blocks:
+            if record.kind is EventKind.RESUMED and self._seen:
                 self._forget()
                 self._out.append(Restart(record.text))
         self._out.append(record)
@@ -221,12 +194,12 @@ class RowBatcher:
             self.release()
 
     def _take_row(self, row: MetricRow) -> None:
-        late = self._reached is not None and row.step < self._reached
-        if self._holds_back and late and not row.leads and len(self._held) < _MOST_HELD:
+        late = self._holds_back and row.mean and row.step < self._reached
+        if late and len(self._held) < _MOST_HELD:
             self._held.append(row)
             return
         self._add_row(row)
-        if row.leads:
+        if not row.mean:
             self._reached = row.step
 
     def _add_row(self, row: MetricRow) -> None:
@@ -244,22 +217,17 @@ class RowBatcher:
             self._out.append(Restart(back if row.step < last else again))
             self._add_row(row)
             return
-        if row.leads:
-            self.release()
         if not row.mean:
+            self.release()
             self._compare(row)
         self._started = False
-        self._keep(row, block, whole=core == row.keys)
-
-    def _keep(self, row: MetricRow, block: _RowBlock, *, whole: bool) -> None:
-        """Have a row wait in its block, or pass on one that has more keys than that."""
-        into = block if whole else _RowBlock(array("q"))
-        into.append(row, self._order)
         self._order += 1
-        if not whole:  # such rows ever have other keys
-            self._out.append(into.taken(row.keys, row[4:7]))
-        if not whole or not row.mean:
-            self._last = block, row.keys if whole else None, row[4:7]
+        if core == row.keys:
+            block.append(row, self._order)
+            return
+        further = _RowBlock(array("q"))  # such rows ever have other keys
+        further.append(row, self._order)
+        self._out.append(further.taken(row.keys, traits))
 
     def _trained_again(self, seen: array[int], row: MetricRow) -> int | None:
         """Note the step of a row among those seen; return the last of these where it is trained
@@ -288,8 +256,8 @@ class RowBatcher:
         self._of_step = [*self._of_step, row][-_KEPT:]
 
     def _flush(self) -> None:
-        blocks = self._blocks.items()
-        self._out += [one.taken(*kind) for kind, one in blocks if one.steps]
+        blocks, self._blocks = self._blocks, {}
+        self._out += [one.taken(*kind) for kind, one in blocks.items() if one.steps]
 
 
 def _same(value: float, other: float) -> bool:
@@ -302,46 +270,3 @@ def _went_back(seen: array[int], step: int) -> bool:
     repeats = at < len(seen) and seen[at] == step
     gap = max(1, (seen[-1] - seen[0]) // max(1, len(seen) - 1))
     return repeats or step < seen[0] or seen[-1] - step > 10 * gap
-
-
-MOST_METRICS = 20_000
-"""Metrics of a source: some times what verl logs of hundreds of data sources."""
-
-
-class KeptMetrics:
-    """The metrics that are kept of one source: those that came first."""
-
-    def __init__(self) -> None:
-        self._kept: set[str] = set()
-        self._is_full = False
-        """True if there were more."""
-
-    @property
-    def note(self) -> str | None:
-        """Say that not all metrics are kept, None if they are."""
-        return (
-            f"only the first {MOST_METRICS:,} metrics are kept"
-            if self._is_full
-            else None
-        )
-
-    def of(self, record: MetricRows | Histogram) -> MetricRows | Histogram | None:
-        """Return a record with the metrics in it that are kept, None for another's histogram."""
-        keys = record.keys if isinstance(record, MetricRows) else (record.key,)
-        if self._kept.issuperset(keys) or self._learns(keys):
-            return record
-        if not isinstance(record, MetricRows):
-            return None
-        places = [at for at, key in enumerate(keys) if key in self._kept]
-        return record._replace(
-            keys=tuple([keys[at] for at in places]),
-            columns=tuple([record.columns[at] for at in places]),
-        )
-
-    def _learns(self, keys: Sequence[str]) -> bool:
-        """Keep new metrics as far as there is room; return whether there is for all."""
-        new = [key for key in keys if key not in self._kept]
-        room = MOST_METRICS - len(self._kept)
-        self._kept.update(new[:room])
-        self._is_full |= len(new) > room
-        return len(new) <= room

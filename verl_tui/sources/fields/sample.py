@@ -1,47 +1,43 @@
 """Recognises a sample in a JSON record of any program, also where prompt, response and reward lie
-deep within, as `verl_tui.trainers` tells where.
+deep within, as `verl_tui.trainers` tells where; sums the rewards of samples without a total.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from math import isfinite
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample, SampleFacts
-from verl_tui.sources.fields.jsonl import integer, number
-from verl_tui.sources.fields.spellings import names
-from verl_tui.text import safe
+from verl_tui.sources.fields.jsonl import Fields, ending, integer, names, number
+from verl_tui.sources.files import opened
+from verl_tui.text import one_line, safe
 from verl_tui.trainers import trainers
 
-GAP = "trainer − engine log-prob"
-"""Name of what is shown of the tokens' log-probabilities."""
-_LEVELS = "▁▂▃▄▅▆▇█"
-_CELLS = 40
-"""Most cells of their picture; in a longer response one stands for several tokens."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
 _FORMS = tuple(
-    (files.has, files.fields, files.log_probs)
+    (files.has, files.fields)
     for one in trainers()
     for files in one.samples
     if files.fields
 )
 
 
-def flat_sample(record: Mapping[str, Any]) -> Mapping[str, Any]:
+def flat_sample(record: Fields) -> Fields:
     """Return a record with the fields that verl writes; as it is where no trainer is known to
     write it.
     """
-    for has, fields, log_probs in _FORMS:
+    for has, fields in _FORMS:
         if has <= record.keys():
             found = {name: _at(record, path) for name, path in fields.items()}
-            if log_probs:
-                found[GAP] = token_gap(*(_at(record, path) for path in log_probs))
             return {name: value for name, value in found.items() if value is not None}
     return record
 
@@ -52,9 +48,10 @@ def _at(value: Any, path: str) -> Any:
     if not here:
         return _weighted(value)
     if here in ("*", "1:"):
-        return _joined([_at(one, rest) for one in _elements(value)[here == "1:" :]])
+        all = list(value.values() if isinstance(value, dict) else value or ())
+        return _joined([_at(one, rest) for one in all[here == "1:" :]])
     try:
-        found = value[here] if isinstance(value, Mapping) else value[int(here)]
+        found = value[here] if isinstance(value, dict) else value[int(here)]
     except (KeyError, IndexError, ValueError, TypeError):
         return None
     return _at(found, rest)
@@ -68,41 +65,11 @@ def _joined(found: list[Any]) -> Any:
     return known or None
 
 
-def _elements(value: Any) -> list[Any]:
-    return list(value.values() if isinstance(value, Mapping) else value or ())
-
-
 def _weighted(value: Any) -> Any:
     """Return a part of a reward times its weight, anything else as it is."""
-    if isinstance(value, Mapping) and value.keys() >= {"score", "weight"}:
+    if isinstance(value, dict) and value.keys() >= {"score", "weight"}:
         return (value["score"] or 0.0) * value["weight"]
     return value
-
-
-def token_gap(trainer: Any, engine: Any, mask: Any) -> str | None:
-    """Return the gap token by token as a picture, with its mean and its largest value; None where
-    there is nothing to compare.
-
-    Args:
-        trainer: Log-probability of each token of prompt and response, by the trainer.
-        engine: The same by the engine that sampled them.
-        mask: Not 0 for the tokens of the response.
-    """
-    try:
-        rows = list(zip(trainer, engine, mask, strict=True))
-        gaps = [abs(float(own) - float(other)) for own, other, kept in rows if kept]
-    except (TypeError, ValueError):
-        return None
-    if not gaps or not all(map(isfinite, gaps)):
-        return None
-    most = max(gaps)
-    size = -(-len(gaps) // _CELLS)
-    tops = (max(gaps[at : at + size]) for at in range(0, len(gaps), size))
-    picture = "".join(_LEVELS[round(7 * top / most) if most else 0] for top in tops)
-    return (
-        f"{picture} mean {sum(gaps) / len(gaps):.2g}, "
-        f"largest {most:.2g} at token {gaps.index(most) + 1} of {len(gaps)}"
-    )
 
 
 LONGEST_TEXT = 40_000
@@ -137,7 +104,7 @@ class _Parts(NamedTuple):
 
 
 def read_sample(
-    record: Mapping[str, Any],
+    record: Fields,
     step: int | None = None,
     *,
     validation: bool = False,
@@ -172,7 +139,7 @@ def read_sample(
 
 
 def read_fact(
-    record: Mapping[str, Any], index: int, *, validation: bool = False
+    record: Fields, index: int, *, validation: bool = False
 ) -> SampleFacts | None:
     """Return what can be said of a record's sample without its text, None where it holds none.
 
@@ -196,7 +163,7 @@ def read_fact(
     return SampleFacts(index, *known, validation, prompt)
 
 
-def _parts(record: Mapping[str, Any]) -> _Parts | None:
+def _parts(record: Fields) -> _Parts | None:
     """Return the parts of the sample in a record, None where it holds none."""
     response = next((one for one in _RESPONSE if _is_spoken(record.get(one))), None)
     if response is not None:
@@ -215,11 +182,11 @@ def _parts(record: Mapping[str, Any]) -> _Parts | None:
     return _Parts(asked, said, scored, record.get(truth or ""), _others(record, known))
 
 
-def _score_name(record: Mapping[str, Any]) -> str | None:
+def _score_name(record: Fields) -> str | None:
     return _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
 
 
-def _others(record: Mapping[str, Any], known: set[str | None]) -> list[tuple[str, Any]]:
+def _others(record: Fields, known: set[str | None]) -> list[tuple[str, Any]]:
     """Return the fields that say something and are not known."""
     fields = record.items()
     return [one for one in fields if one[1] is not None and one[0] not in known]
@@ -235,7 +202,7 @@ def plain_field(name: str) -> str:
     return name
 
 
-def plain_record(record: Mapping[Any, Any]) -> dict[str, Any]:
+def plain_record(record: Mapping[Any, Any]) -> Fields:
     """Return a record with the plain names of its fields."""
     return {plain_field(str(name)): value for name, value in record.items()}
 
@@ -256,7 +223,7 @@ def group_of(prompt: str) -> str | None:
     return blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
 
 
-def summed_score(record: Mapping[str, Any]) -> str | None:
+def summed_score(record: Fields) -> str | None:
     """Return the field that holds a sample's score in parts, one for each token or turn."""
     lists = (name for name in SCORE_NAMES if isinstance(record.get(name), list))
     return next((name for name in lists if score_of(record[name]) is not None), None)
@@ -275,12 +242,10 @@ def score_of(value: object) -> float | None:
 def all_text(sample: Sample) -> Iterator[str]:
     """Yield the texts of a sample that are searched."""
     texts = sample.prompt, sample.response, sample.ground_truth, sample.group
-    for one in (*texts, *sample.extras.values()):
-        if isinstance(one, str):
-            yield one
+    yield from (one for one in (*texts, *sample.extras.values()) if type(one) is str)
 
 
-def is_padding(record: Mapping[str, Any]) -> bool:
+def is_padding(record: Fields) -> bool:
     """Return whether a dump's row only pads the batch (verl v0.9: its uid starts with `pad`)."""
     uid = record.get("uid")
     return isinstance(uid, str) and uid.startswith("pad")
@@ -293,7 +258,7 @@ def _safe_name(name: str) -> str:
 
 
 def _first(
-    record: Mapping[str, Any],
+    record: Fields,
     names: Sequence[str],
     kind: type | tuple[type, ...],
     but: str | None = None,
@@ -324,29 +289,29 @@ def _is_conversation(value: object) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
-        and all(isinstance(turn, Mapping) and _role(turn) for turn in value)
+        and all(isinstance(turn, dict) and _role(turn) for turn in value)
     )
 
 
-def _role(turn: Mapping[str, Any]) -> str:
+def _role(turn: Fields) -> str:
     """Return who speaks; empty where the turn does not say."""
     return str(turn.get("role") or turn.get("from") or "")
 
 
 def _spoken(value: Any) -> str:
     """Return a prompt or a response as text: a single turn of the model is what it says."""
-    if isinstance(value, str) or not _is_conversation(value):
+    if not _is_conversation(value):
         return _text(value)
     if len(value) == 1 and _is_answer(value[0]):
         return _turn_text(value[0])
     return _conversation(value)
 
 
-def _conversation(turns: Sequence[Mapping[str, Any]]) -> str:
+def _conversation(turns: Sequence[Fields]) -> str:
     return "\n\n".join(f"{_role(turn)}: {_turn_text(turn)}" for turn in turns)
 
 
-def _turn_text(turn: Mapping[str, Any]) -> str:
+def _turn_text(turn: Fields) -> str:
     """Return all that a turn says: thoughts, content, and calls of tools in the tags that models
     write them in.
     """
@@ -356,7 +321,7 @@ def _turn_text(turn: Mapping[str, Any]) -> str:
     if content not in (None, ""):
         parts += map(_part, content if isinstance(content, list) else [content])
     for call in calls if isinstance(calls, list) else ():
-        function = call.get("function", call) if isinstance(call, Mapping) else call
+        function = call.get("function", call) if isinstance(call, dict) else call
         parts.append(f"<tool_call>\n{_text(function)}\n</tool_call>")
     return "\n".join(parts)
 
@@ -365,17 +330,17 @@ def _part(part: object) -> str:
     """Return one part of a content: its text, or what kind of thing stands there
     (`[image_url]`).
     """
-    if not isinstance(part, Mapping):
+    if not isinstance(part, dict):
         return _text(part)
     text = part.get("text")
     return text if isinstance(text, str) else f"[{part.get('type', '?')}]"
 
 
-def _is_answer(turn: Mapping[str, Any]) -> bool:
+def _is_answer(turn: Fields) -> bool:
     return _role(turn) in ("assistant", "gpt")
 
 
-def _split_conversation(turns: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+def _split_conversation(turns: Sequence[Fields]) -> tuple[str, str]:
     """Return what came before the model's first turn, and everything from there on."""
     answers = (at for at, turn in enumerate(turns) if _is_answer(turn))
     start = next(answers, len(turns))
@@ -396,3 +361,145 @@ def _extra(value: object) -> Any:
     if isinstance(value, int | float | None):
         return value
     return safe(_text(value), _LONGEST_EXTRA)
+
+
+# -- rewards ---------------------------------------------------------------------------------------
+# TRL and ms-swift write a column a function, and no total.
+
+_COMPLETION = "completion"
+_ADVANTAGE = pattern(r"advantages?", re.IGNORECASE)
+_PART = pattern(r"(?:.*[/_. ])?rewards?(?:[/_. ].*)?", re.IGNORECASE)
+_NO_PART = ending("no_reward")
+_SETTING_FILES = ("args.json", "config.yaml")
+"""Settings beside a file: ms-swift's, and W&B's of its run."""
+_LARGEST_FILE = 2**20
+"""Bytes of such a file that are looked through."""
+_WEIGHTS = pattern(
+    rb'\breward_weights"?\s*:\s*(?:desc:\s*\S*\s*)?(?:value:\s*)?([][\s,.\deE+-]{1,1000})'
+)
+"""As both write them: a list of JSON, or of YAML, with W&B's own words around it."""
+_WEIGHT = pattern(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_HIGHEST = 4
+"""Folders searched for settings, from the file's own up: W&B's tables are three below them."""
+
+
+class RewardSum:
+    """Gives samples without a total reward the sum of their rewards, weighted if possible."""
+
+    def __init__(
+        self, weights: Sequence[float] | None = None, path: Path | None = None
+    ) -> None:
+        """Begin.
+
+        Args:
+            weights: The run's `reward_weights`, in the order of its reward functions.
+            path: The file of the samples; weights are looked for in the settings beside it.
+        """
+        self._weights = weights
+        self._path = path
+        self._added: tuple[str, ...] = ()
+        self._tokens = ""
+        """A field that holds a list, whose numbers are a sample's score together."""
+
+    @property
+    def note(self) -> str | None:
+        """Say how the rewards were summed, None if they were not."""
+        if self._tokens:
+            return f"the score of a sample is the sum of its list {self._tokens}"
+        if not self._added:
+            return None
+        weights, many = self._fitting(self._added), len(self._added) > 1
+        unknown = ", no weights are known" if many and not weights else ""
+        pairs = zip(weights or self._added, self._added, strict=True)
+        terms = [f"{weight:g} × {name}" if weights else name for weight, name in pairs]
+        total = " + ".join(terms) if many else f"its {self._added[0]}"
+        return f"the reward of a sample is {total}: no total is stated{unknown}"
+
+    def complete(self, record: Fields) -> Fields:
+        """Return a sample's record with its total reward."""
+        if any(number(record.get(name, "")) is not None for name in SCORE_NAMES):
+            return record
+        if (name := summed_score(record)) is not None:
+            self._tokens = one_line(name, 60)
+            return record
+        parts = _rewards(record)
+        total = self._sum(parts)
+        if total is None:
+            return record
+        self._added = tuple(one_line(name, 60) for name in parts)
+        return {**record, "reward": total}
+
+    def sample(
+        self, record: Fields, step: int | None, *, validation: bool = False
+    ) -> Sample | None:
+        """Return the sample of a record with its total reward, None where it holds none.
+
+        Args:
+            record: Its fields by their plain names.
+            step: The step to use where the record states none.
+            validation: Whether it comes from a validation.
+        """
+        return read_sample(self.complete(record), step, validation=validation)
+
+    def _sum(self, parts: Mapping[str, float | None]) -> float | None:
+        """Return the weighted sum of rewards, None if all are missing."""
+        if parts and self._path is not None:
+            self._weights = weights_beside(self._path)
+            self._path = None
+        weights = self._fitting(tuple(parts)) or [1.0] * len(parts)
+        known = [
+            weight * one
+            for weight, one in zip(weights, parts.values(), strict=True)
+            if one is not None and not math.isnan(one)
+        ]
+        return sum(known) if known else None
+
+    def _fitting(self, names: Sequence[str]) -> Sequence[float] | None:
+        """Return the weights if there is one for each name."""
+        fits = self._weights is not None and len(self._weights) == len(names)
+        return self._weights if fits else None
+
+
+def _rewards(record: Fields) -> dict[str, float | None]:
+    """Return the rewards of a record in its order, None for a function that does not apply.
+
+    In records with an advantage, such as TRL's and ms-swift's, all numbers between completion and
+    advantage are rewards; in others the fields with such a name.
+    """
+    parts = record.get("rewards")
+    if not isinstance(parts, dict):
+        parts = {name: record[name] for name in _part_names(list(record))}
+    return {
+        str(name): number(one)
+        for name, one in parts.items()
+        if isinstance(one, int | float | None)
+    }
+
+
+def _part_names(names: list[str]) -> list[str]:
+    """Return the fields that may be rewards."""
+    end = next(filter(_ADVANTAGE.fullmatch, names), None)
+    if _COMPLETION in names and end is not None:
+        parts = names[names.index(_COMPLETION) + 1 : names.index(end)]
+    else:
+        parts = [name for name in names if _PART.fullmatch(name)]
+    return [name for name in parts if not _NO_PART.fullmatch(name)]
+
+
+def weights_beside(path: Path) -> list[float] | None:
+    """Return the `reward_weights` in the settings beside a file, None if there are none."""
+    for folder in list(path.parents)[:_HIGHEST]:
+        for name in _SETTING_FILES:
+            with suppress(OSError), opened(folder / name) as file:
+                found = _WEIGHTS.search(file.read(_LARGEST_FILE))
+                if found and (weights := _WEIGHT.findall(found[1])):
+                    return list(map(float, weights))
+    return None
+
+
+def weights_of(settings: Fields) -> list[float] | None:
+    """Return the `reward_weights` that settings state."""
+    stated = settings.get("reward_weights")
+    weights = list(map(number, stated)) if isinstance(stated, list) else []
+    known = [one for one in weights if one is not None]
+    return known if known and known == weights else None

@@ -7,7 +7,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, Evaluation
-from verl_tui.records import Histogram, MetricRows, Progress, Record, Restart, Sample
+from verl_tui.records import (
+    Histogram,
+    MetricRows,
+    Progress,
+    Record,
+    Records,
+    Restart,
+    Sample,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +50,7 @@ class SampleFigures:
         """Highest step that the file has shown since it began anew."""
         self._order = 0
 
-    def complete(self, records: Iterable[Record]) -> tuple[Record, ...]:
+    def complete(self, records: Iterable[Record]) -> Records:
         """Return the records of a read, with the figures of every step that had samples among
         them.
         """

@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.fields.jsonl import number
-from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.fields.jsonl import Fields, names, number
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -32,11 +31,11 @@ def scalar(text: str) -> Any:
 
 def flatten_settings(
     config: Mapping[Any, Any], prefix: str = "", depth: int = 0
-) -> dict[str, Any]:
+) -> Fields:
     """Return a nested configuration as one level, with dots between the names; text is made
     safe.
     """
-    flat: dict[str, Any] = {}
+    flat: Fields = {}
     for key, value in config.items():
         name = safe(f"{prefix}.{key}" if prefix else str(key), 300)
         if isinstance(value, dict) and depth < 40:

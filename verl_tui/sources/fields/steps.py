@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.patterns import NamePattern, pattern
-from verl_tui.sources.fields.jsonl import integer, number, written_number
-from verl_tui.sources.fields.spellings import ending, names
+from verl_tui.patterns import pattern
+from verl_tui.sources.fields.jsonl import (
+    Fields,
+    ending,
+    integer,
+    names,
+    number,
+    written_number,
+)
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
 _SURE = names("step")
 _RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}
@@ -79,7 +85,7 @@ def _plain(name: str) -> str:
 
 
 def stated_step(
-    record: Mapping[str, Any], fields: StepFields
+    record: Fields, fields: StepFields
 ) -> tuple[int | None, str, int | None]:
     """Return the step that a record states, the name of its field, and the total of steps.
 
@@ -143,21 +149,13 @@ class StepTracker:
 
     @property
     def note(self) -> str | None:
-        """Say how many records were counted, and why."""
-        count = self._counted
-        if not count:
-            return None
-        reason = "no record states a step"
-        if self._no_step:
-            reason = f'"{self._no_step}" does not rise, so it is no step'
-        elif self.known:
-            reason = "the first records state no step"
-        many = counted(count, "record is", "records are")
-        return f"{reason}: {many} counted in the order of the file"
+        """Say how many records were counted."""
+        many = f"{counted(self._counted, 'record')} without a step"
+        return f"{many}: counted in the order of the file" if self._counted else None
 
     def of(
         self,
-        record: Mapping[str, Any],
+        record: Fields,
         fields: StepFields,
         *,
         keys: Collection[str] | None,
@@ -237,12 +235,11 @@ _NO_THING = ending("no_thing")
 """Fields whose texts differ from record to record though they name nothing."""
 _MEASURED = pattern(r"\s*[-+.]?\d.*|\s*[-+]?(?:nan|inf(?:inity)?)\s*", re.IGNORECASE)
 """Texts that are numbers, durations, dates."""
-_NUMBER_OF = NamePattern(r"(?:.*_)?(?:id|idx|index)")
 _SPOKEN = ending("spoken")
 """Fields that hold what somebody says."""
 
 
-def listed_thing(records: Sequence[Mapping[str, Any]]) -> str | None:
+def listed_thing(records: Sequence[Fields]) -> str | None:
     """Return the field that names another thing in each of the first records of a file, where these
     are no steps. None where there is none.
     """
@@ -265,7 +262,7 @@ def _names(fields: list[str], steps: Sequence[tuple[int | None, str]]) -> Iterab
     return filter(_SPOKEN.fullmatch, fields) if repeats else ()
 
 
-def _place(record: Mapping[str, Any]) -> tuple[int | None, str] | None:
+def _place(record: Fields) -> tuple[int | None, str] | None:
     """Return the step that a record states, and the field that does; None for an epoch."""
     fields = step_fields(record)
     if number(record.get(fields.epoch or "", "")) is not None:
@@ -282,14 +279,10 @@ def _rise(steps: Sequence[int | None]) -> bool:
     return len(known) == len(steps) and known == sorted(set(known))
 
 
-def _differs(name: str, records: Sequence[Mapping[str, Any]]) -> bool:
-    """Return whether a field names another thing in each record, by a text or a number."""
-    values = [record.get(name) for record in records]
-    kinds = set(map(type, values))
-    if kinds == {str}:
-        measured = any(map(_MEASURED.fullmatch, map(str, values)))
-        names = not (measured or _NO_THING.fullmatch(name))
-    else:
-        trained = any(not TRAINED.isdisjoint(record) for record in records)
-        names = kinds == {int} and not trained and bool(_NUMBER_OF.fullmatch(name))
-    return names and len(set(values)) == len(values)
+def _differs(name: str, records: Sequence[Fields]) -> bool:
+    """Return whether a field names another thing in each record, by a text."""
+    values = [
+        str(record.get(name)) for record in records if type(record.get(name)) is str
+    ]
+    names = not (any(map(_MEASURED.fullmatch, values)) or _NO_THING.fullmatch(name))
+    return names and len(set(values)) == len(records)

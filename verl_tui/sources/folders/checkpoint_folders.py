@@ -10,10 +10,15 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Record
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import checkpoint_step, is_file, is_folder
-from verl_tui.sources.files.tail import is_checkpoint, opened
+from verl_tui.records import Event, EventKind, Records
+from verl_tui.sources.files import (
+    Source,
+    checkpoint_step,
+    is_checkpoint,
+    is_file,
+    is_folder,
+    opened,
+)
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -83,7 +88,7 @@ class CheckpointSource(Source):
         """By their paths."""
         self._saved: int | None = None
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the checkpoints that appeared, vanished or were completed."""
         found = chain.from_iterable(map(_checkpoints, self.homes))
         before, self._reported = self._reported, {one.text: one for one in found}

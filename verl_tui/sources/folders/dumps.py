@@ -12,18 +12,19 @@ import math
 import os
 from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
 from verl_tui.records import (
     Dump,
     Record,
+    Records,
     Restart,
     Sample,
     SampleFacts,
     Unreadable,
 )
-from verl_tui.sources.fields.jsonl import objects, unreadable
+from verl_tui.sources.fields.jsonl import Fields, objects, unreadable
 from verl_tui.sources.fields.sample import (
     all_text,
     is_padding,
@@ -32,8 +33,7 @@ from verl_tui.sources.fields.sample import (
     read_sample,
 )
 from verl_tui.sources.fields.sample_figures import figure_records
-from verl_tui.sources.files.paths import is_folder, why
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import is_folder, opened, why
 from verl_tui.sources.folders.step_files import Stamp, StepFolder
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.lines import LONGEST_LINE
@@ -183,7 +183,7 @@ class DumpFile:
 
     def _read(
         self, indices: Iterable[int]
-    ) -> Iterator[tuple[int, bytes, dict[str, Any] | Unreadable]]:
+    ) -> Iterator[tuple[int, bytes, Fields | Unreadable]]:
         """Yield indices of rows, their bytes, and what stands in them."""
         for path, there in groupby(indices, lambda index: self._rows[index].path):
             with opened(path) as file:
@@ -210,7 +210,7 @@ def _is_row(line: bytes, *, whole: bool) -> bool:
     return bool(line.strip()) and not pads and (ended or bool(_object(line)))
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> Fields:
     """Return the object on a line, an empty one where it is broken."""
     try:
         return objects(line)[0]
@@ -282,7 +282,7 @@ class DumpSource(StepFolder):
         """Return how much is read for figures, if that is not everything."""
         return self._note
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return which dumps have come, changed or gone, and the figures of what was read; and
         whether more waits.
         """

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.records import Record, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import loads, unreadable
+from verl_tui.records import Records, Settings, Unreadable
+from verl_tui.sources.fields.jsonl import Fields, loads, names, unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
-from verl_tui.sources.fields.spellings import names
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import why
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import Source, opened, why
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -54,7 +51,7 @@ class SettingsSource(Source):
     format = "settings"
     _stamp = (0, 0)
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the settings if the file has changed."""
         try:
             stat = self.path.stat()
@@ -78,7 +75,7 @@ class SettingsSource(Source):
         return (Settings(values, str(self.path)),), False
 
 
-def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
+def read_settings(text: bytes) -> Fields | Unreadable:
     """Return flat settings from YAML, or what is wrong with it. A list holds hydra overrides
     (`a.b=c`).
     """
@@ -92,7 +89,7 @@ def read_settings(text: bytes) -> dict[str, Any] | Unreadable:
     return unreadable(text[:200], 1, one_line(reason, 200)) if found is None else found
 
 
-def _flat(loaded: object) -> dict[str, Any] | None:
+def _flat(loaded: object) -> Fields | None:
     if isinstance(loaded, list):
         pairs = (str(entry).lstrip("+~").partition("=") for entry in loaded)
         return {name: scalar(value) for name, equals, value in pairs if equals}

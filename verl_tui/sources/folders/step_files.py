@@ -8,16 +8,14 @@ import os
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.records import Record, Records, Restart, Unreadable
+from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import status_at, why
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import Source, opened, status_at, why
 from verl_tui.sources.formats import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
 NEWEST = 4
@@ -127,32 +125,39 @@ class TableFolder(StepFolder):
         """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
-        self._missing = not tables.is_readable()
+        self._note: str | None = None
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
             changed = self.changes()
-            self._wait_for(() if self._missing else filter(self._size, changed))
+            self._wait_for(filter(self._size, changed))
         records: list[Record] = []
         for _ in range(min(_AT_ONCE, len(self._waiting))):
             step = self._waiting.pop()
             records += self._table(step)
             self._bytes += self._size(step)
         self._pending = sum(map(self._size, self._waiting))
+        self._records += len(records)
         # One process writes table after table: those before one that is whole are not being written
         # any more.
-        newest = max(self._whole, default=-1)
-        return self._counted(records, before=newest), bool(self._waiting)
+        records += self._flaws(before=max(self._whole, default=-1))
+        return self._figures.complete(records), bool(self._waiting)
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Report the tables that are not whole: this may be the last read."""
-        return self._counted([], before=inf)
+        return tuple(self._flaws(before=inf))
+
+    def _flaws(self, before: float) -> Sequence[Unreadable]:
+        """Return what is wrong with the tables of steps before one."""
+        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
+        self._unreadable += len(broken)
+        return broken
 
     @property
     def note(self) -> str | None:
         """Return how rewards were added, or what is missing."""
-        return tables.MISSING if self._missing else self._rewards.note
+        return self._note
 
     def _size(self, step: int) -> int:
         stamp = self.stamps.get(step)
@@ -167,6 +172,7 @@ class TableFolder(StepFolder):
                 found = reader.feed(file.read(tables.LARGEST + 1)) or reader.finish()
         except OSError as error:
             found = (Unreadable(1, why(error), ""),)
+        self._note = reader.note
         for flaw in found:
             if isinstance(flaw, Unreadable):
                 self._broken[step] = flaw._replace(reason=f"{path.name}: {flaw.reason}")
@@ -175,12 +181,3 @@ class TableFolder(StepFolder):
             yield Restart("table written again", step)
         self._whole.add(step)
         yield from found
-
-    def _counted(self, records: list[Record], before: float) -> tuple[Record, ...]:
-        """Return records with their figures, and with what is wrong with tables of steps before
-        one.
-        """
-        self._records += len(records)
-        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
-        self._unreadable += len(broken)
-        return self._figures.complete([*records, *broken])

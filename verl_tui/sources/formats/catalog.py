@@ -4,13 +4,18 @@ chats, data sets, results of evaluations, settings, and what verl-tui itself wro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import first_value, flatten
-from verl_tui.sources.fields.numbers import numbers_in, unquoted
+from verl_tui.sources.fields.jsonl import (
+    Fields,
+    first_value,
+    flatten,
+    names,
+    numbers_in,
+    unquoted,
+)
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import is_sure_name, listed_thing
 from verl_tui.sources.formats import (
     filelogger,
@@ -82,7 +87,7 @@ def why_none(head: bytes) -> str | None:
     return certain or (_reason_of(records) if records else None)
 
 
-def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
+def _reason_of(records: Sequence[Fields]) -> str | None:
     """Return what records on lines are, None where they may be a training's."""
     thing = listed_thing(records[:_FIRST])
     if thing is None and any(map(tutorial.measures, records)):
@@ -96,7 +101,7 @@ def _reason_of(records: Sequence[dict[str, Any]]) -> str | None:
     return None if numbers or len(records) == 1 else _TEXTS
 
 
-def _certainly(head: bytes, records: Sequence[dict[str, Any]]) -> str | None:
+def _certainly(head: bytes, records: Sequence[Fields]) -> str | None:
     """Return what a file is whose first records are those of no training, whatever follows."""
     if _OWN.match(head):
         return OWN

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LARGEST = 32 * 2**20
-"""Largest record that is kept, in bytes: pictures may be larger, what is read is far smaller."""
-
 _SHIFT = 0xA282EAD8
 """Added to a checksum before it is written."""
 _HEADER = 12
@@ -70,8 +67,6 @@ class FrameCutter:
         """Bytes that wait for more."""
         self._place = 0
         """Their place in the file."""
-        self._skip = 0
-        """Bytes from there on that belong to a record that is not read."""
         self._number = 0
         """Records so far."""
         self._lost = False
@@ -80,30 +75,22 @@ class FrameCutter:
     def feed(self, data: bytes) -> Iterator[Frames | Unreadable]:
         """Yield the records that these next bytes complete, and what was wrong with others."""
         data = self._data = self._data + data
-        at = self._skip
+        at = 0
         while at < len(data):
             frames = _cut(data, at)
             yield from self._sound(frames)
             at = frames.ends[-1] + 4 if frames.ends else at
             header = data[at : at + _HEADER]
-            inside = length(header)
-            if inside is not None and inside > LARGEST:
-                self._number += 1
-                yield self._unreadable(at, f"a record of {inside:,} bytes is not read")
-                at += _HEADER + inside + 4
-            elif inside is None and len(header) == _HEADER:
-                # the record before may lack bytes
-                behind = frames.begins[-1] if frames.begins and self._lost else at
-                yield from self._lose(at, "the checksum of a record's length is wrong")
-                found = _PLAUSIBLE.search(data, behind + 1)
-                # with none, one that more bytes may show to be
-                at = found.start() if found else max(at + 1, len(data) - 7)
-            else:
+            if len(header) < _HEADER or length(header) is not None:
                 break
-        done = min(at, len(data))
-        self._data = data[done:]
-        self._place += done
-        self._skip = at - done
+            # the record before may lack bytes
+            behind = frames.begins[-1] if frames.begins and self._lost else at
+            yield from self._lose(at, "the checksum of a record's length is wrong")
+            found = _PLAUSIBLE.search(data, behind + 1)
+            # with none, one that more bytes may show to be
+            at = found.start() if found else max(at + 1, len(data) - 7)
+        self._data = data[at:]
+        self._place += at
 
     def _sound(self, frames: Frames) -> Iterator[Frames | Unreadable]:
         """Yield those records whose checksums are right, and what is to be said of others."""
@@ -122,13 +109,10 @@ class FrameCutter:
     def _lose(self, at: int, reason: str) -> Iterator[Unreadable]:
         if not self._lost:
             self._number += 1
-            yield self._unreadable(at, reason)
+            begin = self._data[at : at + _HEADER].hex(" ")
+            where = f"{reason}, at byte {self._place + at:,}"
+            yield Unreadable(self._number, where, begin)
         self._lost = True
-
-    def _unreadable(self, at: int, reason: str) -> Unreadable:
-        begin = self._data[at : at + _HEADER].hex(" ")
-        where = f"{reason}, at byte {self._place + at:,}"
-        return Unreadable(self._number, where, begin)
 
 
 def _cut(data: bytes, at: int) -> Frames:
@@ -140,7 +124,7 @@ def _cut(data: bytes, at: int) -> Frames:
     last = len(data) - 4
     while (inside := length(data[at:begin])) is not None:
         end = begin + inside
-        if end > last or inside > LARGEST:
+        if end > last:
             break
         begins.append(begin)
         ends.append(end)

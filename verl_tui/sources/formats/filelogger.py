@@ -6,11 +6,17 @@ from __future__ import annotations
 
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verl_tui.sources.fields.jsonl import first_object, flatten, integer
-from verl_tui.sources.fields.numbers import numbers_in, unquoted
-from verl_tui.sources.fields.row_batcher import MetricRow, packed
+from verl_tui.sources.fields.jsonl import (
+    Fields,
+    first_object,
+    flatten,
+    integer,
+    numbers_in,
+    unquoted,
+)
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, packed
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import safe
 
@@ -18,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
 
 name = "verl file logger"
 rank = 6
@@ -36,23 +41,19 @@ def matches(path: Path, head: bytes) -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return part()
-
-
-def part() -> LineReader:
-    """Return a reader of later lines."""
     return LineReader(FileLoggerDecoder())
 
 
 class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
+    parted = True
     _keys: Sequence[str] = ()
     """Of the newest line, which the next one mostly has as well."""
     _names: tuple[str, ...] = ()
     """Metrics by these keys; none where two become one."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the row of one object; of one as verl writes it, quickly."""
         step = integer(record.get("step"))
         data = record.get("data")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
-from verl_tui.records import Record, Restart
 from verl_tui.sources.fields.jsonl import unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
+
+    from verl_tui.records import Record, Records
 
 
 class Reader:
@@ -24,6 +25,10 @@ class Reader:
         files.
         """
         return None
+
+    def skip(self) -> bool:
+        """Begin behind a part of the file that was left out; return whether that can be done."""
+        return False
 
     @property
     def needs_beginning(self) -> bool:
@@ -44,11 +49,11 @@ class Reader:
         """
         return ()
 
-    def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything: the file starts anew. Return the records of that, mostly a
-        `Restart`.
+    def goes_on(self) -> bool:
+        """Expect the file anew; return whether it says the same as before, and more. Otherwise
+        another reader reads it, as the next segment.
         """
-        return (Restart(reason),)
+        return False
 
 
 class Format(Protocol):
@@ -85,19 +90,11 @@ class FileFormat:
     anchor: bool = False
 
 
-@runtime_checkable
-class PartedFormat(Format, Protocol):
-    """A format whose lines state their steps, so that its end can be read by itself."""
-
-    def part(self) -> Reader:
-        """Return a fresh reader for later lines of a file of this format."""
-        ...
-
-
 class WholeReader(Reader):
     """Holds the bytes of a file until it is whole.
 
-    A format says by its own `parse` what they mean.
+    A format says by its own `parse` what they mean. What is read by a source of its own, such as a
+    database, has a reader that is never asked.
     """
 
     largest = 0
@@ -106,15 +103,9 @@ class WholeReader(Reader):
     """How a whole file ends, but for blanks."""
     incomplete = "not complete, or not JSON"
     """Said of a file that is not whole."""
-    remark = ""
-    """Said of a file that is too large."""
-    once = True
-    """True if nothing is read that follows a whole file."""
 
-    def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._held = bytearray()
         self._is_done = False
         """True if the file was given up, or nothing that comes can be a part of it."""
@@ -128,7 +119,7 @@ class WholeReader(Reader):
         """
         raise NotImplementedError
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
+    def feed(self, data: bytes) -> Records:
         """Return the records once the file is whole."""
         if self._is_done or not data:
             return ()
@@ -136,7 +127,7 @@ class WholeReader(Reader):
         if len(self._held) > self.largest:
             self._held.clear()
             self._is_done = True
-            return self._complain(f"larger than {self.largest >> 20} MiB{self.remark}")
+            return self._complain(f"larger than {self.largest >> 20} MiB")
         if not self._held[-64:].rstrip().endswith(self.ends):
             return ()
         try:
@@ -147,35 +138,19 @@ class WholeReader(Reader):
         return records
 
     def _read_on(self) -> None:
-        """Expect something new behind what was whole."""
+        """Note that the file was whole: nothing is read that follows."""
         self._held.clear()
-        self._is_done = self.once
+        self._is_done = True
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return a complaint where the file is not whole: nothing more comes."""
         if self._is_done or not self._held.strip():
             return ()
         return self._complain(self.incomplete)
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything: the file starts anew."""
-        self._begin()
-        return (Restart(reason),)
-
-    def _complain(self, reason: str, excerpt: bytes = b"") -> tuple[Record, ...]:
+    def _complain(self, reason: str, excerpt: bytes = b"") -> Records:
         """Return a complaint, once."""
         if self._has_complained:
             return ()
         self._has_complained = True
         return (unreadable(excerpt, 1, reason),)
-
-
-class NoReader(WholeReader):
-    """Says that what is not read from end to end has to lie as such on a disk."""
-
-    incomplete = "a database is read only where it lies as a file of its own"
-
-    def feed(self, data: bytes) -> tuple[Record, ...]:
-        """Keep that there is something."""
-        self._held = self._held or bytearray(data[:1])
-        return ()

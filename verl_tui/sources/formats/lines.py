@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.jsonl import objects, unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
+from verl_tui.records import Records, Unreadable
+from verl_tui.sources.fields.jsonl import Fields, objects, unreadable
+from verl_tui.sources.fields.row_batcher import (
+    Item,
+    RowBatcher,
+    joined_notes,
+)
 from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
@@ -25,6 +29,11 @@ _UNREAD = "its last line has no end and may not be complete: not read"
 class Decoder:
     """Turns the lines of one file into records; remembers what lines before have said."""
 
+    parted = False
+    """True if lines state their steps, so that the end of a file can be read by itself."""
+    skipped = False
+    """True if lines before the first one were left out."""
+
     @property
     def counts_steps(self) -> bool:
         """True if the steps of its records depend on those before."""
@@ -40,7 +49,7 @@ class Decoder:
         """The same as a `Reader` has."""
         return None
 
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one complete line.
 
         Args:
@@ -49,14 +58,14 @@ class Decoder:
         """
         raise NotImplementedError
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
         """Return the records of several complete lines.
 
         Args:
             text: The lines with their ends.
             number: The number of the first.
         """
-        found: list[MetricRow | Record] = []
+        found: list[Item] = []
         start = 0
         # Cut one by one: all at once would leave the processor's cache before they are decoded.
         while (end := text.find(b"\n", start)) >= 0:
@@ -69,27 +78,21 @@ class Decoder:
         """Return how many bytes of a line that has no end yet mean the same whatever follows."""
         return 0
 
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[Item] | None:
         """Return the records of a last line that has no end, None where only its end would tell
         what it says.
         """
         return self.decode(line, number)
 
-    def held(self) -> Iterable[MetricRow | Record]:
+    def held(self) -> Iterable[Item]:
         """Return the records that only wait for lines that may never come."""
-        return ()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget everything: the file starts anew. Return the records that replace a new segment,
-        if any.
-        """
         return ()
 
 
 class JsonDecoder(Decoder):
     """Decodes a file of JSON lines; a format says what one object means by its own `read`."""
 
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one line."""
         if not line.strip():
             return ()
@@ -99,11 +102,9 @@ class JsonDecoder(Decoder):
             return self.odd(line, number, str(error))
         return self.records(found, line, number)
 
-    def records(
-        self, found: Iterable[dict[str, Any]], line: bytes, number: int
-    ) -> list[MetricRow | Record]:
+    def records(self, found: Iterable[Fields], line: bytes, number: int) -> list[Item]:
         """Return the records of the objects of one line."""
-        out: list[MetricRow | Record] = []
+        out: list[Item] = []
         for record in found:
             try:
                 out += self.read(record)
@@ -114,7 +115,7 @@ class JsonDecoder(Decoder):
             for one in out
         ]
 
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[Item] | None:
         """Return the records of a line without an end: a complete object needs none."""
         try:
             objects(line)
@@ -122,7 +123,7 @@ class JsonDecoder(Decoder):
             return None
         return self.decode(line, number)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return what one object means; what of it could not be read as `Unreadable` of any line.
 
         Raises:
@@ -130,9 +131,7 @@ class JsonDecoder(Decoder):
         """
         raise NotImplementedError
 
-    def odd(
-        self, line: bytes, number: int, reason: str
-    ) -> Iterable[MetricRow | Record]:
+    def odd(self, line: bytes, number: int, reason: str) -> Iterable[Item]:
         """Return what a line that is no JSON means."""
         return (unreadable(line, number, reason),)
 
@@ -160,12 +159,17 @@ class LineReader(Reader):
         unread = _UNREAD if self._is_unread else None
         return joined_notes(self.decoder.note, self._batcher.note, unread)
 
+    def skip(self) -> bool:
+        """Begin with a later line; return whether its lines state their steps."""
+        self.decoder.skipped = True
+        return self.decoder.parted
+
     @property
     def needs_beginning(self) -> bool:
         """True if the steps of its records depend on those before."""
         return self.decoder.counts_steps
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
+    def feed(self, data: bytes) -> Records:
         """Return the records of the lines that these bytes complete."""
         self._is_unread = self._is_unread and not data
         if self._skipping:  # the end of a line that has been given up
@@ -183,7 +187,7 @@ class LineReader(Reader):
             self._keep(rest)
         return self._batcher.take()
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = bytes(self._partial)
         partial = partial if self._line else partial.removeprefix(_BOM)
@@ -197,15 +201,6 @@ class LineReader(Reader):
                 self._batcher.add(records)
         self._batcher.add(self.decoder.held())
         self._batcher.release()
-        return self._batcher.take()
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew; return the records that say so."""
-        self._line = 0
-        self._partial.clear()
-        self._skipping = False
-        self._batcher.release()
-        self._batcher.add(self.decoder.restart() or (Restart(reason),))
         return self._batcher.take()
 
     def _keep(self, rest: bytes) -> None:

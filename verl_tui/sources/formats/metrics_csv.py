@@ -10,28 +10,23 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
-from verl_tui.sources.fields.jsonl import unreadable, written_number
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
-from verl_tui.sources.fields.steps import (
-    is_sure_name,
-    stated_step,
-    step_fields,
-)
-from verl_tui.sources.files.paths import escaped, file_and_part
+from verl_tui.sources.fields.jsonl import Fields, unreadable, written_number
+from verl_tui.sources.fields.row_batcher import Item, joined_notes
+from verl_tui.sources.fields.steps import is_sure_name, stated_step, step_fields
+from verl_tui.sources.files import escaped, file_and_part
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder, are_measured
-from verl_tui.text import safe
+from verl_tui.text import decoded, safe
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from verl_tui.records import Record
 
 name = "metrics CSV"
 rank = 3
@@ -81,17 +76,15 @@ class CsvDecoder(TutorialDecoder):
     words would be.
     """
 
+    parted = False
+
     def __init__(self, run: str | None = None) -> None:
         """Begin a file; `run` is the one to read of several in it, None the first."""
-        self.run = run
         super().__init__()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Expect a header: the file starts again."""
+        self.run = run
         self._written: list[str] = []
         """The header as the file has it, with columns of one name; none before it was read."""
         self._header = _header([])
-        return super().restart()
 
     @property
     def note(self) -> str | None:
@@ -104,7 +97,7 @@ class CsvDecoder(TutorialDecoder):
             f"holds {many} runs; the first one is shown" if others else None,
         )
 
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the row of one line."""
         if not line.strip():
             return ()
@@ -120,7 +113,7 @@ class CsvDecoder(TutorialDecoder):
             return (unreadable(line, number, reason),)
         return self.records([_typed(self._header.names, fields)], line, number)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the row of a record."""
         steps = self._steps.steps
         if steps and stated_step(record, self._steps)[0] is None:
@@ -128,7 +121,7 @@ class CsvDecoder(TutorialDecoder):
             raise ValueError(f"no step in column {column}")
         return super().read(record)
 
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[Item] | None:
         """Return the row of a line without an end, None where its last number may lack digits: it
         neither stands in quotes, nor is left out.
         """
@@ -140,7 +133,7 @@ class CsvDecoder(TutorialDecoder):
 
 
 def _fields(line: bytes) -> list[str]:
-    text = line.decode("utf-8", "replace").strip("\r\n")
+    text = decoded(line).strip("\r\n")
     text = text.removeprefix(_BOM).replace("\0", "")
     try:
         return next(csv.reader([text]), [])
@@ -209,9 +202,9 @@ def _plain(field: str) -> str:
     return "timestamp" if field == "Wall time" else slashed(safe(field.strip(), 200))
 
 
-def _typed(names: Sequence[str], fields: Sequence[str]) -> dict[str, Any]:
+def _typed(names: Sequence[str], fields: Sequence[str]) -> Fields:
     """Return the fields of a row by name, numbers as such, without those that are empty."""
-    found: dict[str, Any] = {}
+    found: Fields = {}
     for name, field in zip(names, fields, strict=False):
         if name and field:
             value = _number(field)

@@ -5,7 +5,7 @@ Such a document is written anew as a training goes on. One of them is Hugging Fa
 `trainer_state.json`, with the whole history, written with every checkpoint, into `checkpoint-N/`
 and, at the end, beside them (transformers/trainer_callback.py, `TrainerState`). Old checkpoints are
 removed as new ones come, so `checkpoint-*` stands for the newest, see
-`verl_tui.sources.files.tail.newest_checkpoint_file`.
+`verl_tui.sources.files.newest_checkpoint_file`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,31 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Progress, Record, Restart, Settings, Unreadable
+from verl_tui.records import Progress, Record, Records, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
+    Fields,
     first_value,
     integer,
+    names,
     values_in,
     values_of,
 )
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.spellings import names
+from verl_tui.sources.fields.row_batcher import (
+    Item,
+    RowBatcher,
+    joined_notes,
+)
 from verl_tui.sources.fields.steps import TRAINED, is_sure_name
-from verl_tui.sources.files.paths import HOMES, is_file
-from verl_tui.sources.files.tail import NEWEST, is_checkpoint, newest_checkpoint_file
+from verl_tui.sources.files import (
+    HOMES,
+    NEWEST,
+    is_checkpoint,
+    is_file,
+    newest_checkpoint_file,
+)
 from verl_tui.sources.formats import filelogger, tutorial
 from verl_tui.sources.formats.format import FileFormat, WholeReader
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     import os
@@ -65,7 +75,7 @@ def matches(path: Path, head: bytes) -> bool:
     return _are_of_steps(records)
 
 
-def _are_of_steps(records: Sequence[dict[str, Any]]) -> bool:
+def _are_of_steps(records: Sequence[Fields]) -> bool:
     """Return whether records are a training's by more than the length of an episode."""
     names = {name for record in records for name in _scalars(record)}
     sure = any(map(is_sure_name, names)) or not names.isdisjoint(_SIGNS)
@@ -86,30 +96,25 @@ def is_a_line(head: bytes) -> bool:
     return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
 
 
-def _scalars(record: dict[str, Any]) -> list[str]:
+def _scalars(record: Fields) -> list[str]:
     return [key for key, value in record.items() if not isinstance(value, list | dict)]
 
 
-def first_records(head: bytes, most: int) -> list[dict[str, Any]]:
+def first_records(head: bytes, most: int) -> list[Fields]:
     """Return the first records of a document, of lines, or of those that stand one behind the
     other.
     """
     begin = None if is_a_line(head) else _RECORDS.match(head)
-    text = head[begin.end() if begin is not None else 0 :].decode("utf-8", "replace")
-    found: list[dict[str, Any]] = []
+    text = decoded(head[begin.end() if begin is not None else 0 :])
+    found: list[Fields] = []
     with suppress(ValueError):
         # what comes before a record that is cut is kept
         found.extend(_dicts(islice(values_in(text), most)))
     return found
 
 
-def _dicts(values: Iterable[object]) -> Iterator[dict[str, Any]]:
+def _dicts(values: Iterable[object]) -> Iterator[Fields]:
     return (value for value in values if isinstance(value, dict))
-
-
-def reader(path: Path) -> HistoryReader:
-    """Return a reader for one file."""
-    return HistoryReader()
 
 
 class HistoryReader(WholeReader):
@@ -118,10 +123,9 @@ class HistoryReader(WholeReader):
     """
 
     largest = LARGEST
-    remark = ": so long a history is not read"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._batcher = RowBatcher()
         self.decoder: JsonDecoder = tutorial.TutorialDecoder()
         """Reads the records of the newest document."""
@@ -139,7 +143,7 @@ class HistoryReader(WholeReader):
             self._batcher.note,
         )
 
-    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+    def read(self, values: list[Any]) -> Iterator[Item]:
         """Yield what a whole document adds to those before."""
         records, self._others = _records(values)
         logged = bool(records) and isinstance(records[0].get("data"), dict)
@@ -148,9 +152,7 @@ class HistoryReader(WholeReader):
             yield Unreadable(1, "no record of a step in it", "")
         yield from self.added(records, decoder())
 
-    def added(
-        self, records: Sequence[dict[str, Any]], decoder: JsonDecoder
-    ) -> Iterator[MetricRow | Record]:
+    def added(self, records: Sequence[Fields], decoder: JsonDecoder) -> Iterator[Item]:
         """Yield what the records of a history say that have not been passed on, and a restart where
         it does not go on from the one before.
         """
@@ -166,7 +168,7 @@ class HistoryReader(WholeReader):
             known = []
         yield from chain.from_iterable(entries[len(known) :])
 
-    def parse(self, data: bytes) -> tuple[Record, ...]:
+    def parse(self, data: bytes) -> Records:
         """Return the records of a document, or of several one behind the other."""
         self._batcher.add(self.read(values_of(data)))
         return self._batcher.take()
@@ -174,7 +176,7 @@ class HistoryReader(WholeReader):
     def _read_on(self) -> None:
         """Keep what is there: more may follow."""
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return a complaint where the document is not whole."""
         held = bytes(self._held).strip()
         try:
@@ -183,13 +185,16 @@ class HistoryReader(WholeReader):
             return self._complain(str(error), held[:400])
         return ()
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Take the next document, which most likely continues this one."""
-        super().restart(reason)
-        return ()
+    def goes_on(self) -> bool:
+        """Expect the next document, which most likely continues this one."""
+        super().__init__(self._path)
+        return True
 
 
-def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
+reader = HistoryReader
+
+
+def _records(values: Sequence[Any]) -> tuple[list[Fields], list[str]]:
     """Return the records of a document, of its first list of records, at its top or below it; and
     the names below which there are further ones, of unknown meaning, which are not read.
     """
@@ -198,7 +203,7 @@ def _records(values: Sequence[Any]) -> tuple[list[dict[str, Any]], list[str]]:
     return found[0][1] if found else [], [name for name, _ in found[1:]]
 
 
-def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[dict[str, Any]]]]:
+def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[Fields]]]:
     """Yield the lists of records in a document, by the name that they stand below."""
     if isinstance(value, list | tuple):
         yield name, list(_dicts(value))
@@ -251,8 +256,7 @@ class TrainerStateReader(HistoryReader):
     """Reads the history of a trainer's state."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._origin = one_line(str(path), 1000)
+        super().__init__(path)
         self._best: object = None
         self._from_zero: str | None = None
 
@@ -261,7 +265,7 @@ class TrainerStateReader(HistoryReader):
         """Return how its steps are counted, and what is to be said of replaced records."""
         return joined_notes(self._from_zero, super().note)
 
-    def read(self, values: list[Any]) -> Iterator[MetricRow | Record]:
+    def read(self, values: list[Any]) -> Iterator[Item]:
         """Yield what a whole document adds to those before."""
         document = values[-1]
         history = document.get("log_history") if isinstance(document, dict) else None
@@ -276,7 +280,7 @@ class TrainerStateReader(HistoryReader):
         yield from self._about(document)
         yield from self.added(self._counted(entries), tutorial.TutorialDecoder())
 
-    def _counted(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    def _counted(self, entries: list[Fields]) -> list[Fields]:
         """Return entries whose steps count from 1."""
         from_zero = [one.keys() for one in entries[:1]] == [FROM_ZERO | {"step"}]
         self._from_zero = FROM_ZERO_NOTE if from_zero else None
@@ -284,7 +288,7 @@ class TrainerStateReader(HistoryReader):
             {**one, "step": from_zero + (integer(one["step"]) or 0)} for one in entries
         ]
 
-    def _about(self, document: dict[str, Any]) -> Iterator[Record]:
+    def _about(self, document: Fields) -> Iterator[Record]:
         best, before = document.get("best_model_checkpoint"), self._best
         self._best = best
         yield from tutorial.best_checkpoint(best if best != before else None)
@@ -296,7 +300,7 @@ class TrainerStateReader(HistoryReader):
             key: one for key, one in kept.items() if isinstance(one, int | float)
         }
         if numbers:
-            yield Settings(numbers, self._origin)
+            yield Settings(numbers, one_line(str(self._path), 1000))
 
 
 trainer_state = FileFormat(

@@ -6,18 +6,16 @@ parameter (mlflow/store/tracking/file_store.py).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Record, Restart, Settings
-from verl_tui.sources.fields.jsonl import integer, unreadable, written_number
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.records import Event, EventKind, Records, Restart, Settings
+from verl_tui.sources.fields.jsonl import Fields, integer, unreadable, written_number
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import is_file, why
-from verl_tui.sources.files.tail import Tail, opened
-from verl_tui.sources.formats.format import NoReader
-from verl_tui.text import safe
+from verl_tui.sources.files import Source, Tail, is_file, opened, why
+from verl_tui.sources.formats.format import WholeReader
+from verl_tui.text import decoded, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +38,7 @@ def matches(path: Path, head: bytes) -> bool:
     )
 
 
-def reader(path: Path) -> NoReader:
-    """Return a reader that reads no bytes: they lie in many files."""
-    return NoReader()
+reader = WholeReader
 
 
 _LONGEST = 8000
@@ -75,7 +71,7 @@ class MlflowRun(Source):
         """Return a note on replaced records."""
         return self._batcher.note
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return what the files say that is new, and whether more waits."""
         folder = self.path.parent / "metrics"
         try:
@@ -103,10 +99,10 @@ class MlflowRun(Source):
         if found == self._params:
             return
         self._params = found
-        values: dict[str, Any] = {}
+        values: Fields = {}
         for file in found:
             with opened(file) as param:
-                text = param.read(_LONGEST).decode("utf-8", "replace")
+                text = decoded(param.read(_LONGEST))
             value = scalar(text)
             if isinstance(value, str):  # YAML takes `1e-06` for a text
                 value = written_number(value) or value
@@ -133,7 +129,7 @@ class _Metric:
         self._rest = b""
         """What was read of a last line without an end."""
 
-    def rows(self) -> Iterator[MetricRow | Record]:
+    def rows(self) -> Iterator[Item]:
         """Yield what has come."""
         chunk = self.tail.read()
         if chunk.restarted is not None:

@@ -10,8 +10,8 @@ import zlib
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Record, Restart, Unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher
+from verl_tui.records import Records, Unreadable
+from verl_tui.sources.fields.row_batcher import Item, RowBatcher
 from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
@@ -34,21 +34,6 @@ class RecordLog(Reader):
 
     def __init__(self) -> None:
         self._batcher = RowBatcher()
-        self._begin()
-
-    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
-        """Return what a record says; raises ValueError where it is none.
-
-        Args:
-            record: Its bytes.
-            number: Its number in the file, from 1.
-        """
-        raise NotImplementedError
-
-    def lose(self) -> None:
-        """Go on behind a part of the log that is lost; most need do nothing."""
-
-    def _begin(self) -> None:
         self._data = b""
         """Bytes that wait for more."""
         self._place = 0
@@ -60,12 +45,24 @@ class RecordLog(Reader):
         self._count = 0
         """Records so far."""
 
+    def decode(self, record: bytes, number: int) -> Iterable[Item]:
+        """Return what a record says; raises ValueError where it is none.
+
+        Args:
+            record: Its bytes.
+            number: Its number in the file, from 1.
+        """
+        raise NotImplementedError
+
+    def lose(self) -> None:
+        """Go on behind a part of the log that is lost; most need do nothing."""
+
     @property
     def note(self) -> str | None:
         """Return a note on replaced records."""
         return self._batcher.note
 
-    def feed(self, data: bytes) -> tuple[Record, ...]:
+    def feed(self, data: bytes) -> Records:
         """Return the records that these bytes complete."""
         done = min(self._at, len(self._data))
         self._data = self._data[done:] + data
@@ -77,12 +74,6 @@ class RecordLog(Reader):
             self._at = len(self.header)
         while self._place + self._at and self._chunk():
             pass
-        return self._batcher.take()
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        self._begin()
-        self._batcher.add((Restart(reason),))
         return self._batcher.take()
 
     def _chunk(self) -> bool:
@@ -105,8 +96,7 @@ class RecordLog(Reader):
                 self._take(kind, body[1:])
                 self._at = end
                 return True
-        empty = checksum == length == kind == 0
-        self._odd("a hole of zeros" if empty else "a damaged chunk")
+        self._odd("a damaged chunk")
         # The bytes behind it may belong to another record and to a later step.
         self._parts = None
         self.lose()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import first_object
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.files.tail import opened
-from verl_tui.sources.formats.format import NoReader
+from verl_tui.sources.files import opened
+from verl_tui.sources.formats.format import WholeReader
 from verl_tui.trainers import SampleFiles, trainers
 
 if TYPE_CHECKING:
@@ -113,6 +113,4 @@ def matches(path: Path, head: bytes) -> bool:
     return holds_samples and place_of(path) is not None
 
 
-def reader(path: Path) -> NoReader:
-    """Return a reader that reads no bytes: `DumpSource` reads dumps."""
-    return NoReader()
+reader = WholeReader

@@ -10,9 +10,9 @@ from __future__ import annotations
 from struct import unpack
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Record, Settings
+from verl_tui.records import Event, EventKind, Settings
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.formats.record_log import RecordLog
 from verl_tui.text import one_line, safe
 
@@ -70,7 +70,7 @@ class SwanLabReader(RecordLog):
         super().__init__()
         self._origin = str(path)
 
-    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, record: bytes, number: int) -> Iterable[Item]:
         """Return the row, the identity of the run, or its end that a record states."""
         found = message(record)
         if part := found.part(_SCALAR):

@@ -24,22 +24,21 @@ file is an evaluation, shown as a validation at step 0.
 from __future__ import annotations
 
 from contextlib import suppress
-from importlib.util import find_spec
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Record, Restart, Sample, Unreadable
-from verl_tui.sources.fields.jsonl import first_object, integer, loads
-from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.jsonl import Fields, first_object, integer, loads
+from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.sample import (
+    RewardSum,
     is_validation,
     plain_field,
     plain_record,
     read_sample,
 )
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
@@ -48,7 +47,7 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -87,22 +86,17 @@ class CompletionsDecoder(JsonDecoder):
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self.restart()
+        self._seen: dict[int, None] = {}
+        """Steps, the one that is read as the last."""
+        self._before: Fields = {}
+        """The line before."""
 
     @property
     def note(self) -> str | None:
         """Say how rewards were summed."""
         return self._rewards.note
 
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget the steps so far."""
-        self._seen: dict[int, None] = {}
-        """Steps, the one that is read as the last."""
-        self._before: dict[str, Any] = {}
-        """The line before."""
-        return ()
-
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the samples of one object."""
         record = _named(record)
         if not _length(record):
@@ -121,7 +115,7 @@ class CompletionsDecoder(JsonDecoder):
 
 
 def samples_of(
-    columns: Mapping[str, Any], rewards: RewardSum, step: int | None = None
+    columns: Fields, rewards: RewardSum, step: int | None = None
 ) -> Iterator[Sample]:
     """Yield the samples of a table.
 
@@ -141,14 +135,14 @@ def samples_of(
         yield from filter(None, [rewards.sample(record, step)])
 
 
-def _named(columns: dict[str, Any]) -> dict[str, Any]:
+def _named(columns: Fields) -> Fields:
     """Return columns under the names that most write."""
     if _ROLLS.keys() <= columns.keys():
         return {_ROLLS.get(name, name): column for name, column in columns.items()}
     return columns
 
 
-def _length(columns: Mapping[str, Any]) -> int:
+def _length(columns: Fields) -> int:
     """Return the number of samples in a table, 0 if it is none: prompt and completion of one
     sample may be lists as well, of messages.
     """
@@ -165,13 +159,6 @@ def table_step(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def is_readable() -> bool:
-    """Return whether there is a library that reads Parquet."""
-    with suppress(ValueError):
-        return find_spec("pyarrow") is not None
-    return False
-
-
 class _SamplesReader(WholeReader):
     """Waits for all samples of a file, and sums their rewards."""
 
@@ -179,8 +166,7 @@ class _SamplesReader(WholeReader):
 
     def __init__(self, path: Path, rewards: RewardSum | None = None) -> None:
         """Begin with nothing; the sums may be shared by the files of several steps."""
-        super().__init__()
-        self._path = path
+        super().__init__(path)
         self._rewards = rewards or RewardSum(path=path)
 
     @property
@@ -217,11 +203,6 @@ class ParquetReader(_SamplesReader):
             yield from self._complain(f"damaged: {one_line(str(error), 120)}")
             return
         yield from samples_of(columns, self._rewards, table_step(self._path.name))
-
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        super().restart(reason)
-        return (Restart(reason, table_step(self._path.name)),)
 
 
 def _is_of_samples(path: Path, head: bytes) -> bool:
@@ -273,11 +254,12 @@ def _parts(data: bytes) -> tuple[list[Any] | None, list[Any]]:
     return None, []
 
 
-def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
+def _records(columns: list[Any], row: list[Any]) -> Iterator[Fields]:
     """Yield the records of a row: one, or one for each number of its columns."""
-    plain: dict[str, Any] = {}
-    numbered: dict[str, dict[str, Any]] = {}
-    for column, value in zip(map(plain_field, map(str, columns)), row, strict=False):
+    whole = dict(zip(map(plain_field, map(str, columns)), row, strict=False))
+    plain: Fields = {}
+    numbered: dict[str, Fields] = {}
+    for column, value in whole.items():
         found = _NUMBERED.match(column)
         if found is None:
             plain[column] = value
@@ -285,10 +267,8 @@ def _records(columns: list[Any], row: list[Any]) -> Iterator[dict[str, Any]]:
             numbered.setdefault(found["number"], {})[found["field"]] = value
     if numbered and read_sample(plain) is None:
         yield from (plain | fields for fields in numbered.values())
-        return
-    for n, fields in numbered.items():
-        plain |= {f"{field}_{n}": value for field, value in fields.items()}
-    yield plain
+    else:
+        yield whole
 
 
 def _table_at(path: Path) -> tuple[str, int | None]:
@@ -327,7 +307,7 @@ def _is_document(path: Path, head: bytes) -> bool:
     return document and any(map(_tells, first_records(head, 1)))
 
 
-def _tells(record: dict[str, Any]) -> bool:
+def _tells(record: Fields) -> bool:
     """Return whether a record is a sample with a score, or with an answer at a step. Texts without
     either are what a training is fed with.
     """
@@ -343,7 +323,7 @@ class SamplesDocument(WholeReader):
     largest = LARGEST
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
+        super().__init__(path)
         self._decoder = SampleDecoder(path)
 
     @property
@@ -360,26 +340,16 @@ class SamplesDocument(WholeReader):
         plain = (plain_record(one) for one in records if isinstance(one, dict))
         yield from filter(None, map(self._decoder.sample, plain))
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Forget everything, the file starts anew."""
-        self._decoder.restart()
-        return super().restart(reason)
-
 
 class SampleDecoder(JsonDecoder):
     """Decodes one sample a line."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._rewards = RewardSum(path=path)
-        self.restart()
-
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget what was counted."""
         self._count = 0
         """Samples without a step."""
         self._scores: list[float] = []
         """Those of them that have one."""
-        return ()
 
     @property
     def note(self) -> str | None:
@@ -391,14 +361,14 @@ class SampleDecoder(JsonDecoder):
             said += f", mean score {sum(self._scores) / len(self._scores):.4g}"
         return joined_notes(f"{said}: they state no step", self._rewards.note)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the sample of one object."""
         sample = self.sample(record)
         if sample is None:
             raise ValueError("no prompt and response")
         return (sample,)
 
-    def sample(self, record: Mapping[str, Any]) -> Sample | None:
+    def sample(self, record: Fields) -> Sample | None:
         """Return the sample of a record; one without a step is an evaluation's."""
         found = self._rewards.sample(record, None)
         if found is None or found.step is not None:
@@ -409,32 +379,21 @@ class SampleDecoder(JsonDecoder):
         return found._replace(step=0, validation=True)
 
 
-class Generations(ConsoleDecoder):
-    """Reads EasyR1's `generations.log`, the samples of its validations as it prints them
-    (verl/utils/logger/gen_logger.py:52-57).
-    """
-
-    @property
-    def note(self) -> str | None:
-        """Return what is not known of them."""
-        return "samples of validations: they state no step"
-
-
 generations = FileFormat(
     "EasyR1 generations",
     7,
     lambda _, head: head.startswith(b"[prompt] ") and b"\n[output] " in head,
-    lambda _: LineReader(Generations()),
+    lambda _: LineReader(ConsoleDecoder()),
 )
+"""Its `generations.log`, the samples of its validations as it prints them, without their steps
+(verl/utils/logger/gen_logger.py:52-57).
+"""
 sample_documents = FileFormat(SAMPLES, 7, _is_document, SamplesDocument)
 sample_records = FileFormat(
     SAMPLES, 7, _is_of_records, lambda path: LineReader(SampleDecoder(path))
 )
 completions = FileFormat(
-    "completions",
-    7,
-    _has_columns,
-    lambda path: LineReader(CompletionsDecoder(path)),
+    "completions", 7, _has_columns, lambda path: LineReader(CompletionsDecoder(path))
 )
 parquet = FileFormat(
     "TRL completions",

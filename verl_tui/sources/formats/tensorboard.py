@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.distributions import Distribution, of_bins, of_limits
 from verl_tui.patterns import pattern
 from verl_tui.records import Histogram, MetricRows, Record, Sample, Settings, Unreadable
-from verl_tui.sources.fields.jsonl import loads, written_number
+from verl_tui.sources.fields.jsonl import Fields, loads, written_number
 from verl_tui.sources.fields.protobuf import MessageFields, message, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
 from verl_tui.sources.fields.sample import read_sample
@@ -33,7 +33,7 @@ from verl_tui.sources.formats.event_frames import (
     numbers_at,
 )
 from verl_tui.sources.formats.format import Reader
-from verl_tui.text import one_line, safe
+from verl_tui.text import decoded, one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -145,9 +145,6 @@ class EventsReader(Reader):
     def __init__(self, path: Path | str = "") -> None:
         """Begin to read a file."""
         self._origin = str(path)
-        self._begin()
-
-    def _begin(self) -> None:
         self._cutter = FrameCutter()
         self._tags: dict[str, int] = {}
         """The number of each tag so far, in the order in which they were met."""
@@ -164,7 +161,6 @@ class EventsReader(Reader):
         step, time and value.
         """
         self._out: list[Record] = []
-        self._wrong: list[Unreadable] = []
 
     @property
     def note(self) -> str | None:
@@ -178,14 +174,9 @@ class EventsReader(Reader):
             if isinstance(one, Frames):
                 rows += self._rows(self._read(one))
             else:
-                self._wrong.append(one)
-        out, self._out, self._wrong = (*self._wrong, *rows, *self._out), [], []
+                self._out.append(one)
+        out, self._out = [*rows, *self._out], []
         return out
-
-    def restart(self, reason: str) -> Sequence[Record]:
-        """Forget everything: the file starts again."""
-        self._begin()
-        return super().restart(reason)
 
     def _read(self, frames: Frames) -> Columns:
         """Return the numbers in records; keep what else these say."""
@@ -196,20 +187,18 @@ class EventsReader(Reader):
         steps, behind = _steps(data, starts)
         pairs = zip(behind.tolist(), ends, strict=True)
         names = [data[begin : end - 4] for begin, end in pairs]
-        if not self._known.keys() >= set(names):
-            for place, name in enumerate(names):
-                if name not in self._known:
-                    self._take(frames, place, name)
+        for place, name in enumerate(names):
+            if name not in self._known:
+                self._take(frames, place, name)
         tags = np.array([*map(self._known.get, names, repeat(-1))])
         at = np.flatnonzero(tags >= 0)
         times = numbers_at(data, starts[at] + 1, "<f8")
         values = numbers_at(data, stops[at] - 4, "<f4").astype(np.float64)
         together = tags[at], at, steps[at], times, values
-        single = zip(*self._single, strict=True) if self._single else repeat(())
-        self._single = []
+        single, self._single = np.array(self._single, float).reshape(-1, 5), []
         return [
-            np.append(one, np.array(few, one.dtype))
-            for one, few in zip(together, single, strict=False)
+            np.append(one, few.astype(one.dtype))
+            for one, few in zip(together, single.T, strict=True)
         ]
 
     def _rows(self, columns: Columns) -> Iterator[MetricRows]:
@@ -249,7 +238,7 @@ class EventsReader(Reader):
             values = values_of(event)
         except ValueError as error:
             found = Unreadable(number, f"no event: {error}", data[:12].hex(" "))
-            self._wrong.append(found)
+            self._out.append(found)
             return
         if len(values) == 1 and _is_number(name, data, event, values[0]):
             self._known[name] = self._number_of(values[0].text(TAG))
@@ -259,7 +248,7 @@ class EventsReader(Reader):
             try:
                 numbers = self._numbers(tag, step, time, value)
             except ValueError as error:  # its neighbours are read
-                self._wrong.append(Unreadable(number, str(error), one_line(tag, 100)))
+                self._out.append(Unreadable(number, str(error), one_line(tag, 100)))
                 continue
             for key, one in numbers.items():
                 self._single.append((self._number_of(key), at, step, time, one))
@@ -284,7 +273,7 @@ class EventsReader(Reader):
     ) -> Mapping[str, float]:
         plugin = self._plugins.get(tag)
         if plugin == "text":
-            said = [text.decode("utf-8", "replace") for text in tensor.parts(8)]
+            said = [decoded(text) for text in tensor.parts(8)]
             self._out += read_texts(tag, step, said, self._origin)
         elif plugin == "histograms":
             return self._figures(tag, step, time, _binned(_tensor(tensor)))
@@ -417,7 +406,7 @@ def read_texts(
 
 def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     found = _WRITTEN.match(text)
-    record: dict[str, Any] = {"response": text}
+    record: Fields = {"response": text}
     if found is not None:
         record = {
             name: (part or "").strip() for name, part in found.groupdict().items()

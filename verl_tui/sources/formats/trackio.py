@@ -21,24 +21,38 @@ from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from verl_tui.records import Record, Sample, Settings, SourceStatus, Unreadable
+from verl_tui.records import Records, Sample, Settings, SourceStatus, Unreadable
 from verl_tui.sources.fields.histograms import take_histograms
-from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.numbers import numbers_in
-from verl_tui.sources.fields.rewards import RewardSum, weights_of
-from verl_tui.sources.fields.row_batcher import MetricRow, RowBatcher, joined_notes
-from verl_tui.sources.fields.sample import is_validation, plain_record
+from verl_tui.sources.fields.jsonl import (
+    Fields,
+    flatten,
+    integer,
+    loads,
+    numbers_in,
+    worded_number,
+)
+from verl_tui.sources.fields.row_batcher import (
+    Item,
+    MetricRow,
+    RowBatcher,
+    joined_notes,
+)
+from verl_tui.sources.fields.sample import (
+    RewardSum,
+    is_validation,
+    plain_record,
+    weights_of,
+)
 from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
-from verl_tui.sources.files.any_source import Source
-from verl_tui.sources.files.paths import is_file, status_at
-from verl_tui.sources.formats.format import NoReader
-from verl_tui.text import one_line
+from verl_tui.sources.files import Source, is_file, status_at
+from verl_tui.sources.formats.format import WholeReader
+from verl_tui.text import decoded, one_line
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
 name = "trackio database"
@@ -92,9 +106,7 @@ def matches(path: Path, head: bytes) -> bool:
         return b"run_name" in head and b"metrics" in head
 
 
-def reader(path: Path) -> NoReader:
-    """Return a reader that reads no bytes: a database is queried, not read from end to end."""
-    return NoReader()
+reader = WholeReader
 
 
 def runs_in(path: Path) -> list[str]:
@@ -142,7 +154,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     place = f"file:{quote(str(path.absolute()))}?mode={mode}"
     database = sqlite3.connect(place, uri=True, timeout=_BUSY)
     # a damaged one may hold bytes that are no text
-    database.text_factory = lambda stored: stored.decode("utf-8", "replace")
+    database.text_factory = decoded
     try:
         if _tables_of(database) >= _MLFLOWS:
             database.executescript(_VIEWS)
@@ -185,7 +197,7 @@ class TrackioSource(Source):
         """Return how rewards were summed, and what is to be said of replaced records."""
         return joined_notes(self._rewards.note, self._batcher.note)
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the records of the next rows, and True if more rows wait."""
         states = filter(None, map(status_at, (self._database, log_of(self._database))))
         stamp = [(one.st_size, one.st_mtime_ns) for one in states]
@@ -197,7 +209,7 @@ class TrackioSource(Source):
             more = self._read()
             self._problem = None
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            self._problem = _why(error)
+            self._problem = one_line(str(error), 200)
         self._stamp = [] if more or self._problem else stamp
         size = sum(size for size, _ in stamp)
         self._bytes, self._pending = (0, size) if more else (size, 0)
@@ -228,7 +240,7 @@ class TrackioSource(Source):
 
     def _row(
         self, table: str, at: int, time: object, step: object, text: str | bytes
-    ) -> Iterator[MetricRow | Record]:
+    ) -> Iterator[Item]:
         """Yield what one row says."""
         self._last[table] = at
         try:
@@ -247,8 +259,8 @@ class TrackioSource(Source):
             yield Settings(flatten_settings(own), str(self.path))
 
     def _metrics(
-        self, time: float | None, own: object, record: dict[str, Any]
-    ) -> Iterator[MetricRow | Record]:
+        self, time: float | None, own: object, record: Fields
+    ) -> Iterator[Item]:
         """Yield the records of a row of metrics; what is wrong with it of any line."""
         tables = _tables_in(record)
         flat = flatten({key: record[key] for key in record if key not in tables})
@@ -267,7 +279,7 @@ class TrackioSource(Source):
         for key, rows in tables.items():
             yield from self._samples(key, rows)
 
-    def _reach(self, flat: Mapping[str, Any], own: object) -> bool:
+    def _reach(self, flat: Fields, own: object) -> bool:
         """Note the step of a row; return False if it lacks the trainer's, which others state."""
         step = None
         with suppress(ValueError):  # a number too large for one
@@ -293,16 +305,7 @@ class TrackioSource(Source):
             yield from filter(None, [found])
 
 
-def _tables_in(record: dict[str, Any]) -> dict[str, Any]:
+def _tables_in(record: Fields) -> Fields:
     """Return the rows of the tables in a row of metrics."""
     own = ((key, one) for key, one in record.items() if isinstance(one, dict))
     return {key: one.get("_value") for key, one in own if one.get("_type") == _TABLE}
-
-
-def _why(error: Exception) -> str:
-    """Say why a database cannot be read."""
-    text = one_line(str(error), 200)
-    if "locked" in text or "busy" in text:
-        return "locked by another program: it is read as soon as that is done"
-    damaged = any(word in text for word in ("malformed", "not a database", "I/O"))
-    return f"damaged, or copied while it was written: {text}" if damaged else text

@@ -2,7 +2,7 @@
 
 Any program's JSONL of flat records with a step is read, under the record's own keys. So are the
 logs of trainers built on Hugging Face's, one record a logged step or evaluation; another such
-trainer is one more `TrainerLog`.
+trainer is one more `_trainer_log`.
 
 - ms-swift's `logging.jsonl` states its step as `"global_step/max_steps": "10/438"`
   (swift/plugin/callback.py, `add_train_message`). A resumed run appends. The last line is a summary
@@ -15,17 +15,23 @@ trainer is one more `TrainerLog`.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Record
-from verl_tui.sources.fields.jsonl import first_object, flatten, number
-from verl_tui.sources.fields.numbers import is_name, numbers_in, unquoted
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.jsonl import (
+    Fields,
+    first_object,
+    flatten,
+    is_name,
+    names,
+    number,
+    numbers_in,
+    unquoted,
+)
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.fields.sample import read_sample
-from verl_tui.sources.fields.spellings import names
 from verl_tui.sources.fields.steps import (
     TRAINED,
     StepFields,
@@ -35,7 +41,8 @@ from verl_tui.sources.fields.steps import (
     stated_step,
     step_fields,
 )
-from verl_tui.sources.files.paths import checkpoint_step
+from verl_tui.sources.files import checkpoint_step
+from verl_tui.sources.formats.format import FileFormat
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import one_line, safe
 from verl_tui.times import parse_elapsed, parse_time
@@ -76,14 +83,14 @@ def matches(path: Path, head: bytes) -> bool:
     return are_measured(found)
 
 
-def are_measured(records: Sequence[dict[str, Any]]) -> bool:
+def are_measured(records: Sequence[Fields]) -> bool:
     """Return whether the first records of a file are a training's: they measure steps, and not one
     thing after the other.
     """
     return any(map(measures, records)) and listed_thing(records) is None
 
 
-def measures(record: dict[str, Any]) -> bool:
+def measures(record: Fields) -> bool:
     """Return True if a record has a step or epoch and a metric, or a metric of trainings only."""
     flat = unquoted(flatten(_opened(record)))
     fields, about = _schema(tuple(flat))
@@ -104,20 +111,20 @@ def reader(path: Path) -> LineReader:
 class TutorialDecoder(JsonDecoder):
     """Decodes scoped and flat records."""
 
+    parted = True
     spelled: Mapping[str, str] = {}
     """What fields are called that a trainer spells otherwise than others; nothing where they are no
     metrics.
     """
 
-    def __init__(self, *, skipped: bool = False) -> None:
-        """Begin with the first line of a file, or with a later one.
-
-        Args:
-            skipped: Whether lines before were left out, so that the step of records which state
-                none is unknown until one states it.
-        """
-        self.restart()
-        self._skipped = skipped
+    def __init__(self) -> None:
+        self._place = StepTracker()
+        self._total: int | None = None
+        """Total of steps last passed on."""
+        self._writer = ""
+        """The rank or device that wrote the first record which names one."""
+        self._others = 0
+        """Records of others."""
 
     @property
     def counts_most(self) -> bool:
@@ -143,36 +150,22 @@ class TutorialDecoder(JsonDecoder):
         only = f"only {self._writer} is read: {others} not"
         return joined_notes(self._place.note, only if self._others else None)
 
-    def restart(self) -> Iterable[MetricRow | Record]:
-        """Forget the step."""
-        self._skipped = False
-        self._place = StepTracker()
-        self._total: int | None = None
-        """Total of steps last passed on."""
-        self._writer = ""
-        """The rank or device that wrote the first record which names one."""
-        self._others = 0
-        """Records of others."""
-        return ()
-
-    def odd(
-        self, line: bytes, number: int, reason: str
-    ) -> Iterable[MetricRow | Record]:
+    def odd(self, line: bytes, number: int, reason: str) -> Iterable[Item]:
         """Return that a line is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the row and the sample of one object."""
         if self.spelled:
             named = ((self.spelled.get(name, name), name) for name in record)
             record = {called: record[name] for called, name in named if called}
         found = self._read(record)
-        if not self._skipped:
+        if not self.skipped:
             return found
         records = tuple(found)
         return records if self._place.known else ()  # no record has stated its step
 
-    def _read(self, record: dict[str, Any]) -> Iterator[MetricRow | Record]:
+    def _read(self, record: Fields) -> Iterator[Item]:
         scope = _scope(record)
         flat = unquoted(flatten(_opened(record)))
         measured = scope in _MEASURED
@@ -196,7 +189,7 @@ class TutorialDecoder(JsonDecoder):
             self._total = self._place.total
             yield Progress(None if elapsed is None else step, self._total, elapsed)
 
-    def _is_of_another(self, flat: Mapping[str, Any]) -> bool:
+    def _is_of_another(self, flat: Fields) -> bool:
         """Return whether a record is of another rank or device than the first that named itself:
         each logs figures of its own.
         """
@@ -207,7 +200,7 @@ class TutorialDecoder(JsonDecoder):
         return is_another
 
 
-def _scope(record: dict[str, Any]) -> str:
+def _scope(record: Fields) -> str:
     stated = record.get("scope")
     return stated if isinstance(stated, str) else ""
 
@@ -219,7 +212,7 @@ def _schema(present: tuple[str, ...]) -> tuple[StepFields, frozenset[str]]:
     return fields, fields.no_metrics | _ABOUT | set(filter(is_name, present))
 
 
-def _opened(record: dict[str, Any]) -> dict[str, Any]:
+def _opened(record: Fields) -> Fields:
     """Return a record with its metrics beside what it says of them."""
     holder = next((one for one in _HOLDERS if isinstance(record.get(one), dict)), None)
     if holder is None:
@@ -228,7 +221,7 @@ def _opened(record: dict[str, Any]) -> dict[str, Any]:
     return {**record[holder], **others}
 
 
-def _further(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
+def _further(scope: str, record: Fields, step: int) -> Iterator[Record]:
     """Yield the sample in a record, if there is one, and the end of a training where it is stated
     how long that took.
     """
@@ -239,11 +232,6 @@ def _further(scope: str, record: dict[str, Any], step: int) -> Iterator[Record]:
         yield Event(EventKind.FINISHED, f"trained for {took} s", 1, step)
 
 
-def part() -> LineReader:
-    """Return a reader of later lines."""
-    return LineReader(TutorialDecoder(skipped=True))
-
-
 def best_checkpoint(path: object) -> Iterator[Event]:
     """Yield the best checkpoint so far where its path is stated."""
     if isinstance(path, str) and path:
@@ -251,30 +239,23 @@ def best_checkpoint(path: object) -> Iterator[Event]:
         yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
 
 
-@dataclass(eq=False)
-class TrainerLog:
-    """The log of one trainer, a format."""
+def _trainer_log(
+    name: str, decoder: Callable[[], TutorialDecoder], *signs: set[str]
+) -> FileFormat:
+    """Return the log of one trainer as a format.
 
-    name: str
-    signs: tuple[frozenset[str], ...]
-    """Sets of fields by each of which the first record shows that it is this trainer's."""
-    decoder: Callable[..., TutorialDecoder]
-    """Returns what decodes its lines, `skipped` those that are not the first."""
-    rank: int = 4  # ms-swift's values are rounded to eight digits
-    anchor: bool = True
+    Args:
+        name: Its name.
+        decoder: Returns what decodes its lines.
+        signs: Sets of fields by each of which the first record shows that it is this trainer's.
+    """
 
-    def matches(self, path: Path, head: bytes) -> bool:  # noqa: ARG002
-        """Return whether the first object has the fields of this trainer."""
+    def matches(_: Path, head: bytes) -> bool:
         first = first_object(head)
-        return first is not None and any(one <= first.keys() for one in self.signs)
+        return first is not None and any(one <= first.keys() for one in signs)
 
-    def reader(self, path: Path) -> LineReader:  # noqa: ARG002
-        """Return a reader for one file."""
-        return LineReader(self.decoder())
-
-    def part(self) -> LineReader:
-        """Return a reader of later lines."""
-        return LineReader(self.decoder(skipped=True))
+    # ms-swift's values are rounded to eight digits: others are better
+    return FileFormat(name, 4, matches, lambda _: LineReader(decoder()), anchor=True)
 
 
 _SUMMARY = "log_history"
@@ -287,7 +268,7 @@ version 4.
 class SwiftDecoder(TutorialDecoder):
     """Decodes the records of a training, its end and its summary."""
 
-    def read(self, record: dict[str, Any]) -> Iterable[MetricRow | Record]:
+    def read(self, record: Fields) -> Iterable[Item]:
         """Return the records of one object."""
         if _SUMMARY in record:
             yield from best_checkpoint(record.get("best_model_checkpoint"))
@@ -299,13 +280,11 @@ class SwiftDecoder(TutorialDecoder):
         yield from super().read(kept)
 
 
-swift = TrainerLog(
+swift = _trainer_log(
     "ms-swift log",
-    (
-        frozenset(("global_step/max_steps",)),
-        frozenset((_SUMMARY, "model_parameter_info")),
-    ),
     SwiftDecoder,
+    {"global_step/max_steps"},
+    {_SUMMARY, "model_parameter_info"},
 )
 
 
@@ -319,8 +298,6 @@ class LlamaFactoryDecoder(TutorialDecoder):
     }
 
 
-llama_factory = TrainerLog(
-    "LLaMA-Factory log",
-    (frozenset(("current_steps", "total_steps")),),
-    LlamaFactoryDecoder,
+llama_factory = _trainer_log(
+    "LLaMA-Factory log", LlamaFactoryDecoder, {"current_steps", "total_steps"}
 )

@@ -24,17 +24,24 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record, Settings, Unreadable
 from verl_tui.sources.fields.histograms import FieldHistograms, take_histograms
-from verl_tui.sources.fields.jsonl import flatten, integer, loads, worded_number
-from verl_tui.sources.fields.numbers import numbers_in
+from verl_tui.sources.fields.jsonl import (
+    Fields,
+    flatten,
+    integer,
+    loads,
+    names,
+    numbers_in,
+    worded_number,
+)
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
-from verl_tui.sources.files.tail import opened
+from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.prefixes import parted
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
-from verl_tui.text import one_line, safe
+from verl_tui.text import decoded, one_line, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,13 +77,7 @@ _ENVIRONMENT_TEXTS = {6: "program", 12: "host", 18: "gpu"}
 _CTRL_C = 255
 """The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
 
-_STEPS = (
-    "train/global_step",
-    "global_step",
-    "trainer/global_step",
-    "training/global_step",
-    "eval/global_step",
-)
+_STEPS = names("wandb_step")
 """Names of the trainer's step: TRL and Hugging Face, OpenRLHF, Lightning, verl."""
 _TIMED = "profiling/"
 """TRL's time of a function, logged during a step, or at step 0 (trl/extras/profiling.py)."""
@@ -128,11 +129,8 @@ class WandbReader(RecordLog):
     header = HEADER
 
     def __init__(self, path: Path | str) -> None:
-        self._origin = str(path)
         super().__init__()
-
-    def _begin(self) -> None:
-        super()._begin()
+        self._origin = str(path)
         self._step: int | None = 0
         """Step that the history has reached, None if a part of it was lost."""
         self._stated = False
@@ -153,7 +151,7 @@ class WandbReader(RecordLog):
         """
         self._step = None
 
-    def decode(self, record: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, record: bytes, number: int) -> Iterable[Item]:
         """Return the rows and other records of one message."""
         self._number = number
         found = message(record)
@@ -161,7 +159,7 @@ class WandbReader(RecordLog):
             return _READ[field](self, found.part(field) or b"")
         return ()
 
-    def _history(self, record: bytes) -> Iterator[MetricRow | Record]:
+    def _history(self, record: bytes) -> Iterator[Item]:
         """Yield the metrics of one step, which come in any order."""
         numbers, found, rest = _items(record, _HISTORY_ITEM)
         self._reach(numbers, rest.part(_HISTORY_STEP))
@@ -200,7 +198,7 @@ class WandbReader(RecordLog):
 
     def _config(self, record: bytes) -> Iterator[Settings]:
         """Yield settings as they are set or changed."""
-        values: dict[str, Any] = {}
+        values: Fields = {}
         for path, value in map(_item, message(record).parts(_UPDATE)):
             if path[0] != "_wandb":
                 values |= flatten_settings({".".join(path): value})
@@ -327,11 +325,11 @@ def _item(written: bytes) -> tuple[tuple[str, ...], Any]:
     try:
         value = worded_number(loads(text))
     except ValueError:
-        value = text.decode("utf-8", "replace")
-    return tuple([one.decode("utf-8", "replace") for one in names]) or ("",), value
+        value = decoded(text)
+    return tuple([decoded(one) for one in names]) or ("",), value
 
 
-def _measured(members: Mapping[str, Any]) -> dict[str, Any]:
+def _measured(members: Fields) -> Fields:
     """Return the members of objects without those of pictures, tables and the like."""
     others = tuple(key[:-5] for key in members if key.endswith("._type"))
     return {key: one for key, one in members.items() if not key.startswith(others)}

@@ -130,8 +130,6 @@ class GpuSource:
         self._problem: str | None = None
         self._fault = ""
         """That of the device which is being read."""
-        self._names: dict[str, str] = {}
-        """Last known names by index, since a lost device no longer reports its own."""
         self._host = one_line(platform.node(), 80)
 
     def read(self, now: float) -> GpuReading:
@@ -237,8 +235,7 @@ class GpuSource:
                 gpu_process(pid, held[pid] or None, now) for pid in largest
             )
         # the fault last: what was asked above may meet it
-        name = fields.pop("name") or self._names.get(index, nameless)
-        self._names[index] = name
+        name = fields.pop("name") or nameless
         return Gpu(index=index, name=name, **fields, fault=self._fault)
 
     def _ask(self, handle: Any, name: str, *arguments: Any) -> Any:

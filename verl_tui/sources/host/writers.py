@@ -30,7 +30,7 @@ import psutil
 from verl_tui import debug_log
 from verl_tui.patterns import pattern
 from verl_tui.records import Writer
-from verl_tui.sources.files.paths import status_at
+from verl_tui.sources.files import file_size, status_at
 from verl_tui.sources.host.processes import (
     folder_of,
     link_at,
@@ -40,6 +40,7 @@ from verl_tui.sources.host.processes import (
     others,
     sees_all,
 )
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -48,20 +49,7 @@ if TYPE_CHECKING:
 Inode = tuple[int, int]
 """Device and number."""
 
-_OUTLIVING = {
-    "bash", "sh", "dash", "zsh", "ksh", "fish", "sleep", "make",
-    "wandb-core", "wandb-service", "gpu_stats",
-}  # fmt: skip
-"""Programs that may hold a log when the trainer is gone."""
-_HELPERS = {
-    "tee", "ts", "grep", "sed", "awk", "gawk", "mawk", "perl", "cat", "tr", "rotatelogs",
-    "nohup", "script", "timeout", "srun", "env", "stdbuf", "unbuffer", "setsid", "nice",
-}  # fmt: skip
-"""Programs that write for another one: it holds the log, too, or writes to their pipe."""
-_LOCAL = {
-    "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "tmpfs", "xfs", "zfs",
-}  # fmt: skip
-"""File systems whose files no other host writes."""
+_PROGRAMS = toml_table(__file__, "programs.toml")
 _FRESH = 24 * 3600.0
 """Files that changed within a day may have a writer; others are not watched."""
 _MOST_FILES = 512
@@ -177,7 +165,7 @@ class Writers:
             path
             for path in paths
             if path not in known
-            or (known[path].writer.gone and known[path].size != _size(path))
+            or (known[path].writer.gone and known[path].size != file_size(path))
         ]
 
     def refresh(self) -> bool:
@@ -198,7 +186,7 @@ class Writers:
         known.writer = known.writer._replace(
             gone=gone, stopped=_is_stopped(known.process)
         )
-        known.size = _size(path)
+        known.size = file_size(path)
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
             del self._known[path]
@@ -291,9 +279,9 @@ def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:
     programs = {
         one: name_of(one).partition(" ")[0].rpartition("/")[2] for one in holders
     }
-    own = [one for one in programs if programs[one] not in _OUTLIVING]
+    own = [one for one in programs if programs[one] not in _PROGRAMS["outliving"]]
     own.sort(key=lambda one: (one.create_time(), one.pid))
-    trainers = [one for one in own if programs[one] not in _HELPERS]
+    trainers = [one for one in own if programs[one] not in _PROGRAMS["helpers"]]
     if not trainers and (behind := _behind(own)):
         return _named(behind)
     return next(iter(trainers or own), None)
@@ -396,7 +384,9 @@ def _only_here(paths: Iterable[Path]) -> set[Path]:
         real = path.resolve()
         top = next((str(at) for at in (real, *real.parents) if str(at) in kinds), "")
         kind = kinds.get(top)
-        if kind in _LOCAL and (whole or top == "/" or kind == "overlay"):
+        if kind in _PROGRAMS["local_file_systems"] and (
+            whole or top == "/" or kind == "overlay"
+        ):
             found.add(path)
     return found
 
@@ -405,8 +395,3 @@ def _is_stopped(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
         return bool(process.status() == psutil.STATUS_STOPPED)
     return False
-
-
-def _size(path: Path) -> int:
-    info = status_at(path)
-    return -1 if info is None else info.st_size

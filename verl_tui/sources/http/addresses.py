@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from verl_tui.patterns import pattern
-from verl_tui.records import MetricRows, Record, SourceStatus
-from verl_tui.sources.fields.row_batcher import KeptMetrics, RowBatcher, joined_notes
-from verl_tui.sources.files.any_source import Source
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
+from verl_tui.sources.files import Source
 from verl_tui.sources.formats.prometheus_text import reader as pages
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import one_line
@@ -22,6 +21,7 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.records import Records, SourceStatus
     from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
     from verl_tui.sources.formats.prometheus_text.reader import PageSample
 
@@ -141,8 +141,7 @@ class AddressRun(Source):
         self.asked = asked
         self._rows = StepRows()
         self._batcher = RowBatcher()
-        self._metrics = KeptMetrics()
-        self._ready: deque[tuple[Record, ...]] = deque()
+        self._ready: deque[Records] = deque()
 
     def add(self, lines: Sequence[PrometheusSeries]) -> bool:
         """Make rows of new series; return whether there are any."""
@@ -152,21 +151,17 @@ class AddressRun(Source):
             self._ready.append(records)
         return bool(records)
 
-    def read(self) -> tuple[tuple[Record, ...], bool]:
+    def read(self) -> tuple[Records, bool]:
         """Return the next records, and whether more wait."""
         records = self._ready.popleft() if self._ready else ()
-        kept = (
-            self._metrics.of(one) if isinstance(one, MetricRows) else one
-            for one in records
-        )
-        return self.counted(tuple(filter(None, kept))), bool(self._ready)
+        return self.counted(records), bool(self._ready)
 
     @property
     def note(self) -> str | None:
         """Return what should be known of its figures."""
         line, why = self.asked.flaw or (0, "")
         flaw = f"line {line:,} of the page {why}" if why else None
-        return joined_notes(self._rows.note, self._metrics.note, flaw)
+        return joined_notes(self._rows.note, flaw)
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""

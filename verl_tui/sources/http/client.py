@@ -132,12 +132,7 @@ def _sentence(error: Exception) -> str:
     return says.format(one_line(str(words), 160))
 
 
-def ask(
-    address: str,
-    form: str | None = None,
-    *,
-    deadline: float = _DEADLINE,
-) -> bytes:
+def ask(address: str, form: str | None = None, *, deadline: float = _DEADLINE) -> bytes:
     """Return what a server answers.
 
     Args:

@@ -94,11 +94,7 @@ class ServedRun(AddressRun):
     """Says how exact its past is, where a point is more than a scrape."""
 
     def __init__(
-        self,
-        name: str,
-        labels: Labels,
-        span: tuple[float, float],
-        asked: AskedAddress,
+        self, name: str, labels: Labels, span: tuple[float, float], asked: AskedAddress
     ) -> None:
         super().__init__(name, asked)
         self.labels = labels

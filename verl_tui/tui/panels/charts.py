@@ -20,16 +20,22 @@ from verl_tui.rendering.charts.page import (
     rows_of_single_points,
 )
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-from verl_tui.rendering.charts.values import reading
+from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
-from verl_tui.tui.export import take_chart
+from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
-from verl_tui.tui.panels.panel import Panel, PanelSpec
+from verl_tui.tui.panels.panel import NOTHING, Panel, PanelSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
-from verl_tui.tui.widgets.chart import Chart, ChartTiles, MoveCursor
-from verl_tui.tui.widgets.chart_keys import look_after, step_at, why_unchanged
+from verl_tui.tui.widgets.chart import (
+    Chart,
+    ChartTiles,
+    MoveCursor,
+    look_after,
+    step_at,
+    why_unchanged,
+)
 from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
@@ -53,31 +59,28 @@ class StartLog(Rows):
     class Read(Once):
         """More of the log has been read."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._tail: LogWindow | None = None
-        self._view: View | None = None
-        self._shown: object = None
-        """The run, and whether it has ended."""
+    _tail: LogWindow | None = None
+    _view = NOTHING
+    _shown: object = None
+    """The run, and whether it has ended."""
 
-    def show(self, view: View | None) -> None:
-        """Show the end of the log of the shown run; read nothing any more where there is none."""
-        self._view = view
-        run = view.run if view is not None else None
-        before, self._shown = self._shown, run and (run, run.outcome is not None)
-        if self._shown != before:
+    def show(self, view: View) -> None:
+        """Show the end of the log of the shown run."""
+        self._view, run = view, view.run
+        shown = run and (run, run.outcome is not None)
+        if not self._tail or shown != self._shown:
             from verl_tui.rendering.log.last_lines import log_tail
 
-            self.on_unmount()
-            read = lambda: self.post_message(self.Read())  # noqa: E731
-            self._tail = None if view is None else log_tail(view, read)
+            self.stop()
+            self._shown = shown
+            self._tail = log_tail(view, lambda: self.post_message(self.Read()))
         self.redraw()
 
     @on(Read)
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         width, height = self.size
-        if self._tail is None or self._view is None or not (width and height):
+        if not self._tail or not (width and height):
             return
         from verl_tui.rendering.log.last_lines import tail_rows
 
@@ -89,10 +92,13 @@ class StartLog(Rows):
         """Show as many rows as fit now."""
         self.redraw()
 
-    def on_unmount(self) -> None:
-        """Stop reading."""
-        if self._tail is not None:
+    def stop(self) -> None:
+        """Read nothing any more."""
+        if self._tail:
             self._tail.reader.stop()
+            self._tail = None
+
+    on_unmount = stop
 
 
 class ChartsPanel(Panel):
@@ -119,23 +125,23 @@ class ChartsPanel(Panel):
         G         jump(1)   chart.last       Last page of charts
     """)
 
+    look = ChartLook()
+    """How charts are drawn: axis, scale, smoothing."""
+    filter = ChartFilter()
+    """Shows only the metrics that match; `narrow` sets it."""
+    _content: object = None
+    """The content that was shown last."""
+    _page = ChartPage()
+    """The page that is shown."""
+    _revealed: str | None = None
+    """Metric whose page is shown, however many charts fit; None once the user has turned to
+    another.
+    """
+    _focus: int | None = None
+    """Slot to be given the focus when the page is drawn: 0 or -1."""
+
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.look = ChartLook()
-        """How charts are drawn: axis, scale, smoothing."""
-        self.filter = ChartFilter()
-        """Shows only the metrics that match; `narrow` sets it."""
-        self._view: View | None = None
-        self._content: object = None
-        """The content that was drawn last."""
-        self._page = ChartPage()
-        """The page that is shown."""
-        self._revealed: str | None = None
-        """Metric whose page is shown, however many charts fit; None once the user has turned to
-        another.
-        """
-        self._focus: int | None = None
-        """Slot to be given the focus when the page is drawn: 0 or -1."""
         self._tiles = ChartTiles(self._places, self._data)
         self._start_log = StartLog()
         self._smoothing = ChartCache()
@@ -159,21 +165,20 @@ class ChartsPanel(Panel):
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        self._view = view
+        self._content, self.view = content, view
         self._page = self._page._replace(listed=self.listed(view))
-        self._draw()
+        self._tiles.draw()
 
     def _show_log(self, view: View) -> None:
         """Show the end of the log instead of the charts of a run that has none."""
         run = view.run
-        instead = (
-            run is not None and not self.filter.text and not run.keys and has_log(run)
-        )
+        instead = bool(run and not self.filter.text and not run.keys and has_log(run))
         if instead is self._tiles.display:
             self._tiles.display = not instead
             self._start_log.display = instead
-        self._start_log.show(view if instead else None)
+            self._start_log.stop()
         if instead:
+            self._start_log.show(view)
             self.subtitle("")
 
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
@@ -196,10 +201,6 @@ class ChartsPanel(Panel):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _draw(self) -> None:
-        if self._view is not None:
-            self._tiles.draw()
-
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
@@ -208,11 +209,8 @@ class ChartsPanel(Panel):
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
-        view = self._view
-        if view is None:
-            return []
+        view = self.view
         self._give_focus()
-        self._content = page_content(view, self.look, self.filter, self._revealed)
         data = page_data(self._page, view, self.look, self._smoothing)
         if self._tiles.display:
             page, text = self._page, self.filter.text
@@ -236,7 +234,7 @@ class ChartsPanel(Panel):
 
     def on_show(self) -> None:
         """Draw what has changed while the panel was out of sight."""
-        self._draw()
+        self._tiles.draw()
 
     @property
     def charts(self) -> list[Chart]:
@@ -255,13 +253,13 @@ class ChartsPanel(Panel):
         page = self._page.turned(way)
         if page is not self._page:
             self._turn_to(page.first)
-            self._draw()
+            self._tiles.draw()
 
     def action_jump(self, way: int) -> None:
         """Show the first or last page."""
         self._turn_to(0 if way < 0 else len(self._page.listed))
         self._focus = 0
-        self._draw()
+        self._tiles.draw()
 
     def action_step(self, way: int) -> None:
         """Focus the chart below or above, then one of the next column, then of the next page."""
@@ -294,37 +292,26 @@ class ChartsPanel(Panel):
         if not any(chart.shows(key) for chart in self._page.listed):
             return False
         self._revealed = key
-        if self._view is not None:  # what is a row becomes a chart
-            self._page = self._page._replace(listed=self.listed(self._view))
-        if self._focused_slot is not None:
+        # what is a row becomes a chart
+        self._page = self._page._replace(listed=self.listed(self.view))
+        if any(chart.has_focus for chart in self.charts):
             self._focus = 0  # it follows, once the page is drawn
         if not soon:
-            self._draw()
+            self._tiles.draw()
         return True
 
     def reset(self) -> None:
         """Draw the first page in the usual look."""
         self._turn_to(0)
         self.look = ChartLook()
-        self._draw()
+        self._tiles.draw()
 
     def take_look(self, look: ChartLook) -> None:
         """Draw in another way; what covers the charts leaves time for it."""
         if look != self.look:
             self.look = look
             if self.screen.is_current:
-                self._draw()
-
-    def clip(self) -> str:
-        """Return what the focused chart says where the cursor is, else last."""
-        chart, view = self.focused_plan(), self._view
-        return reading(chart, None, view, self.look) if chart and view else ""
-
-    def write_table(self) -> None:
-        """Write the points of the focused chart to a file."""
-        chart, view = self.focused_plan(), self._view
-        if chart is not None and view is not None:
-            take_chart(self.app, chart, None, view, self.look)
+                self._tiles.draw()
 
     def focused_plan(self) -> PlannedChart | None:
         """Return the focused chart; if none has the focus, that of the finding chosen last, or the
@@ -337,32 +324,30 @@ class ChartsPanel(Panel):
         where none is drawn.
         """
         found = next(iter(self.charts[self._slot :]), None)
-        if focus and found is not None:
+        if focus and found:
             found.focus(scroll_visible=False)
         return found
 
     @property
-    def _focused_slot(self) -> int | None:
-        """Slot of the chart that has the focus, None if none has."""
-        return next((i for i, chart in enumerate(self.charts) if chart.has_focus), None)
-
-    @property
     def _slot(self) -> int:
         """Slot of the chart that keys mean."""
-        focused = self._focused_slot
-        if focused is not None:
-            return focused
+        focused = [chart.has_focus for chart in self.charts]
+        if any(focused):
+            return focused.index(True)
         return self._page.slot(self._revealed) or 0
 
 
-class ChartActions(BufferedScreen[None]):
+class ChartActions(BufferedScreen):
     """A screen with charts that these keys change."""
 
-    view: View | None
-    """What is shown, None before anything is."""
+    view: View
+    """What is shown."""
 
     charts: ChartsPanel
     """Those of the dashboard: all others are drawn in the same way."""
+
+    right: PlannedChart | None = None
+    """The metric of a y axis at the right."""
 
     def take_look(self, look: ChartLook) -> None:
         """Draw the charts in this way, here and on the dashboard."""
@@ -373,31 +358,46 @@ class ChartActions(BufferedScreen[None]):
     def reader(self) -> Chart | None:
         """Return the chart by whose points the cursor moves, None where none is drawn."""
 
+    @abstractmethod
+    def plan(self) -> PlannedChart | None:
+        """Return what is drawn in that chart."""
+
+    def clip(self) -> str:
+        """Return what the chart says where the cursor is, else last."""
+        plan, look = self.plan(), self.charts.look
+        return reading(plan, self.right, self.view, look) if plan else ""
+
+    def action_write_table(self) -> None:
+        """Write the points in sight to a file."""
+        plan, run = self.plan(), self.view.run
+        if plan and run:
+            columns = in_sight(plan, self.right, self.view, self.charts.look)
+            take_table(self.app, columns, run.name, plan.key)
+
     def action_read(self, columns: int) -> None:
         """Move the cursor of all charts, though none may have the focus."""
         chart = self.reader()
-        if chart is not None:
+        if chart:
             chart.action_read(columns)
 
     def action_read_end(self, way: int) -> None:
         """Move the cursor of all charts to the first or last point."""
         chart = self.reader()
-        if chart is not None:
+        if chart:
             chart.action_read_end(way)
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn; say why where nothing of that can be seen."""
-        if self.view is not None:
-            run, cursor = self.view.run, self.view.cursor
-            reason = why_unchanged(self.charts.look, what, run, self.view.keys)
-            if reason:
-                toast(self.app, reason)
-            self.take_look(look_after(self.charts.look, what, run, cursor))
+        view, look = self.view, self.charts.look
+        reason = why_unchanged(look, what, view.run, view.keys)
+        if reason:
+            toast(self.app, reason)
+        self.take_look(look_after(look, what, view.run, view.cursor))
 
     def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
         """Read everything at the same step."""
         step = event.step
-        if step is not None and self.view is not None:
+        if step is not None:
             step = step_at(self.view.run, event.chart.data.key, self.charts.look, step)
             if step is None:
                 return  # the times of its steps are unknown

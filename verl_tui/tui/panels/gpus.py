@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.rendering.arrange import FRAME
 from verl_tui.rendering.gpus.places import gpu_row, gpu_rows
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import fit
 from verl_tui.times import age
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 
@@ -22,7 +22,7 @@ _COLUMNS, _ROWS = 100, 30
 
 
 class GpusPanel(TextPanel):
-    """Bars or a matrix of GPUs, and the last values of other figures that the run has logged."""
+    """Bars or a matrix of GPUs."""
 
     TITLE = "GPUs"
     PANEL = PanelSpec("gpus", "f5", "GPUs", rank=40, tab=40, share=0.28)
@@ -32,7 +32,7 @@ class GpusPanel(TextPanel):
     """
 
     def needed(self, view: View, width: int, height: int) -> int:
-        """Return the rows of all devices and figures, one where there are none; on a small screen
+        """Return the rows of all devices, one where there are none; on a small screen
         one for devices, and none for the reason why there are none.
         """
         if width + FRAME < _COLUMNS or height + FRAME < _ROWS:
@@ -52,7 +52,7 @@ class GpusPanel(TextPanel):
             self.write_title()
         reading = view.monitor.gpus
         # a host without devices is read only once
-        old = reading is not None and reading.gpus and view.now - reading.time > _STALE
+        old = reading and reading.gpus and view.now - reading.time > _STALE
         remarks += (
             f"  read {age(view.now - reading.time)} ago" if reading and old else ""
         )

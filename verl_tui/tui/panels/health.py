@@ -45,13 +45,14 @@ class HealthPanel(TextPanel):
     class Folded(Message):
         """More rows are shown than before, or fewer."""
 
+    _layout = HealthLayout([])
+    _of: str | None = None
+    """The run that was shown last."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.found = FindingList()
         """The findings, and which is chosen."""
-        self._layout = HealthLayout([])
-        self._of: str | None = None
-        """The run that was shown last."""
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return the rows of all findings; none where the verdict says all there is."""
@@ -61,7 +62,7 @@ class HealthPanel(TextPanel):
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
         self.found.view = view
-        name = view.run.name if view.run is not None else None
+        name = view.run.name if view.run else None
         if name != self._of:
             self._of = name
             self.found.forget_choices()
@@ -72,7 +73,7 @@ class HealthPanel(TextPanel):
         """Write findings, then the rules that gave no verdict."""
         layout = self.found.lay_out(view, width, height)
         self._layout = layout
-        self._rows.set(layout.rows, layout.starts, layout.not_judged)
+        self._rows.set(layout.rows, layout.starts)
         self._rows.choose(self.found.at if layout.starts else None)
         self.subtitle(caption(view, self.size.width - 4))
 
@@ -96,7 +97,7 @@ class HealthPanel(TextPanel):
     def action_unfold(self) -> None:
         """Unfold or fold the chosen finding, the first if none is."""
         finding = self.chosen_or_first()
-        if finding is not None:
+        if finding:
             self.found.toggle(finding)
             self.choose(finding)
             self.post_message(self.Folded())
@@ -112,9 +113,8 @@ class HealthPanel(TextPanel):
     @on(Rows.Chosen)
     def _row_chosen(self, message: Rows.Chosen) -> None:
         message.stop()
-        entry = self._rows.entry_at(message.index)
-        if entry is not None and entry < len(self.found.findings):
-            self.found.choose(self.found.findings[entry])
+        if message.entry < len(self.found.findings):
+            self.found.choose(self.found.findings[message.entry])
             self.redraw()
 
     @on(Entries.Opened)

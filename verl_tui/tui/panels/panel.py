@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual.containers import Container
 from textual.content import Content
 
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
+from verl_tui.rendering.session.snapshot import View
 from verl_tui.tui.keys import actions
 from verl_tui.tui.terminal.net import ContainedPart
 from verl_tui.tui.widgets.rows import Rows
@@ -14,7 +17,8 @@ from verl_tui.tui.widgets.rows import Rows
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from verl_tui.rendering.session.snapshot import View
+NOTHING = View(Monitor(Config()), None, 0.0)
+"""What there is to show before the app has shown anything."""
 
 
 class PanelSpec(NamedTuple):
@@ -44,10 +48,12 @@ class Panel(ContainedPart, Container):
 
     TITLE = ""
     """Name in the frame."""
-    PANEL: ClassVar[PanelSpec | None] = None
-    """Name, key and place of a panel of the dashboard; None of one that only a screen has."""
-    ABRIDGED: ClassVar[bool] = False
+    PANEL: ClassVar[PanelSpec]
+    """Name, key and place of a panel of the dashboard; one that only a screen has has none."""
+    ABRIDGED = False
     """True if it shows less in a row without a frame than with the focus, which needs more."""
+    view = NOTHING
+    """What is shown."""
     FOOTER = ""
     """Keys that the last row of the screen begins with while the panel has the focus, and what they
     do.
@@ -128,7 +134,6 @@ class TextPanel(Panel):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows = self.ROWS()
-        self._view: View | None = None
 
     def compose(self) -> ComposeResult:
         """Make the rows."""
@@ -136,7 +141,7 @@ class TextPanel(Panel):
 
     def show(self, view: View) -> None:
         """Write the rows of the newest state."""
-        self._view = view
+        self.view = view
         self.redraw()
 
     def on_resize(self) -> None:
@@ -146,8 +151,8 @@ class TextPanel(Panel):
     def redraw(self) -> None:
         """Write the rows of what was shown last."""
         width, height = self._rows.size
-        if self._view is not None and width > 0 and height > 0:
-            self.write(self._view, width, height)
+        if self.view is not NOTHING and width > 0 and height > 0:
+            self.write(self.view, width, height)
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write rows of so many cells, as many as are in sight or more."""

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.message import Message
 
 from verl_tui.rendering.run_list import (
-    badges,
+    BADGES,
+    SIGNS,
     caption,
     lay_out,
     on_edge,
     rows_of,
     run_strip,
-    signs,
 )
 from verl_tui.rendering.session.run_order import LETTERS, id_of
 from verl_tui.text import shell_words
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.panel import PanelSpec, TextPanel
+from verl_tui.tui.panels.panel import NOTHING, PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Matches
@@ -50,7 +52,7 @@ class RunsPanel(TextPanel):
         "runs, with the focus",
         COMPARE,
         40,
-        (f"before a name: {badges()}", f"after a name: {signs()}"),
+        (f"before a name: {BADGES}", f"after a name: {SIGNS}"),
     )
     BINDINGS = actions("""
         space  select  runs.select   Select or deselect for comparing
@@ -71,26 +73,23 @@ class RunsPanel(TextPanel):
     class Relisted(Message):
         """The user has changed the list, or selected a run to be compared: others say so, too."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._heading: Pieces = []
-        """Names of the table's columns."""
-        self._names: list[str] = []
-        """Names of the entries, in their order."""
-        self._chosen: str | None = None
-        self._shown: str | None = None
-        """The run shown last: the user's choice stays until the app shows another."""
-        self._revealed: tuple[object, ...] = ()
+    _heading: Sequence[tuple[str, str]] = ()
+    """Names of the table's columns."""
+    _names: Sequence[str] = ()
+    """Names of the entries, in their order."""
+    _chosen = _shown = ""
+    """The run shown last: the user's choice stays until the app shows another."""
+    _revealed: object = None
 
     @property
     def filter(self) -> str:
         """Lists only the runs whose name contains this, or that meet it; all where none does."""
-        return self._view.listing.filter if self._view is not None else ""
+        return self.view.listing.filter
 
     @filter.setter
     def filter(self, text: str) -> None:
-        if self._view is not None:
-            self._view.listing.filter = text
+        if self.view is not NOTHING:  # else no list is seen
+            self.view.listing.filter = text
         self.redraw()
 
     def needed(self, view: View, width: int, height: int) -> int:
@@ -103,7 +102,7 @@ class RunsPanel(TextPanel):
 
     def show(self, view: View) -> None:
         """List the runs and mark the shown one."""
-        name = view.run.name if view.run else None
+        name = view.run.name if view.run else ""
         if name != self._shown:
             self._chosen = self._shown = name
         super().show(view)
@@ -111,10 +110,8 @@ class RunsPanel(TextPanel):
     def on_rows_chosen(self, message: Rows.Chosen) -> None:
         """Ask the app to show the run that was chosen."""
         message.stop()
-        entry = self._rows.entry_at(message.index)
-        if entry is not None:
-            self._chosen = self._names[entry]
-            self.post_message(self.Picked(self._chosen))
+        self._chosen = self._names[message.entry]
+        self.post_message(self.Picked(self._chosen))
 
     def matches(self, view: View) -> Matches:
         """Return how many runs match the filter, of how many."""
@@ -122,27 +119,25 @@ class RunsPanel(TextPanel):
 
     def clip(self) -> str:
         """Return the paths of the chosen run, quoted for a command line."""
-        runs = self._view.monitor.runs if self._view is not None else {}
-        run = runs.get(self._chosen or "")
-        return shell_words(run.paths) if run is not None else ""
+        run = self.view.monitor.runs.get(self._chosen)
+        return shell_words(run.paths) if run else ""
 
     def action_sort(self) -> None:
         """Sort by the next of `ORDERS` and show the first runs."""
-        if self._view is not None:
-            self._view.listing.next_order()
+        self.view.listing.next_order()
         self._relist()
         self._rows.scroll_home(animate=False, immediate=True)
 
     def action_reverse(self) -> None:
         """Sort the other way round."""
-        if self._view is not None:
-            self._view.listing.reverse = not self._view.listing.reverse
+        listing = self.view.listing
+        listing.reverse = not listing.reverse
         self._relist()
 
     def action_hide(self) -> None:
         """Hide the chosen run, and show the next one."""
-        view, name, names = self._view, self._chosen, self._names
-        if view is None or name not in names or len(names) < 2:
+        view, name, names = self.view, self._chosen, self._names
+        if name not in names or len(names) < 2:
             return
         at = names.index(name)
         self.post_message(self.Picked((*names[at + 1 :], names[at - 1])[0]))
@@ -155,7 +150,7 @@ class RunsPanel(TextPanel):
 
     def keep(self, **chosen: tuple[str, ...]) -> None:
         """Take and remember columns, groups or hidden runs."""
-        problem = self._view.listing.keep(**chosen) if self._view is not None else ""
+        problem = self.view.listing.keep(**chosen)
         if problem:
             toast(self.app, problem)
         self._relist()
@@ -166,34 +161,30 @@ class RunsPanel(TextPanel):
 
     def action_select(self) -> None:
         """Select the chosen run to be compared, or deselect it."""
-        view, name = self._view, self._chosen
-        if view is None or name not in view.monitor.runs:
-            return
-        if not view.selection.toggle(name):
-            toast(self.app, f"{len(LETTERS)} runs are compared at most")
-        self._relist()
+        view, name = self.view, self._chosen
+        if name in view.monitor.runs:
+            if not view.selection.toggle(name):
+                toast(self.app, f"{len(LETTERS)} runs are compared at most")
+            self._relist()
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the runs that are listed."""
         runs = view.listed
         zoomed = self.has_class("-zoomed")
+        heading: Pieces = []
         if height == 1 and runs and not zoomed:
-            self._write_heading([])
             self._names = []
             self._rows.set([run_strip(view, runs, width)])
             self._rows.choose(None)
-            return
-        titled = zoomed or not self.has_class("-narrow")
-        rows = lay_out(view, runs, width, height, titled=titled)
-        self._write_heading(rows.heading)
-        self._names = [run.name for run in runs]
-        made = LazyRows(len(rows.rows), lambda at: rows.rows[at]())
-        self._rows.set(made, rows.starts)
-        self._mark(width, height)
-        self.subtitle(caption(view, len(runs), self.size.width - 4))
-
-    def _write_heading(self, heading: Pieces) -> None:
-        """Write the names of the columns into the frame, where they have changed."""
+        else:
+            titled = zoomed or not self.has_class("-narrow")
+            rows = lay_out(view, runs, width, height, titled=titled)
+            heading = rows.heading
+            self._names = [run.name for run in runs]
+            made = LazyRows(len(rows.rows), lambda at: rows.rows[at]())
+            self._rows.set(made, rows.starts)
+            self._mark(width, height)
+            self.subtitle(caption(view, len(runs), self.size.width - 4))
         if heading != self._heading:
             self._heading = heading
             self.write_title()
@@ -202,7 +193,7 @@ class RunsPanel(TextPanel):
         """Return the title, and the names of the columns over these."""
         title, edge = ("$accent", "$accent") if focused else ("", "$panel-lighten-2")
         styles = {"title": title, "rule": edge, "name": "$text-muted"}
-        pieces = on_edge(self.TITLE, self._heading, "─")
+        pieces = on_edge(self.TITLE, [*self._heading])
         return Content.assemble(*((words, styles[role]) for words, role in pieces))
 
     def _mark(self, *size: int) -> None:

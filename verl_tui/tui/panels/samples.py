@@ -25,11 +25,10 @@ from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.role_styled import LOOKS_IN
 from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -46,24 +45,16 @@ _ALL = 1 << 30
 class DocumentRows(Rows):
     """Shows a document; at the ends of a folded one it is unfolded first."""
 
-    LOOKS = LOOKS_IN["samples"]
+    LOOKS = "samples"
 
-    def __init__(
-        self, *, id: str | None = None, unfold: Callable[[], bool] = lambda: False
-    ) -> None:
-        """Make the rows.
-
-        Args:
-            id: As of every widget.
-            unfold: Shows all of a folded document, from its beginning; returns False if that is
-                shown already.
-        """
+    def __init__(self, owner: SampleMoves, *, id: str | None = None) -> None:
+        """Make the rows for what shows samples in them."""
         super().__init__(id=id)
+        self._owner = owner
         self.document: Document | None = None
         """The document that is shown."""
         self._of: object = None
         """What it was made of."""
-        self._unfold = unfold
 
     def show(self, *asked: Any, **look: Any) -> None:
         """Show the document of a sample; the arguments are those of `Document`."""
@@ -85,9 +76,13 @@ class DocumentRows(Rows):
         self.scroll_to(y=top, animate=False, immediate=True, force=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Wrap more before the end of the wrapped part comes into sight."""
+        """Wrap more before the end of the wrapped part comes into sight. What is being read stays:
+        a newer sample must not replace it.
+        """
         super().watch_scroll_y(old_value, new_value)
         self._grow()
+        if new_value > 0 and self._owner.browse.stay():
+            self._owner.redraw()
 
     @property
     def _ahead(self) -> int:
@@ -104,7 +99,7 @@ class DocumentRows(Rows):
     def _unfolded(self, way: int) -> bool:
         """Unfold at an end; return whether there was something to unfold."""
         at_end = self.scroll_y >= self.max_scroll_y if way > 0 else self.scroll_y <= 0
-        return at_end and self._unfold()
+        return at_end and self._owner.read_on()
 
     def action_move(self, by: int) -> None:
         """Scroll by one, or unfold."""
@@ -118,7 +113,7 @@ class DocumentRows(Rows):
 
     def action_end(self, way: int) -> None:
         """Go to the first or last row of the whole text."""
-        self._unfold()
+        self._owner.read_on()
         if way > 0:
             self._grow(_ALL)
         super().action_end(way)
@@ -143,19 +138,38 @@ MOVES: list[BindingType] = actions("""
 class SampleMoves(MessagePump):
     """What these keys do."""
 
+    text: DocumentRows
+    """The sample that is shown."""
+
     @property
     @abstractmethod
     def browse(self) -> Browse:
         """The sample that is shown, and the others."""
 
     @abstractmethod
+    def redraw(self) -> None:
+        """Draw that sample."""
+
     def moved(self, moved: bool) -> None:
         """Show the sample from its beginning if it is another one."""
+        if moved:
+            self.redraw()
+            self.to_top()
+
+    def to_top(self) -> None:
+        """Show the beginning of the sample."""
+        self.text.scroll_home(animate=False, immediate=True)
+
+    def read_on(self) -> bool:
+        """Unfold for who scrolls beyond the folded rows of a sample; return False if nothing of it
+        is folded.
+        """
+        return False
 
     def clip(self) -> str:
         """Return the sample as it is copied."""
         sample = self.browse.sample
-        return whole(sample) if sample is not None else ""
+        return whole(sample) if sample else ""
 
     def action_go(self, way: str, *given: int) -> None:
         """Show another sample, by a method of `Browse`."""
@@ -191,7 +205,7 @@ class SamplesPanel(SampleMoves, TextPanel):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._header = Line()
-        self._rows = self._body = DocumentRows(unfold=self._read_on)
+        self._rows = self.text = DocumentRows(self)
         self._browses: dict[str, Browse] = {}
         """By run: each is shown as it was left."""
         self.marked: Marked | None = None
@@ -210,33 +224,28 @@ class SamplesPanel(SampleMoves, TextPanel):
     def compose(self) -> ComposeResult:
         """Make the header, which stays while the sample scrolls, and the sample."""
         yield self._header
-        yield self._body
-
-    def on_mount(self) -> None:
-        """Stop following once the user scrolls: a newer sample must not replace this one."""
-        self.watch(self._body, "scroll_y", self._scrolled, init=False)
+        yield self.text
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return the rows of the shown sample, as far as they are worth their room; one on a low
         screen, and where the run has no sample.
         """
         run = view.run
-        if run is None or not run.samples.places:
+        if not run or not run.samples.places:
             return 1
         alone = is_of_one_step(run)  # then no chart wants the room
         if not alone and self.screen.size.height < TALL:
             return 1
-        self._view = view
-        self._settle(view)
+        self.view = view
+        self._settle()
         sample, most = self.browse.sample, height if alone else _MOST
-        if sample is None:
+        if not sample:
             return _LEAST
+        size = width - 1, most - 1
         key = view.keys["samples.unfold"]
 
         def rows() -> int:
-            document = Document(
-                sample, width - 1, most - 1, folded=_FOLDED, unfolds=key
-            )
+            document = Document(sample, *size, folded=_FOLDED, unfolds=key)
             document.grow(most)
             return min(most, len(document) + 1)
 
@@ -248,19 +257,24 @@ class SamplesPanel(SampleMoves, TextPanel):
         self.moved(moved=True)
 
     @property
+    def shown(self) -> tuple[Place, int] | None:
+        """Place and index of the sample shown, None where there is none."""
+        return self.browse.shown
+
+    @property
     def browse(self) -> Browse:
         """Which sample of the shown run is shown."""
-        return self.browse_of(self._view.run if self._view is not None else None)
+        return self.browse_of(self.view.run)
 
     def browse_of(self, run: Run | None) -> Browse:
         """Return which sample of a run is shown."""
-        return self._browses.setdefault(run.name if run is not None else "", Browse())
+        return self._browses.setdefault(run.name if run else "", Browse())
 
     def scores_of(self, view: View, *, validation: bool) -> ScoreMap:
         """Return the scores of the shown run's prompts, and have them read in the background."""
         from verl_tui.on_demand.score_map import ScoreMap
 
-        samples = view.run.samples if view.run is not None else Samples()
+        samples = view.run.samples if view.run else Samples()
         found = self._scores.of((samples, validation), ScoreMap)
         if found.show(samples, validation=validation):
             view.browser.run_later(found)
@@ -271,88 +285,62 @@ class SamplesPanel(SampleMoves, TextPanel):
         self.beside = not self.beside and self.marked not in (None, one)
         if self.beside:
             return ""
-        self.marked = one if self.marked is None else None
+        self.marked = None if self.marked else one
         return f"marked: {marked_words(one)}" if self.marked else ""
-
-    @property
-    def shown(self) -> tuple[Place, int] | None:
-        """Place and index of the sample shown, None where there is none."""
-        return self.browse.shown
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _settle(self, view: View) -> None:
+    def _settle(self) -> None:
         """Find the sample for what the user has chosen of the shown run."""
-        if view.run is not None:
-            samples = view.run.samples
+        run = self.view.run
+        if run:
             step, self._wanted = self._wanted, None
-            nearest = samples.nearest_place(step) if step is not None else None
-            if nearest is not None:
+            nearest = run.samples.nearest_place(step) if step is not None else None
+            if nearest:
                 self.browse.go_to(nearest)
-            self.browse.settle(samples, view.browser, view.run.end)
+            self.browse.settle(run.samples, self.view.browser, run.end)
 
     def redraw(self) -> None:
         """Draw the chosen sample of the shown run."""
-        view = self._view
-        if view is None:
-            return
-        self._settle(view)
+        self._settle()
+        run, browse = self.view.run, self.browse
         width, height = self.content_size
-        if not self._body.is_mounted or width < 2 or height < 1:
+        if not self.text.is_mounted or width < 2 or height < 1:
             return
         headed = self.shown is not None and height > 1
         self._header.display = headed
         if headed:
-            self._header.show(*header(self.browse, width))
+            self._header.show(*header(browse, width))
         # The scrollbar comes and goes, the text stays where it is.
-        self._draw_body(view, width - 1, height - headed)
+        self._draw_text(width - 1, height - headed)
         if self.shown != self._drawn:
             self._drawn = self.shown
-            self._to_top()
-        self._caption()
+            self.to_top()
+        if run:
+            self.subtitle(caption(browse, run.samples, self.view.keys))
 
-    def _draw_body(self, view: View, width: int, height: int) -> None:
+    def _draw_text(self, width: int, height: int) -> None:
         browse = self.browse
         sample = browse.sample
         bare = self.has_class("-bare") and not self.has_class("-zoomed")
         short = bare and self.content_size.height == 1
-        if browse.page is None:
-            self._body.show_rows(why_none(view, width, short=short))
-        elif sample is None:
-            self._body.show_rows([[(browse.page.problem or "reading …", "dim")]])
+        if not browse.page:
+            self.text.show_rows(why_none(self.view, width, short=short))
+        elif not sample:
+            self.text.show_rows([[(browse.page.problem or "reading …", "dim")]])
         elif short:
-            self._body.show_rows([short_row(browse, sample, width)])
+            self.text.show_rows([short_row(browse, sample, width)])
         else:
             folded = frozenset() if self._unfolded else _FOLDED
-            key = view.keys["samples.unfold"]
-            self._body.show(sample, width, height, folded=folded, unfolds=key)
-
-    def _caption(self) -> None:
-        view = self._view
-        if view is not None and view.run is not None:
-            self.subtitle(caption(self.browse, view.run.samples, view.keys))
-
-    def _to_top(self) -> None:
-        self._body.scroll_home(animate=False, immediate=True)
+            key = self.view.keys["samples.unfold"]
+            self.text.show(sample, width, height, folded=folded, unfolds=key)
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def moved(self, moved: bool) -> None:
-        """Show the sample from its beginning if it is another one."""
-        if moved:
-            self.redraw()
-            self._to_top()
-
-    def _scrolled(self, y: float) -> None:
-        if y > 0 and self.browse.stay():
-            self._caption()
-
-    def _read_on(self) -> bool:
-        """Unfold for who scrolls beyond the folded rows of a sample, and keep it; return False
-        if nothing of it is folded.
-        """
-        document = self._body.document
-        if document is None or self._unfolded or not document.hides:
+    def read_on(self) -> bool:
+        """Unfold the sample, and keep it; return False if nothing of it is folded."""
+        document = self.text.document
+        if not document or self._unfolded or not document.hides:
             return False
         self.browse.stay()
         self.action_unfold()

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from verl_tui.means import clamp, next_of
-from verl_tui.rendering.text.printable import wrapped
-from verl_tui.rendering.text.search import filter_label
+from verl_tui.rendering.text.piece import paragraph
 from verl_tui.runs.time.step_clocks import Alignment
-from verl_tui.tui.keys import COMPARE, HelpSection, actions, first_keys
+from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
 
 _SPARKED = 14
@@ -30,11 +27,12 @@ _MOST = 12
 _NONE = "No run yet, so there is nothing to compare."
 
 
-class CompareScreen(RowsScreen[None]):
+class CompareScreen(RowsScreen):
     """The compared runs in columns."""
 
+    SCREEN = ("C", "compare", "Compare runs side by side", "Compare")
     HELP_SECTION = HelpSection("compare", COMPARE, 50)
-    FILTER = (filter_label(["runs"]), "reward > 0.6 and lr < 1e-5", "runs")
+    FILTER = ("filter runs: ", "reward > 0.6 and lr < 1e-5", "runs")
     BINDINGS = actions("""
         escape      back        compare.back      Back
         q,C         dismiss     compare.close     Close
@@ -54,55 +52,54 @@ class CompareScreen(RowsScreen[None]):
         compare.back                closes
     """
 
-    def __init__(self, view: View | None = None) -> None:
-        super().__init__(view)
-        self._current: str | None = None
-        """Name of the run that the cursor is at."""
-        self._alignment = Alignment.END
-        self._narrows = False
-        """True once a filter has been typed here, which is that of the list."""
+    _current = ""
+    """Name of the run that the cursor is at."""
+    _alignment = Alignment.END
+    _narrows = False
+    """True once a filter has been typed here, which is that of the list."""
 
     @property
     def runs(self) -> list[Run]:
         """The runs that are compared, the baseline first."""
-        view = self._view
-        if view is None:
-            return []
-        shown = view.run.name if view.run is not None and not view.selected else None
-        listed = view.listed
-        chosen = view.selected
-        shared = list(filter(listed.__contains__, chosen))
-        runs = shared or chosen or around(listed, shown, _MOST)
-        names = [run.name for run in runs]
-        wanted = (view.selection.baseline, shown)
-        first = next((name for name in wanted if name in names), None)
-        return sorted(runs, key=lambda run: run.name != first)
+        view = self.view
+        listed, chosen = view.listed, view.selected
+        runs = [run for run in chosen if run in listed] or chosen
+        if not runs:
+            at = listed.index(view.run) if view.run in listed else 0
+            start = max(0, min(at - _MOST // 2, len(listed) - _MOST))
+            runs = listed[start : start + _MOST]
+        baseline = view.selection.baseline
+        if not chosen and view.run and baseline not in [run.name for run in runs]:
+            baseline = view.run.name
+        return sorted(runs, key=lambda run: run.name != baseline)
 
     def _at(self, runs: Sequence[Run]) -> int:
         """Return the column of the cursor, the first one where its run is gone."""
         return next((at for at, run in enumerate(runs) if run.name == self._current), 0)
 
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return the figures and settings of these runs, the baseline first."""
         from verl_tui.rendering.compare_rows import comparison
 
+        view = self.view
         if self._narrows:
             view.listing.filter = self.wanted
         runs = self.runs
+        title = self._title(runs)
         if not runs:
-            return RowsPage([[(part, "dim")] for part in wrapped(_NONE, width)])
+            rows = paragraph(_NONE, "dim", width)
+            return RowsPage(rows, title=title)
         sparks = self.size.height > _SPARKED
         at, alignment = self._at(runs), self._alignment
         heading, rows = comparison(view, runs, alignment, width, at, sparks=sparks)
-        return RowsPage(rows, heading=heading, matches=view.matches)
+        return RowsPage(rows, title=title, heading=heading, matches=view.matches)
 
-    def title_words(self, view: View) -> str:
+    def _title(self, runs: Sequence[Run]) -> str:
         """Return how many runs are compared, up to where, and the key that selects others."""
         from verl_tui.rendering.compare_rows import where
 
-        runs = self.runs
-        key = first_keys(self.app, "runs.select")
-        select = f"{key} in the list selects"
+        view = self.view
+        select = f"{view.keys['runs.select']} in the list selects"
         if len(runs) < 2:
             return f"compare: {select} more"
         count = len(runs) if view.selected else len(view.listed)
@@ -110,16 +107,13 @@ class CompareScreen(RowsScreen[None]):
         if len(runs) < count:
             part, more = f" of {count}", f" · {select} others"
         title = f"compare {len(runs)}{part} runs, {where(runs, self._alignment)}"
-        if cell_len(title + more) > self.title_room:
-            return title
-        return title + more
+        return title + more * (cell_len(title + more) <= self.title_room)
 
     # -- keys --------------------------------------------------------------------------------------
 
     def action_filter(self) -> None:
         """Open the line to type a filter in, which holds for the list, too."""
-        if self._view is not None:
-            self._narrows, self.wanted = True, self._view.listing.filter
+        self._narrows, self.wanted = True, self.view.listing.filter
         super().action_filter()
 
     def action_column(self, way: int) -> None:
@@ -133,10 +127,8 @@ class CompareScreen(RowsScreen[None]):
     def action_baseline(self) -> None:
         """Make the run of the current column the baseline."""
         runs = self.runs
-        if runs and self._view is not None:
-            name = runs[self._at(runs)].name
-            self._current = name
-            self._view.selection.baseline = name
+        if runs:
+            self._current = self.view.selection.baseline = runs[self._at(runs)].name
             self.redraw()
 
     def action_align(self) -> None:
@@ -150,15 +142,3 @@ class CompareScreen(RowsScreen[None]):
         if runs:
             self.app.post_message(RunsPanel.Picked(runs[self._at(runs)].name))
         self.dismiss()
-
-
-def around(listed: Sequence[Run], name: str | None, most: int) -> list[Run]:
-    """Return at most so many runs of a list, those around the one of a name, or the first ones."""
-    at = next((at for at, run in enumerate(listed) if run.name == name), 0)
-    first = max(0, min(at - most // 2, len(listed) - most))
-    return list(listed[first : first + most])
-
-
-SCREEN = ScreenSpec(
-    CompareScreen, "C", "compare", "Compare runs side by side", "Compare"
-)

@@ -6,26 +6,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.text.search import Matches, filter_label
+from verl_tui.rendering.text.search import Matches
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.rendering.config_rows import SettingsPage
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
 
-class ConfigScreen(RowsScreen[None]):
+class ConfigScreen(RowsScreen):
     """The configuration of the shown run, or its differences from other runs."""
 
+    SCREEN = ("c", "config", "Configuration, differences from other runs", "Settings")
     HELP_SECTION = HelpSection("configuration", WHY, 60)
-    FILTER = (filter_label(["settings"]), "part of a name or a value", "settings")
+    FILTER = ("filter settings: ", "part of a name or a value", "settings")
     BINDINGS = actions("""
         escape  back           config.back        Back
         q,c     dismiss        config.close       Close
@@ -41,34 +39,29 @@ class ConfigScreen(RowsScreen[None]):
         config.back            back
     """
 
-    def __init__(self, view: View | None = None) -> None:
-        super().__init__(view)
-        self._comparing = False
-        self._settings: SettingsPage | None = None
-        self._made: LastResult[RowsPage] = LastResult()
-        self._first_other = 0
-        """Index of the other run that is shown first."""
+    _comparing = False
+    _settings: SettingsPage | None = None
+    _first_other = 0
+    """Index of the other run that is shown first."""
 
-    def title_words(self, view: View) -> str:
-        """Return what is shown."""
-        words = "differences" if self._comparing else "configuration"
-        return words + super().title_words(view)
-
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return the settings; they seldom change, and there may be a thousand of them."""
         from verl_tui.rendering.config_rows import compared
 
-        runs = self._runs(view)[: compared(width) if self._comparing else 1]
-        known = tuple((run.name, run.config.revision, len(run.keys)) for run in runs)
-        total = len(view.monitor.runs)
-        return self._made.of(
+        runs = self._runs()[: compared(width) if self._comparing else 1]
+        known = [(run.name, run.config.revision, len(run.keys)) for run in runs]
+        total = len(self.view.monitor.runs)
+        page: RowsPage = self.known.of(
             (known, total, self.wanted, self._comparing, width),
-            lambda: self._page_of(runs, view.keys["config.back"], width),
+            lambda: self._page_of(runs, width),
         )
+        return page
 
-    def _page_of(self, runs: Sequence[Run], clear: str, width: int) -> RowsPage:
-        """Return what a filter leaves, which a key clears."""
+    def _page_of(self, runs: Sequence[Run], width: int) -> RowsPage:
+        """Return what the filter leaves."""
         from verl_tui.rendering import config_rows as made
+
+        clear = self.view.keys["config.back"]
 
         def found(query: str) -> SettingsPage:
             if self._comparing:
@@ -90,15 +83,17 @@ class ConfigScreen(RowsScreen[None]):
             heading=heading,
             detail=full,
             matches=Matches(len(page.entries), len(every.entries)),
+            title=self.of_run("differences" if self._comparing else "configuration"),
         )
 
-    def _runs(self, view: View) -> list[Run]:
+    def _runs(self) -> list[Run]:
         """Return the shown run and the others, from the one that the user has come to on."""
-        if view.run is None:
+        shown = self.view.run
+        if not shown:
             return []
-        others = [run for run in view.monitor.runs.values() if run is not view.run]
+        others = [run for run in self.view.monitor.runs.values() if run is not shown]
         start = self._first_other % max(1, len(others))
-        return [view.run, *others[start:], *others[:start]]
+        return [shown, *others[start:], *others[:start]]
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -125,14 +120,5 @@ class ConfigScreen(RowsScreen[None]):
     def clip(self) -> str:
         """Return the chosen setting as it is copied."""
         at = self.list.entry
-        entries = self._settings.entries if self._settings is not None else ()
+        entries = self._settings.entries if self._settings else ()
         return entries[at].text if at is not None and at < len(entries) else ""
-
-
-SCREEN = ScreenSpec(
-    ConfigScreen,
-    "c",
-    "config",
-    "Configuration, differences from other runs",
-    "Settings",
-)

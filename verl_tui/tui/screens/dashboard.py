@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
 from textual.widgets import Input
 
 from verl_tui.rendering.text.search import Matches, filter_label
-from verl_tui.tui.keys import actions, first_keys
+from verl_tui.tui.keys import actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
 from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
-from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
-from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS, TABLE
+from verl_tui.tui.widgets.chart import KEYS, READING, TABLE, Chart, MoveCursor
 from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from verl_tui.health.finding import Episode, Finding
-    from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
 
 _FILTERED = {"runs": "runs", "charts": "metrics"}
 """Panels that can be filtered, and what of them is."""
@@ -77,7 +72,6 @@ class Dashboard(DashboardLayout, ChartActions):
         super().__init__()
         self.charts = self.panel(ChartsPanel)
         self._runs = self.panel(RunsPanel)
-        self._samples = self.panel(SamplesPanel)
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
         """Panels that the typed filter is meant for, or the columns that are typed in its place."""
 
@@ -87,20 +81,20 @@ class Dashboard(DashboardLayout, ChartActions):
         Lists that open a chosen row answer the key before.
         """
         panel = self.focused_panel
-        if panel is not None and not isinstance(panel, ChartsPanel):
+        if panel and not isinstance(panel, ChartsPanel):
             self.action_zoom()
             return
         from verl_tui.tui.screens.zoom import ZoomScreen
 
         charts = self.charts
         # what was covered may still plan for a run that is gone
-        found = charts.focused_plan()
-        if found is not None and self.view is not None and self.view.run is not None:
+        found = self.plan()
+        if found and self.view.run:
             zoomed = ZoomScreen(found, charts, self.view, charts.listed)
 
             def left(_: object) -> None:
-                if zoomed.metric != found.key:
-                    self._look_at(zoomed.metric, None)
+                if zoomed.plan().key != found.key:
+                    self._look_at(zoomed.plan().key, None)
 
             self.app.push_screen(zoomed, left)
 
@@ -108,18 +102,19 @@ class Dashboard(DashboardLayout, ChartActions):
         """Leave the innermost of what is open or set: filter line, cursor and zoom of charts in
         sight, filter, zoomed panel, focus.
         """
-        look, view = self.charts.look, self.view
-        seen = self.zoomed in (None, self.charts)
-        read = view is not None and view.cursor is not None
-        ways: tuple[tuple[object, Callable[[], object]], ...] = (
-            (self.foot == "filter-bar", self._leave_filter_line),
-            (seen and read, partial(self.post_message, MoveCursor(None))),
-            (seen and look.span, partial(self.take_look, look._replace(span=None))),
-            (self.charts.filter.text or self._runs.filter, partial(self._filter, "")),
-            (self.zoomed, partial(self._zoom, None)),
-            (True, partial(self.set_focus, None)),
-        )
-        next(leave for is_set, leave in ways if is_set)()
+        charts, seen = self.charts, self.zoomed in (None, self.charts)
+        if self.foot == "filter-bar":
+            self._leave_filter_line()
+        elif seen and self.view.cursor is not None:
+            self.post_message(MoveCursor(None))
+        elif seen and charts.look.span:
+            self.take_look(charts.look._replace(span=None))
+        elif charts.filter.text or self._runs.filter:
+            self._filter("")
+        elif self.zoomed:
+            self._zoom(None)
+        else:
+            self.set_focus(None)
 
     def _leave_filter_line(self) -> None:
         self._close_filter()
@@ -137,13 +132,15 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def action_ask(self, what: str) -> None:
         """Have the columns of the list of runs typed, or those that group the runs."""
-        if self.view is not None:
-            self._filtered = (what,)
-            label = f"{what.removeprefix('run_')}: "
-            text = ", ".join(getattr(self.view.listing.kept, what))
-            self.query_one(FilterBar).open(label, text)
-            self._say_matches()
-            self.set_foot("filter-bar")
+        typed = ", ".join(getattr(self.view.listing.kept, what))
+        self._ask((what,), f"{what.removeprefix('run_')}: ", typed)
+
+    def _ask(self, names: tuple[str, ...], label: str, typed: str) -> None:
+        """Have something typed that is meant for panels, or for the columns of that name."""
+        self._filtered = names
+        self.query_one(FilterBar).open(label, typed)
+        self._say_matches()
+        self.set_foot("filter-bar")
 
     @property
     def _asks(self) -> bool:
@@ -152,7 +149,7 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def action_pick_run(self, number: int) -> None:
         """Show the run of that number in the list."""
-        runs = self.view.listed if self.view is not None else []
+        runs = self.view.listed
         if number <= len(runs):
             self.post_message(RunsPanel.Picked(runs[number - 1].name))
 
@@ -162,13 +159,9 @@ class Dashboard(DashboardLayout, ChartActions):
         """Draw the charts in this way."""
         self.charts.take_look(look)
 
-    def action_write_table(self) -> None:
-        """Write the points of the focused chart, the first if none has the focus, to a file."""
-        self.charts.write_table()
-
-    def clip(self) -> str:
-        """Return the text of the chart, where nothing else has the focus."""
-        return self.charts.clip()
+    def plan(self) -> PlannedChart | None:
+        """Return the focused chart, else the one that matters most."""
+        return self.charts.focused_plan()
 
     async def action_charts(self, what: str, way: int) -> None:
         """Turn to other charts though none has the focus."""
@@ -189,7 +182,7 @@ class Dashboard(DashboardLayout, ChartActions):
     def action_finding(self, way: int) -> None:
         """Choose the next finding; charts and samples go to its step."""
         finding = self._health().found.choose_next(way)
-        if finding is None:
+        if not finding:
             toast(self.app, "no finding to go to in this run")
         else:
             self.go_to(finding)
@@ -210,8 +203,7 @@ class Dashboard(DashboardLayout, ChartActions):
     def _health(self) -> HealthPanel:
         """Return the panel of findings, up to date even where it is out of sight."""
         health = self.panel(HealthPanel)
-        if self.view is not None:
-            health.show(self.view)
+        health.show(self.view)
         return health
 
     def _reads(self, health: HealthPanel) -> bool:
@@ -239,12 +231,11 @@ class Dashboard(DashboardLayout, ChartActions):
         is.
         """
         health = self._health()
-        finding = health.chosen_or_first()
-        view = self.view
-        if finding is None or view is None or view.run is None:
+        finding, run = health.chosen_or_first(), self.view.run
+        if not finding or not run:
             toast(self.app, "no finding to acknowledge")
             return
-        known = view.acknowledgements.toggle(view.run.name, finding)
+        known = self.view.acknowledgements.toggle(run.name, finding)
         if not self._reads(health):
             no_longer = "" if known else "no longer "
             toast(self.app, f"{no_longer}acknowledged: {finding.id}")
@@ -256,14 +247,14 @@ class Dashboard(DashboardLayout, ChartActions):
         health.action_not_judged()
         self._folded()
         if health.found.reasons and not self._reads(health):
-            key = first_keys(self.app, "panel.health")
+            key = self.view.keys["panel.health"]
             toast(self.app, f"the health panel is out of sight: {key} shows it")
 
     def follow_episode(self, episode: Episode) -> None:
         """Go to the beginning of an episode that was chosen in the history."""
         begun = episode.id, episode.since_step
         # the metric of a diagnosis is known while it lasts
-        found = self.view.verdict.findings if self.view is not None else ()
+        found = self.view.verdict.findings
         keys = [one.key for one in found if (one.id, one.since_step) == begun]
         self._look_at(episode.key or next(iter(keys), None), episode.since_step)
 
@@ -272,7 +263,7 @@ class Dashboard(DashboardLayout, ChartActions):
         named.
         """
         charts, view = self.charts, self.view
-        if key is not None and view is not None:
+        if key is not None:
             # Then all charts are drawn anyway.
             moves = charts.display and step is not None and step != view.cursor
             if not charts.display:
@@ -282,39 +273,32 @@ class Dashboard(DashboardLayout, ChartActions):
                 charts.show(view)
                 charts.reveal(key, soon=moves)
         if step is not None:
-            self._samples.go_to(step)
             self.post_message(MoveCursor(step))
 
     def action_filter(self) -> None:
         """Ask for a filter of the focused panel, of runs and metrics where neither list has the
         focus.
         """
-        name = self.focused_panel.id if self.focused_panel is not None else None
-        self._filtered = (name,) if name in _FILTERED else tuple(_FILTERED)
-        runs = self._filtered == ("runs",)
-        text = self._runs.filter if runs else self.charts.filter.text
-        label = filter_label([_FILTERED[name] for name in self._filtered])
-        self.query_one(FilterBar).open(label, text)
-        self._say_matches()
-        self.set_foot("filter-bar")
+        name = self.focused_panel.id if self.focused_panel else None
+        names = (name,) if name in _FILTERED else tuple(_FILTERED)
+        text = self._runs.filter if name == "runs" else self.charts.filter.text
+        self._ask(names, filter_label([_FILTERED[one] for one in names]), text)
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it; runs count where they are listed. Of
         columns, say which no run has.
         """
         view, bar = self.view, self.query_one(FilterBar)
-        if view is not None:
-            counts = {
-                _FILTERED[one.id or ""]: one.matches(view)
-                for one in (self._runs, self.charts)
-                if one.id in self._filtered and one.display
-            }
-            enter = "keeps it"
-            if self._asks:
-                titles, said = view.columns_of(bar.input.value)
-                counts = {"columns": Matches(len(titles), len(titles), said)}
-                enter = "takes them"
-            bar.say(counts, enter=enter, escape=view.keys["back"])
+        if self._asks:
+            titles, said = view.columns_of(bar.input.value)
+            counts = {"columns": Matches(len(titles), len(titles), said)}
+        else:
+            counts = {}
+            for one in (self._runs, self.charts):
+                if one.id in self._filtered and one.display:
+                    counts[_FILTERED[one.id]] = one.matches(view)
+        enter = "takes them" if self._asks else "keeps it"
+        bar.say(counts, enter=enter, escape=view.keys["back"])
 
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
@@ -327,7 +311,7 @@ class Dashboard(DashboardLayout, ChartActions):
     def _filter_kept(self, event: Input.Submitted) -> None:
         self._close_filter()
         name = self._filtered[-1]
-        if self._asks and self.view is not None:
+        if self._asks:
             self._runs.keep(**{name: self.view.columns_of(event.value)[0]})
         else:
             self._filter(event.value, *self._filtered)

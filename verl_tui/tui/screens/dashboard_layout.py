@@ -12,9 +12,9 @@ from verl_tui.means import next_of
 from verl_tui.rendering.arrange import LOW, NARROW, Need, Room, arrange, cells_for
 from verl_tui.rendering.status_line import status
 from verl_tui.rendering.verdict_row import verdict_rows
-from verl_tui.tui.keys import actions, modules
+from verl_tui.tui.keys import actions, declaring
 from verl_tui.tui.panels.charts import ChartsPanel
-from verl_tui.tui.panels.panel import Panel
+from verl_tui.tui.panels.panel import NOTHING, Panel
 from verl_tui.tui.panels.runs import BESIDE
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -30,18 +30,9 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.snapshot import View
 
-_FOUND = (
-    kind
-    for module in modules("verl_tui.tui.panels")
-    for kind in vars(module).values()
-    if isinstance(kind, type) and issubclass(kind, Panel)
-)
-PANELS = dict(
-    sorted(
-        ((kind.PANEL, kind) for kind in _FOUND if kind.PANEL is not None),
-        key=lambda one: (one[0].rank, one[0].name),
-    )
-)
+_KINDS: list[type[Panel]] = declaring("verl_tui.tui.panels", "PANEL")
+_KINDS.sort(key=lambda kind: (kind.PANEL.rank, kind.PANEL.name))
+PANELS = [kind.PANEL for kind in _KINDS]
 """The panels of the dashboard, in the reading order of the wide layout."""
 _Panel = TypeVar("_Panel", bound=Panel)
 _FEW = 2
@@ -94,7 +85,7 @@ class VerdictRow(Entries):
         self.action_open()
 
 
-class DashboardLayout(BufferedScreen[None]):
+class DashboardLayout(BufferedScreen):
     """The panels of one run, arranged by the space there is."""
 
     AUTO_FOCUS = ""
@@ -121,14 +112,19 @@ class DashboardLayout(BufferedScreen[None]):
     }
     """
 
+    view: View = NOTHING
+    """What is shown."""
+    _most_of: object = None
+    _front = ""
+    """Name of the panel that fills the screen."""
+    foot = "keys"
+    """Name of what is in the last row."""
+
     def __init__(self) -> None:
         super().__init__(id="dashboard")
-        self.view: View | None = None
-        """What is shown, None before anything is."""
-        self.panels: tuple[Panel, ...] = tuple(
-            panel(id=spec.name) for spec, panel in PANELS.items()
-        )
+        self.panels = [kind(id=kind.PANEL.name) for kind in _KINDS]
         """All panels, in sight or not."""
+        self._status = Line(id="status")
         self._verdict = VerdictRow(id="verdict")
         self._rooms = Placed()
         self.styles.set_rule("layout", self._rooms)
@@ -136,15 +132,10 @@ class DashboardLayout(BufferedScreen[None]):
         """The most rows that each panel has needed for one run, at one size: panels only grow, so
         that the screen does not jump with every finding that comes and goes.
         """
-        self._most_of: object = None
-        self._front = ""
-        """Name of the panel that fills the screen."""
-        self.foot = "keys"
-        """Name of what is in the last row."""
 
     def compose(self) -> ComposeResult:
         """Where each stands is worked out when there is something to show."""
-        yield Line(id="status")
+        yield self._status
         yield self._verdict
         yield from self.panels
         yield FilterBar(id="filter-bar")
@@ -163,65 +154,42 @@ class DashboardLayout(BufferedScreen[None]):
 
     def redraw(self) -> None:
         """Draw what was shown last, at another size also behind the screen in front."""
-        view = self.view
-        if view is None or not self.children:
+        if self.view is NOTHING or not self.children:
             return  # too early, or the app is ending
-        self.attempt(self._show_status, view, otherwise=None)
-        if not self.suit(view):  # else all would be drawn twice
+        self.attempt(self._show_status)
+        if not self.suit():  # else all would be drawn twice
             for panel in self.panels:
-                self._show_panel(panel, view)
+                self._show_panel(panel)
 
-    def _show_status(self, view: View) -> None:
-        verdict = self._verdict
-        # gone as the app ends
-        for line in self.query_children("#status").results(Line):
-            width = line.size.width or self.size.width
-            line.show(*status(view, width, alone=not verdict.display))
+    def _show_status(self) -> None:
+        verdict, line = self._verdict, self._status
+        width = line.size.width or self.size.width
+        line.show(*status(self.view, width, alone=not verdict.display))
         if verdict.display and verdict.size.width:
-            verdict.set(verdict_rows(view, *verdict.size), (0,))
+            verdict.set(verdict_rows(self.view, *verdict.size), (0,))
 
-    def _show_panel(self, panel: Panel, view: View) -> None:
+    def _show_panel(self, panel: Panel) -> None:
         if panel.display:
-            panel.attempt(panel.show, view, otherwise=None)
+            panel.attempt(panel.show, self.view)
 
     def show_samples(self, view: View) -> None:
         """Draw the samples alone, of which more have been read; with them they may need more
         room.
         """
-        self._show_panel(self.panel(SamplesPanel), view)
-        self.suit(view)
+        self.view = view
+        self._show_panel(self.panel(SamplesPanel))
+        self.suit()
 
     # -- how the panels share the screen -----------------------------------------------------------
 
-    def suit(self, view: View) -> bool:
+    def suit(self) -> bool:
         """Give each part of the screen its room, to suit what there is to show; return whether any
         has got another. Then all is drawn after the layout.
         """
         size = self.app.size
-        of = (view.run.name if view.run is not None else "", size)
-        if of != self._most_of:
-            self._most_of, self._most = of, {}
-            for panel in self.panels:
-                if panel.failed:  # it may do with another run, or at another size
-                    panel.fail("")
-                    self.call_after_refresh(self.redraw)
-        needs: dict[str, Need] = {}
-        for spec, panel in zip(PANELS, self.panels, strict=True):
-            # a second step makes charts of rows
-            least = self._most.get(spec.name, 0) * (spec.name != "charts")
-            rows = panel.attempt(
-                panel.needed,
-                view,
-                cells_for(spec.name, size.width) - 2,
-                size.height - 2,
-                otherwise=int(spec.name != "charts"),
-            )
-            # what says nothing more goes at once
-            self._most[spec.name] = rows = max(least, rows) * (rows > 0)
-            needs[spec.name] = Need(rows, spec.share, spec.least)
-        names = max((cell_len(name) for name in view.monitor.runs), default=0)
+        names = max(map(cell_len, self.view.monitor.runs), default=0) + BESIDE
         rooms = arrange(
-            needs, *size, names=names + BESIDE, zoomed=self._front, foot=self.foot
+            self._needs(), *size, names=names, zoomed=self._front, foot=self.foot
         )
         if rooms == self._rooms.rooms:
             return False
@@ -232,17 +200,39 @@ class DashboardLayout(BufferedScreen[None]):
         self.call_after_refresh(self.redraw)
         return True
 
+    def _needs(self) -> dict[str, Need]:
+        """Ask each panel how many rows there are to show."""
+        view, size = self.view, self.app.size
+        of = view.run and view.run.name, size
+        other = of != self._most_of
+        if other:
+            self._most_of, self._most = of, {}
+        needs: dict[str, Need] = {}
+        for panel in self.panels:
+            if other and panel.failed:  # it may do with another run, or at another size
+                panel.fail("")
+                self.call_after_refresh(self.redraw)
+            name, charts = panel.PANEL.name, panel.PANEL.name == "charts"
+            room = cells_for(name, size.width) - 2, size.height - 2
+            rows = panel.attempt(panel.needed, view, *room, otherwise=int(not charts))
+            # a second step makes charts of rows, and what says nothing more goes at once
+            if rows and not charts:
+                rows = max(rows, self._most.get(name, 0))
+            self._most[name] = rows
+            needs[name] = Need(rows, panel.PANEL.share, panel.PANEL.least)
+        return needs
+
     def _place(self, child: Widget, room: Room | None) -> None:
         """Have a part look as its place in the layout asks for; one without a place is gone."""
         child.display = room is not None
-        if room is None:
+        if not room:
             return
-        narrow = self.app.size.width < NARROW or self.app.size.height < LOW
+        width, height = self.app.size
         bare = isinstance(child, Panel) and not room.framed
         fills = child.id == self._front
         marked = bare and not fills and child.id != "charts"
         looks = {
-            "-narrow": narrow,
+            "-narrow": width < NARROW or height < LOW,
             "-bare": marked,
             "-plain": bare and not marked,
             "-zoomed": fills,
@@ -256,8 +246,7 @@ class DashboardLayout(BufferedScreen[None]):
     def set_foot(self, name: str) -> None:
         """Show another part in the last row."""
         self.foot = name
-        if self.view is not None:
-            self.suit(self.view)
+        self.suit()
 
     @property
     def zoomed(self) -> Panel | None:
@@ -267,13 +256,13 @@ class DashboardLayout(BufferedScreen[None]):
     def _is_in_sight(self, panel: Panel) -> bool:
         """Return whether a panel shows enough of itself."""
         shown = panel.size.height if panel.display else 0
-        whole = not panel.ABRIDGED and 0 < self._most.get(panel.id or "", 0) <= shown
+        whole = not panel.ABRIDGED and 0 < self._most.get(panel.PANEL.name, 0) <= shown
         return shown > _FEW or whole
 
     @property
     def focused_panel(self) -> Panel | None:
         """The panel that has the focus, or something in it."""
-        around = self.focused.ancestors if self.focused is not None else ()
+        around = self.focused.ancestors if self.focused else ()
         return next((node for node in around if isinstance(node, Panel)), None)
 
     def action_next_panel(self, way: int) -> None:
@@ -281,9 +270,10 @@ class DashboardLayout(BufferedScreen[None]):
         screen.
         """
         current = self.zoomed or self.focused_panel
-        name = (current.id or "") if current is not None else ""
-        some = {name, "charts", *(one for one, rows in self._most.items() if rows)}
-        order = [one for one in self.ORDER if one in some]
+        name = current.PANEL.name if current else ""
+        order = [
+            one for one in self.ORDER if one in (name, "charts") or self._most.get(one)
+        ]
         order += ["verdict"] * (self._verdict.display and self.zoomed is None)
         name = "verdict" if self._verdict.has_focus else name
         self.action_show_panel(next_of(order, name, way))
@@ -294,7 +284,7 @@ class DashboardLayout(BufferedScreen[None]):
             self.set_focus(self._verdict)
             return
         panel = next(one for one in self.panels if one.id == name)
-        if self.zoomed is None and self._is_in_sight(panel):
+        if not self.zoomed and self._is_in_sight(panel):
             self._focus_in(panel)
             return
         self._zoom(panel)
@@ -302,18 +292,17 @@ class DashboardLayout(BufferedScreen[None]):
 
     def _focus_in(self, panel: Panel) -> None:
         inner = next((widget for widget in panel.query("*") if widget.focusable), None)
-        if inner is not None:
+        if inner:
             self.set_focus(inner, scroll_visible=False)
 
     def action_zoom(self) -> None:
         """Let the focused panel fill the screen, or give the others their room back."""
-        if self.zoomed is not None:
+        if self.zoomed:
             self._zoom(None)
         else:
             self._zoom(self.focused_panel or self.panel(ChartsPanel))
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""
-        self._front = (panel.id or "") if panel is not None else ""
-        if self.view is not None:
-            self.suit(self.view)
+        self._front = panel.PANEL.name if panel else ""
+        self.suit()

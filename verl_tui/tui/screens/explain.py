@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.text.printable import paragraph
+from verl_tui.rendering.text.piece import paragraph
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
 
 
-class ExplainScreen(RowsScreen[None]):
+class ExplainScreen(RowsScreen):
     """Why the shown run is as its verdict says."""
 
+    SCREEN = ("X", "explain", "Why it is so")
     TITLE_WORDS = "why"
     HELP_SECTION = HelpSection("why", WHY, 65)
     BINDINGS = actions("""
@@ -26,31 +24,22 @@ class ExplainScreen(RowsScreen[None]):
     FOOTER = SCROLLS + "explain.close  closes"
     WIDEST = 140
 
-    def __init__(self, view: View) -> None:
-        super().__init__(view)
-        self._told: LastResult[list[tuple[str, str]]] = LastResult()
-
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return all rows: what each is, then its text. Dumps of samples are read for them, so only
         where something is new.
         """
         from verl_tui.explain import explain, told
 
-        run = view.run
-        if run is None or view.loading:
+        view, run = self.view, self.view.run
+        if not run or view.loading:
             return RowsPage([[("not read yet", "dim")]])
-        found = self._told.of(
+        found = self.known.of(
             (run.name, run.revision, view.verdict),
             lambda: [*told(explain(run, view.verdict, view.monitor.guide, view.now))],
         )
         rows: list[Pieces] = []
         for label, text in found:
-            lines = paragraph(
-                text or "", "dim" * (label == "method"), max(1, width - 11)
-            )
-            for at, line in enumerate(lines):
+            role = "dim" * (label == "method")
+            for at, line in enumerate(paragraph(text or "", role, max(1, width - 11))):
                 rows.append([(f"{'' if at else label:<11}", "heading"), *line])
         return RowsPage(rows)
-
-
-SCREEN = ScreenSpec(ExplainScreen, "X", "explain", "Why it is so")

@@ -11,9 +11,8 @@ from rich.cells import cell_len
 from textual.screen import Screen
 
 from verl_tui.rendering.charts.chart_data import legend
-from verl_tui.rendering.text.piece import Pieces, cells_of
+from verl_tui.rendering.text.piece import Pieces, cells_of, fit, wrap
 from verl_tui.rendering.text.search import Matches
-from verl_tui.rendering.text.wrap import fit, wrap
 from verl_tui.tui.keys import (
     MOVE,
     TASKS,
@@ -22,11 +21,10 @@ from verl_tui.tui.keys import (
     all_kinds,
     bindings,
     keymap,
-    shown_keys,
+    keys_of,
     user_keys,
     usual_keys,
 )
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
@@ -34,10 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from textual.app import App
-    from textual.binding import Binding
     from textual.dom import DOMNode
-
-    from verl_tui.rendering.session.snapshot import View
 
 
 KeyRow = tuple[str, str, str]
@@ -66,17 +61,13 @@ class KeySection(NamedTuple):
         """Return it with the lines that contain all words, in any case; those in the title hold for
         all of them.
         """
-        named = f"{self.task} {self.title}".casefold()
-        words = [word for word in wanted.casefold().split() if word not in named]
 
         def matches(*line: str) -> bool:
-            text = " ".join(line).casefold()
-            return all(word in text for word in words)
+            text = " ".join((self.task, self.title, *line)).casefold()
+            return all(word in text for word in wanted.casefold().split())
 
-        return self._replace(
-            rows=tuple(row for row in self.rows if matches(*row)),
-            notes=tuple(filter(matches, self.notes)),
-        )
+        rows = tuple(row for row in self.rows if matches(*row))
+        return self._replace(rows=rows, notes=tuple(filter(matches, self.notes)))
 
 
 _SIGNS = KeySection("signs in charts", "", tuple((*one, "") for one in legend()))
@@ -94,52 +85,55 @@ def sections(
         user: The user's own keys.
         front: The screen in front, or what has the focus and what is around it.
     """
-    declared = [*_declared()]
+    declared = _declared()
     first = [one for one in declared if any(isinstance(node, one[1]) for node in front)]
     where = "everywhere, unless listed above" if first else "everywhere"
-    common = [
-        (HelpSection(title, task), kind)
-        for task in TASKS
-        for title, kind in ((where, app), ("dashboard", Dashboard))
-    ]
+    common: list[tuple[HelpSection, type[DOMNode]]] = []
+    for task in TASKS:
+        common.append((HelpSection(where, task), app))
+        common.append((HelpSection("dashboard", task), Dashboard))
     declared.sort(key=lambda one: TASKS.index(one[0].task))
     found: dict[KeySection, None] = {}
     for place in (*first, *common, *declared):
-        of = place[0].task if place in common else None
-        section = _key_section(*place, user, of)
+        section = _key_section(*place, user, narrow=place in common)
         if section.rows:
             found[section] = None
-            found |= dict.fromkeys([_SIGNS] * max(place[0].charts, not first))
+            if place[0].charts or not first:
+                found[_SIGNS] = None
     return list(found)
+
+
+def _declared() -> list[tuple[HelpSection, type[DOMNode]]]:
+    """Return the sections that classes declare: panels and lists, then screens."""
+    found = [
+        (kind.__dict__["HELP_SECTION"], kind)
+        for kind in all_kinds()
+        if "HELP_SECTION" in kind.__dict__
+    ]
+    found.sort(key=lambda one: (issubclass(one[1], Screen), one[0].rank, one[0].title))
+    return found
 
 
 def _key_section(
     declared: HelpSection,
     kind: type[DOMNode],
     user: Mapping[str, str],
-    task: Binding.Group | None,
+    *,
+    narrow: bool,
 ) -> KeySection:
-    """Return a section with the actions of a class, each name once, or those of a task."""
+    """Return a section with the actions of a class, each name once; where it is narrow, those of
+    its task.
+    """
     found: dict[str, KeyRow] = {}
     for binding in chain(*map(bindings, (kind, *declared.parts))):
         name = binding.id or ""
-        if name not in _OTHER_RUNS and task in (None, binding.group or MOVE):
-            keys = shown_keys(user.get(name, binding.key))
+        alien = narrow and (binding.group or MOVE) != declared.task
+        if name not in _OTHER_RUNS and not alien:
+            keys = keys_of(binding, user)
             row = _RUNS_ROW if name == "run.1" else (keys, binding.description, name)
             found.setdefault(name or keys, row)
     title = declared.task.description
     return KeySection(title, declared.title, (*found.values(),), declared.notes)
-
-
-def _declared() -> Iterator[tuple[HelpSection, type[DOMNode]]]:
-    """Yield the sections that classes declare: panels and lists, then screens."""
-    found = [
-        (issubclass(kind, Screen), *kind.__dict__["HELP_SECTION"], kind)
-        for kind in all_kinds()
-        if "HELP_SECTION" in kind.__dict__
-    ]
-    for _, *declared, kind in sorted(found, key=lambda one: (one[0], one[3], one[1])):
-        yield HelpSection(*declared), kind
 
 
 _WIDE = 126
@@ -150,9 +144,10 @@ _ROOMY = 56
 """Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
 
 
-class HelpScreen(RowsScreen[None]):
+class HelpScreen(RowsScreen):
     """A list of all keys."""
 
+    SCREEN = ("?,f1", "help", "Help")
     TITLE_WORDS = "keys: the names are for [keys] in the configuration"
     FILTER = ("search the keys: ", "", "lines")
     BINDINGS = actions("""
@@ -164,30 +159,23 @@ class HelpScreen(RowsScreen[None]):
         help.back    closes
     """
 
-    def title_words(self, view: View) -> str:
-        """Return the title: no run is shown."""
-        return self.TITLE_WORDS
-
-    def show(self, view: View) -> None:
+    def show(self, view: object) -> None:
         """Do nothing: no new step changes a key."""
 
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return the sections with the words that are searched for."""
-        from verl_tui.tui.screens.help import sections
-
         below = self.app.screen_stack[-2]
         front: Sequence[DOMNode] = [below]
-        if below.id == "dashboard":
+        if below is self.dashboard:
             front = below.focused.ancestors_with_self if below.focused else []
         every = sections(type(self.app), user_keys(self.app), front)
-        narrowed = (one.with_words(self.wanted) for one in every)
-        found = [one for one in narrowed if one.lines]
+        narrowed = [one.with_words(self.wanted) for one in every]
         columns = 2 if width >= _WIDE else 1
         each = max(1, (width - _GAP * (columns - 1)) // columns)
-        counts = Matches(
-            sum(one.lines for one in found), sum(one.lines for one in every)
-        )
-        return RowsPage([*_rows(found, each, columns)], matches=counts)
+        found, known = (sum(one.lines for one in some) for some in (narrowed, every))
+        rows = _rows([one for one in narrowed if one.lines], each, columns)
+        counts = Matches(found, known)
+        return RowsPage([*rows], title=self.TITLE_WORDS, matches=counts)
 
 
 def _rows(sections: Iterable[KeySection], width: int, columns: int) -> Iterator[Pieces]:
@@ -233,11 +221,8 @@ def all_keys(app: type[App[Any]], wanted: Mapping[str, str]) -> str:
     parts = ["# Keys", "Names are for `[keys]` in the configuration.", *user.refused]
     for section in sections(app, user.keys):
         title = ": ".join(filter(None, (section.task, section.title)))
-        parts += [f"## {title[0].upper()}{title[1:]}"]
+        parts.append(f"## {title[0].upper()}{title[1:]}")
         parts.append(page_table(("key", "does", "name"), section.rows))
         if section.notes:
             parts.append("\n".join(("```", *section.notes, "```")))
     return "\n\n".join(parts) + "\n"
-
-
-SCREEN = ScreenSpec(HelpScreen, "?,f1", "help", "Help")

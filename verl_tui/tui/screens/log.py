@@ -10,24 +10,21 @@ from typing import TYPE_CHECKING
 from textual import events, on
 from textual.widgets import Input
 
-from verl_tui.rendering.log.target import LogTarget, log_target
-from verl_tui.rendering.text.wrap import wrap
+from verl_tui.rendering.log.target import log_target
+from verl_tui.rendering.text.piece import wrap
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import Once, toast
-from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import Line, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.app import ComposeResult
-    from typing_extensions import Self
 
     from verl_tui.rendering.log.line_rows import LogRow
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens.dashboard import Dashboard
 
 _INTERVAL = 0.5
 """Seconds between two looks at the file."""
@@ -35,7 +32,7 @@ _MOST = 5000
 """Most rows of a line: more than any takes on a terminal of twenty columns."""
 
 
-class LineScreen(RowsScreen[None]):
+class LineScreen(RowsScreen):
     """One line of a log in full: as printed, or one row for each field of a JSONL record."""
 
     BINDINGS = actions("""
@@ -47,27 +44,24 @@ class LineScreen(RowsScreen[None]):
     """
     WIDEST = 140
 
-    def __init__(self, line: str, title: str, view: View) -> None:
+    def __init__(self, line: str, title: str, dashboard: Dashboard) -> None:
         """Make the screen.
 
         Args:
             line: As it was printed.
             title: Which line it is.
-            view: The state of everything.
+            dashboard: The one below.
         """
         from verl_tui.rendering.log.line_rows import whole_line
 
-        super().__init__(view)
+        super().__init__(dashboard)
         self._text = whole_line(line)
         self._title = title
 
-    def title_words(self, view: View) -> str:
-        """Return which line it is."""
-        return self._title
-
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Wrap the line."""
-        return RowsPage([[(row, "")] for row in islice(wrap(self._text, width), _MOST)])
+        rows = [[(row, "")] for row in islice(wrap(self._text, width), _MOST)]
+        return RowsPage(rows, title=self._title)
 
     def clip(self) -> str:
         """Return what is copied: all of it."""
@@ -92,29 +86,25 @@ class LogRows(Rows):
     """)
     DEFAULT_CSS = "LogRows { height: 1fr; overflow: hidden hidden; }"
 
-    def __init__(self, draw: Callable[[], None]) -> None:
-        """Make the rows; `draw` draws as many as fit now."""
-        super().__init__()
-        self._draw = draw
+    class Stale(Once):
+        """More of a log has been read, or there is room for other rows."""
 
     def on_resize(self) -> None:
-        """Draw as many rows as fit now."""
-        self._draw()
+        """Have as many rows drawn as fit now."""
+        self.post_message(self.Stale())
 
-    async def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Move down."""
+    @on(events.MouseScrollDown)
+    @on(events.MouseScrollUp)
+    async def _scrolled(self, event: events.MouseEvent) -> None:
         event.stop()
-        await self.run_action("screen.go('move', 3)")
-
-    async def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Move up."""
-        event.stop()
-        await self.run_action("screen.go('move', -3)")
+        by = 3 if isinstance(event, events.MouseScrollDown) else -3
+        await self.run_action(f"screen.go('move', {by})")
 
 
-class LogScreen(BufferedScreen[None]):
+class LogScreen(BufferedScreen):
     """The text of one of the run's files."""
 
+    SCREEN = ("l", "log", "Log: the console as text", "Log")
     AUTO_FOCUS = "LogRows"
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-tall")]  # noqa: RUF012 - as Textual has it
     HELP_SECTION = HelpSection("log", WHY, 40)
@@ -160,26 +150,23 @@ class LogScreen(BufferedScreen[None]):
     }
     """
 
-    class Read(Once):
-        """More of a log has been read."""
-
-    def __init__(self, view: View, target: LogTarget | None = None) -> None:
-        """Make the screen.
-
-        Args:
-            view: The state to begin with.
-            target: The line to begin at; the newest if None.
-        """
+    def __init__(self, dashboard: Dashboard) -> None:
+        """Make the screen, at the chosen finding, the cursor, or where a run crashed."""
         from verl_tui.rendering.log.window import LogWindow
 
         super().__init__()
+        self._dashboard = dashboard
+        view, finding = dashboard.view, dashboard.chosen_finding
+        if not finding and view.cursor is None:
+            crashes = (one for one in view.verdict.findings if one.id == "crash")
+            finding = next(crashes, None)
         self.window = LogWindow(
             view,
-            target,
-            on_read=lambda: self.post_message(self.Read()),
+            log_target(view.run, finding, view.cursor),
+            on_read=lambda: self.post_message(LogRows.Stale()),
             say=lambda sentence: toast(self.app, sentence),
         )
-        self._rows = LogRows(self.redraw)
+        self._rows = LogRows()
         self._head = Line()
         self._bar = FilterBar("text or expression")
 
@@ -208,10 +195,10 @@ class LogScreen(BufferedScreen[None]):
     def look(self) -> None:
         """Look whether the file has grown, unless paused."""
         log = self.window.log
-        if log is not None and not self.window.view.paused:
+        if log and not self.window.view.paused:
             log.look()
 
-    @on(Read)
+    @on(LogRows.Stale)
     def redraw(self) -> None:
         """Draw the rows in sight, and the lines above and below them."""
         from verl_tui.rendering.log.window import place_line
@@ -230,26 +217,26 @@ class LogScreen(BufferedScreen[None]):
     def action_go(self, way: str, by: float) -> None:
         """Go by so many rows or pages, or to an end: `move`, `page`, `go_end`."""
         pager = self.window.pager
-        if pager is not None:
+        if pager:
             self.window.target = None
             getattr(pager, way)(by)
             self.redraw()
 
     @on(Rows.Chosen)
     def _clicked(self, event: Rows.Chosen) -> None:
-        if event.index < len(self.window.lines):
-            self.window.mark = self.window.lines[event.index].row.start
+        if event.entry < len(self.window.lines):
+            self.window.mark = self.window.lines[event.entry].row.start
             self.redraw()
 
     def action_follow(self) -> None:
         """Follow the newest line, or stay at the lines in sight."""
         pager = self.window.pager
-        follows = pager is not None and pager.follow
+        follows = pager and pager.follow
         self.action_go(*(("move", 0) if follows else ("go_end", 1)))
 
     def action_hit(self, way: int) -> None:
         """Go to the next or previous hit."""
-        if self.window.query is None:
+        if not self.window.query:
             self.action_search()
         else:
             self.window.seek(self.window.query, way)
@@ -257,7 +244,7 @@ class LogScreen(BufferedScreen[None]):
 
     def action_alarm(self, kind: str, way: int) -> None:
         """Go to the next or previous error, or warning."""
-        from verl_tui.rendering.log.line_kinds import Alarms, LineKind
+        from verl_tui.rendering.log.line_rows import Alarms, LineKind
 
         self.window.seek(Alarms(LineKind(kind)), way)
         self.redraw()
@@ -275,31 +262,31 @@ class LogScreen(BufferedScreen[None]):
     def clip(self) -> str:
         """Mark the line that is copied, and return it."""
         row = self._mark_current()
-        return row.whole if row is not None else ""
+        return row.whole if row else ""
 
     def action_whole(self) -> None:
         """Show the line that would be copied in full."""
         pager, row = self.window.pager, self._mark_current()
-        if pager is not None and row is not None:
-            number = pager.log.number(row.start)
-            which = f"line {number + row.times - 1:,} of " if number is not None else ""
-            title = f"{which}{pager.log.path.name}"
-            self.app.push_screen(LineScreen(row.whole, title, self.window.view))
+        if pager and row:
+            title, number = pager.log.path.name, pager.log.number(row.start)
+            if number is not None:
+                title = f"line {number + row.times - 1:,} of {title}"
+            self.app.push_screen(LineScreen(row.whole, title, self._dashboard))
 
     def _mark_current(self) -> LogRow | None:
         row = self.window.mark_current()
-        if row is not None:
+        if row:
             self.redraw()
         return row
 
     def action_back(self) -> None:
         """Leave the search line, stop the search under way, drop the search; then close."""
-        log, window = self.window.log, self.window
+        window = self.window
         if self._bar.display:
             self._bar.close()
-        elif window.search is not None and log is not None:
-            log.search = window.search = None
-        elif window.query is not None:
+        elif window.search and window.log:
+            window.log.search = window.search = None
+        elif window.query:
             window.query = None
         else:
             self.dismiss()
@@ -310,12 +297,11 @@ class LogScreen(BufferedScreen[None]):
     def action_search(self) -> None:
         """Open the line to type a search in."""
         query = self.window.query
-        expression = query.search.expression if query is not None else ""
+        expression = query.search.expression if query else ""
         self._bar.open("search this log: ", expression)
         self._say_matches()
-        self.call_after_refresh(
-            self.redraw
-        )  # the bar may have come while the rows were made
+        # the bar may have come while the rows were made
+        self.call_after_refresh(self.redraw)
 
     @on(Input.Changed)
     def _say_matches(self) -> None:
@@ -328,31 +314,18 @@ class LogScreen(BufferedScreen[None]):
 
     @on(Input.Submitted)
     def _search(self, event: Input.Submitted) -> None:
-        from verl_tui.rendering.log.line_kinds import TextQuery
+        from verl_tui.rendering.log.line_rows import TextQuery
         from verl_tui.rendering.text.search import Search
 
         window, pager = self.window, self.window.pager
         try:
-            query = TextQuery(Search(event.value)) if event.value else None
+            window.query = TextQuery(Search(event.value)) if event.value else None
         except ValueError as error:
             toast(self.app, str(error))
             return
-        window.query = query
         self._bar.close()
-        if query is not None and pager is not None:
+        if window.query and pager:
             window.mark = None
             # From the newest line there is only the way back.
-            window.seek(query, -1 if pager.follow else 1)
+            window.seek(window.query, -1 if pager.follow else 1)
         self.redraw()
-
-    @classmethod
-    def opened(cls, context: ScreenContext) -> Self:
-        """Return the screen at the chosen finding, the cursor, or where a run crashed."""
-        view, finding = context.view, context.dashboard.chosen_finding
-        if finding is None and view.cursor is None:
-            crashes = (one for one in view.verdict.findings if one.id == "crash")
-            finding = next(crashes, None)
-        return cls(view, log_target(view.run, finding, view.cursor))
-
-
-SCREEN = ScreenSpec(LogScreen, "l", "log", "Log: the console as text", "Log")

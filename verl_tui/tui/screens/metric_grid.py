@@ -11,8 +11,14 @@ from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.tiles import Strip, tiled
-from verl_tui.rendering.metrics.groups import LEAST_HEIGHT, Shelf, grid_shape, shelves
-from verl_tui.rendering.metrics.listing import ListedMetrics, shelf_words
+from verl_tui.rendering.metrics.listing import (
+    LEAST_HEIGHT,
+    ListedMetrics,
+    Shelf,
+    grid_shape,
+    shelf_words,
+    shelves,
+)
 from verl_tui.tui.widgets.chart import Chart, ChartTiles, Tile
 
 if TYPE_CHECKING:
@@ -36,15 +42,15 @@ class MetricGrid(ChartTiles):
     class Moved(Message):
         """Another chart was chosen, or another page is shown."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(self._page_tiles, self._page_data, id=id)
+    def __init__(self, shown: ListedMetrics) -> None:
+        super().__init__(self._page_tiles, self._page_data)
         self.chosen: str | None = None
         """Key of the chosen metric."""
         self.shape = (1, 1)
         """Columns and rows that are shown."""
         self.keys: list[str] = []
         """The metrics of the page, those of the first charts."""
-        self._shown: ListedMetrics | None = None
+        self._shown = shown
         self._shelves: tuple[Shelf, ...] = ()
         self._page: tuple[Shelf, ...] = ()
 
@@ -66,12 +72,8 @@ class MetricGrid(ChartTiles):
     def _page_tiles(self, size: Size) -> list[Tile]:
         """Return where the metrics of the page stand, and the names of groups above them."""
         shown = self._shown
-        if shown is None:
-            return []
-        user = shown.user
-        self.shape = columns, rows = grid_shape(
-            *size, user.metrics_columns, user.metrics_rows
-        )
+        asked = shown.user.metrics_columns, shown.user.metrics_rows
+        self.shape = columns, rows = grid_shape(*size, *asked)
         tall = size.height // rows
         headed = tall > LEAST_HEIGHT and any(group.name for group in shown.groups)
         self._shelves = shelves(shown.groups, columns, tall - headed)
@@ -79,36 +81,30 @@ class MetricGrid(ChartTiles):
         self._page = self._shelves[top : top + rows]
         strips: list[Strip] = []
         for shelf in self._page:
-            kind = int(not shelf.group.in_rows)
             strips += [Strip()] * headed
-            strips += [Strip(len(line), columns, kind) for line in shelf.lines]
+            for line in shelf.lines:
+                strips.append(Strip(len(line), columns, int(not shelf.group.in_rows)))
         self.keys = [key for shelf in self._page for key in shelf.keys]
         tiles, headings = tiled(strips, *size)
         return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
 
     def _page_data(self, size: Size) -> list[ChartData]:
         """Return what the charts show, their axes lined up, and the names of groups."""
-        shown = self._shown
-        if shown is None:
-            return []
-        run = shown.view.run
-        if run is None or not self.keys:
+        shown, run = self._shown, self._shown.view.run
+        if not run or not self.keys:
             return [ChartData("", label="metrics", empty=shown.otherwise)]
-        groups = {key: shelf.group for shelf in self._page for key in shelf.keys}
-        pins = dict.fromkeys(shown.user.pins, "★ ")
-        plans = (
-            single_metric(run, key, pins.get(key, "") + group.short(key))._replace(
-                in_row=group.in_rows
-            )
-            for key, group in groups.items()
-        )
         self._mark()
-        data = lined_up([chart_data(plan, shown.view, shown.look) for plan in plans])
-        heads = (shelf_words(shelf, size.width - 3) for shelf in self._page)
-        return [
-            *data,
-            *(ChartData("", label=f"── {head}", in_row=True) for head in heads),
-        ]
+        data: list[ChartData] = []
+        headings: list[ChartData] = []
+        for shelf in self._page:
+            head = f"── {shelf_words(shelf, size.width - 3)}"
+            headings.append(ChartData("", label=head, in_row=True))
+            for key in shelf.keys:
+                pin = "★ " * (key in shown.user.pins)
+                plan = single_metric(run, key, pin + shelf.group.short(key))
+                plan = plan._replace(in_row=shelf.group.in_rows)
+                data.append(chart_data(plan, shown.view, shown.look))
+        return [*lined_up(data), *headings]
 
     @property
     def page_charts(self) -> list[Chart]:
@@ -133,7 +129,7 @@ class MetricGrid(ChartTiles):
 
     def move(self, by: int) -> None:
         """Choose the chart before or behind."""
-        keys = self._shown.keys if self._shown is not None else ()
+        keys = self._shown.keys
         if self.chosen in keys:
             self._choose(keys[clamp(keys.index(self.chosen) + by, 0, len(keys) - 1)])
 
@@ -144,13 +140,12 @@ class MetricGrid(ChartTiles):
             if self.chosen in line:
                 to = lines[clamp(at + by, 0, len(lines) - 1)]
                 self._choose(to[min(line.index(self.chosen), len(to) - 1)])
-                return
+                break
 
     def page(self, screens: float) -> None:
         """Turn so many pages."""
-        at = self._at()
-        to = at + page_rows(screens, self.shape[1] + 1)
-        to = clamp(to, 0, len(self._shelves) - 1)
+        at, by = self._at(), page_rows(screens, self.shape[1] + 1)
+        to = clamp(at + by, 0, len(self._shelves) - 1)
         if self._shelves and to != at:
             column = self._shelves[at].keys.index(self.chosen or "") % self.shape[0]
             line = self._shelves[to].lines[0]
@@ -158,9 +153,7 @@ class MetricGrid(ChartTiles):
 
     def end(self, way: int) -> None:
         """Choose the first or last chart."""
-        keys = self._shown.keys if self._shown is not None else ()
-        if keys:
-            self._choose(keys[0 if way < 0 else -1])
+        self.move(way * len(self._shown.keys))
 
     def _at(self) -> int:
         """Return the shelf of the chosen metric."""

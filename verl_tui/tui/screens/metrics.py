@@ -9,11 +9,9 @@ from rich.cells import cell_len
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.exporters.file_names import named
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
-from verl_tui.rendering.charts.values import listed, reading
-from verl_tui.rendering.metrics.groups import rows_apart
+from verl_tui.rendering.charts.values import listed
 from verl_tui.rendering.metrics.listing import (
     HELP,
     ListedMetric,
@@ -23,20 +21,17 @@ from verl_tui.rendering.metrics.listing import (
     listed_words,
     metric_table,
     metric_words,
+    rows_apart,
 )
-from verl_tui.rendering.text.printable import printable, wrapped
-from verl_tui.rendering.text.search import filter_label
-from verl_tui.rendering.text.wrap import fit
+from verl_tui.rendering.text.piece import fit, paragraph, printable
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
-from verl_tui.tui.screens import ScreenContext, ScreenSpec
+from verl_tui.tui.panels.charts import ChartActions
 from verl_tui.tui.screens.metric_grid import MetricGrid
 from verl_tui.tui.screens.zoom import ZoomScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.chart import READING, Chart, MoveCursor
-from verl_tui.tui.widgets.chart_keys import KEYS
+from verl_tui.tui.widgets.chart import KEYS, READING, Chart, MoveCursor
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
 from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
@@ -44,11 +39,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from textual.app import ComposeResult
-    from typing_extensions import Self
 
-    from verl_tui.rendering.session.preferences import StateFile, UserState
+    from verl_tui.rendering.session.preferences import UserState
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.tui.screens.dashboard import Dashboard
 
 _WITH_HEAD = 10
 """Least height of a screen on which a table has the names of its columns."""
@@ -59,6 +54,7 @@ _OF_CHARTS = {"read", "read_end", "look", "shape"}
 class MetricsScreen(ChartActions):
     """All metrics, with a line about the list and one about the chosen metric."""
 
+    SCREEN = ("m", "metrics", "All metrics", "Metrics")
     AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (60, "-half"), (80, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (10, "-low"), (18, "-tall")]  # noqa: RUF012
@@ -123,26 +119,20 @@ class MetricsScreen(ChartActions):
     }
     """
 
-    def __init__(self, view: View, charts: ChartsPanel, state_file: StateFile) -> None:
-        """Make the screen.
-
-        Args:
-            view: The state to begin with.
-            charts: The dashboard's charts, which share their look with these.
-            state_file: The user's choices that are kept.
-        """
+    def __init__(self, dashboard: Dashboard) -> None:
+        """Make the screen; its charts share their look with the dashboard's."""
         super().__init__()
-        self.view: View = view
-        self.charts = charts
-        self._file = state_file
-        self._is_table = state_file.state.metrics_table
+        self.view = dashboard.view
+        self.charts = dashboard.charts
+        self._file = self.view.listing.file
+        self._is_table = self._file.state.metrics_table
         """True for a table; such a screen over another may have been turned to something else."""
         self._metrics = MetricList()
         self._drawn: object = None
         """State that was drawn last: to plan a page of charts takes long."""
         self._status = Line(id="metrics-status")
         self._detail = Line(id="metrics-detail")
-        self._grid = MetricGrid(id="metrics-grid")
+        self._grid = MetricGrid(self._shown())
         self._head = FewRows(id="metrics-head")
         self._table = Rows(id="metrics-rows")
         self._bar = FilterBar("words a|b !not /regex/")
@@ -184,11 +174,13 @@ class MetricsScreen(ChartActions):
         run = view.run
         if not self.is_mounted or not self.size.width:
             return
-        revision = run.revision if run is not None else 0, view.notebook.revision
-        state = (run, revision, view.cursor, view.verdict, view.loading)
         metrics = self._metrics
-        listed = (metrics.filter, metrics.problem, metrics.order)
-        drawn = (*state, *listed, self.charts.look, self._file.state)
+        drawn = (
+            *(run, run and run.revision, view.notebook.revision),
+            *(view.cursor, view.verdict, view.loading),
+            *(metrics.filter, metrics.problem, metrics.order),
+            *(self.charts.look, self._file.state),
+        )
         if drawn == self._drawn:
             return
         self._drawn = drawn
@@ -200,10 +192,8 @@ class MetricsScreen(ChartActions):
         self._draw_lines()
 
     def _shown(self) -> ListedMetrics:
-        metrics = self._metrics
-        view = self.view
+        metrics, view, user = self._metrics, self.view, self._file.state
         groups = metrics.groups
-        user = self._file.state
         if not self._is_table:
             groups = rows_apart(groups, keys_in_rows(view).difference(user.pins))
         none = metrics.if_empty(view)
@@ -215,25 +205,23 @@ class MetricsScreen(ChartActions):
         width = self._table.width
         if width < 1:
             return
-        longest = max(map(cell_len, keys), default=0)
-        columns = metric_table(width, longest, self._metrics.order)
-        headed = keys and self.size.height >= _WITH_HEAD
-        self._head.show([columns.heading()] if headed else [])
         if not keys:
-            said = wrapped(self._metrics.if_empty(self.view), width)
-            self._table.set([[(part, "dim")] for part in said])
+            self._head.show([])
+            self._table.set(paragraph(self._metrics.if_empty(self.view), "dim", width))
             self._table.choose(None)
             self._grid.chosen = None
             return
+        columns = metric_table(width, max(map(cell_len, keys)), self._metrics.order)
+        self._head.show([columns.heading()] * (self.size.height >= _WITH_HEAD))
         run, pins = self.view.run, self._file.state.pins
-        named_ = {of: name for name, of in run.indicators.items()} if run else {}
-        end = run.end if run is not None else None
+        indicators = {of: name for name, of in run.indicators.items()} if run else {}
 
         def row(at: int) -> Pieces:
             key = keys[at]
-            series = run.series(key) if run is not None else None
-            one = ListedMetric(key, series, key in pins, end, named_.get(key))
-            return columns.row(one)
+            series, end = (run.series(key), run.end) if run else (None, None)
+            return columns.row(
+                ListedMetric(key, series, key in pins, end, indicators.get(key))
+            )
 
         self._table.set(LazyRows(len(keys), row), range(len(keys)))
         at = keys.index(self._grid.chosen) if self._grid.chosen in keys else 0
@@ -244,8 +232,7 @@ class MetricsScreen(ChartActions):
     @on(MetricGrid.Moved)
     def _draw_lines(self) -> None:
         """Draw the lines above and below the metrics."""
-        width = self.size.width
-        metrics = self._metrics
+        width, metrics = self.size.width, self._metrics
         if metrics.problem:
             words = fit(printable(metrics.problem), width - 2)
             self._status.show([(words, "warning")])
@@ -258,7 +245,7 @@ class MetricsScreen(ChartActions):
 
     @on(Rows.Chosen)
     def _row_chosen(self, event: Rows.Chosen) -> None:
-        self._grid.chosen = self._metrics.keys[event.index]
+        self._grid.chosen = self._metrics.keys[event.entry]
         self._draw_lines()
 
     def _show_list(self) -> None:
@@ -321,43 +308,37 @@ class MetricsScreen(ChartActions):
 
     def action_zoom(self) -> None:
         """Draw the chosen metric over the full screen."""
-        plan = self._plan()
-        if plan is None:
+        plan = self.plan()
+        if not plan:
             return
+        metrics = self._metrics
         zoomed = ZoomScreen(
-            plan, self.charts, self.view, lambda view: self._metrics.charts(view.run)
+            plan, self.charts, self.view, lambda view: metrics.charts(view.run)
         )
 
         def left(_: object) -> None:
-            self._grid.chosen = zoomed.metric
+            self._grid.chosen = zoomed.plan().key
             self.show(zoomed.view)
 
         self.app.push_screen(zoomed, left)
 
-    def _plan(self) -> PlannedChart | None:
+    def plan(self) -> PlannedChart | None:
         """Return the chart of the chosen metric alone."""
-        key = self.chosen
-        run = self.view.run
-        return single_metric(run, key) if key is not None and run is not None else None
-
-    def clip(self) -> str:
-        """Return the value of the chosen metric at the cursor, else the newest."""
-        plan = self._plan()
-        return "" if plan is None else reading(plan, None, self.view, self.charts.look)
+        run, key = self.view.run, self.chosen
+        return single_metric(run, key) if run and key else None
 
     def action_write_table(self) -> None:
         """Write the listed metrics to a file: the steps in sight, in the table all steps."""
         run = self.view.run
         look = ChartLook() if self._is_table else self.charts.look
-        if run is not None:
+        if run:
             columns = listed(self._metrics.keys, self.view, look)
-            take_table(self.app, named(run.name, "metrics"), columns)
+            take_table(self.app, columns, run.name, "metrics")
 
     def action_shape(self, what: str, by: int) -> None:
         """Show more or fewer columns or rows of charts."""
-        at = max(1, self._grid.shape[what == "rows"] + by)
-        change: dict[str, Any] = {f"metrics_{what}": at}
-        self._change(lambda user: replace(user, **change))
+        count: Any = max(1, self._grid.shape[what == "rows"] + by)
+        self._change(lambda user: replace(user, **{f"metrics_{what}": count}))
 
     def action_reset(self) -> None:
         """Reset number of charts, order, zoom, filter and cursor."""
@@ -376,7 +357,7 @@ class MetricsScreen(ChartActions):
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        self._bar.open(filter_label(["metrics"]), self._bar.input.value)
+        self._bar.open("filter metrics: ", self._bar.input.value)
         self._say_matches()
 
     @on(Input.Changed)
@@ -394,12 +375,3 @@ class MetricsScreen(ChartActions):
     def _close_filter(self) -> None:
         self._bar.close()
         self.call_after_refresh(self.redraw)
-
-    @classmethod
-    def opened(cls, context: ScreenContext) -> Self:
-        """Return the screen with the charts of the dashboard."""
-        charts = context.dashboard.query_one(ChartsPanel)
-        return cls(context.view, charts, context.state_file)
-
-
-SCREEN = ScreenSpec(MetricsScreen, "m", "metrics", "All metrics", "Metrics")

@@ -9,18 +9,18 @@ from textual.widgets import Input
 
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.chart import MoveCursor
 from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens.dashboard import Dashboard
 
 
-class NoteScreen(RowsScreen[None]):
+class NoteScreen(RowsScreen):
     """A line for a note, below all notes on the shown run."""
 
+    SCREEN = ("B", "note", "Note on this step, list of notes")
     TITLE_WORDS = "notes"
     HELP_SECTION = HelpSection("notes on steps", WHY, 85)
     FILTER = ("", "a few words; none to delete the note", "")
@@ -34,13 +34,14 @@ class NoteScreen(RowsScreen[None]):
     """
     WIDEST = 140
 
-    def __init__(self, view: View) -> None:
-        super().__init__(view)
+    def __init__(self, dashboard: Dashboard) -> None:
+        super().__init__(dashboard)
+        view = self.view
         self._notebook = view.notebook
         self._notebook.read()
         self._steps: list[int] = []
         """The steps of the notes that are listed."""
-        newest = view.run.step if view.run is not None else None
+        newest = view.run.step if view.run else None
         self._run = view.run
         self._step = newest if view.cursor is None else view.cursor
         """The step that the line is for."""
@@ -53,17 +54,17 @@ class NoteScreen(RowsScreen[None]):
             known = self._notebook.of(self._run).get(self._step, "")
             self.bar.open(f"note on step {self._step}: ", known)
 
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return all notes on the run."""
         from verl_tui.rendering.session.notes import note_rows
 
-        notes = self._notebook.of(view.run)
+        notes = self._notebook.of(self.view.run)
         self._steps = [*notes]
         return RowsPage(*note_rows(notes, width), self._steps)
 
     @on(Input.Submitted)
     def _write(self, event: Input.Submitted) -> None:
-        if self._run is not None and self._step is not None:
+        if self._run and self._step is not None:
             problem = self._notebook.write(self._run, self._step, event.value)
             if problem:
                 toast(self.app, problem, rows=2)
@@ -73,6 +74,3 @@ class NoteScreen(RowsScreen[None]):
     def _opened(self, message: Entries.Opened) -> None:
         self.dismiss()
         self.app.post_message(MoveCursor(self._steps[message.entry]))
-
-
-SCREEN = ScreenSpec(NoteScreen, "B", "note", "Note on this step, list of notes")

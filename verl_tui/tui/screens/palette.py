@@ -1,6 +1,4 @@
-"""The command palette: all actions by name and by synonyms. It is Textual's, for keys that come
-faster than it opens, searches and closes; the remarks on Textual hold for 8.2.
-"""
+"""The command palette: all actions by name and by synonyms, in a list that typed words narrow."""
 
 from __future__ import annotations
 
@@ -8,48 +6,128 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from textual import on
-from textual.app import App, SystemCommand
-from textual.await_complete import AwaitComplete
-from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Provider
-from textual.content import Content
-from textual.widgets import Input, OptionList
+from rich.cells import set_cell_size
+from textual import events, on
+from textual.app import SystemCommand
+from textual.widgets import Input
 
-from verl_tui.rendering.text.printable import printable
+from verl_tui.rendering.text.piece import fit, paragraph
+from verl_tui.rendering.text.search import Matches
 from verl_tui.toml_tables import toml_table
-from verl_tui.tui.keys import bindings, keys_of
+from verl_tui.tui.keys import actions, bindings, keys_of, user_keys
 from verl_tui.tui.panels.panel import Panel
-from verl_tui.tui.terminal.net import ContainedWidget
+from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.chart import Chart
+from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from textual.command import Hits
+    from textual.app import App
     from textual.dom import DOMNode
-    from textual.events import Resize
-    from textual.message import Message
     from textual.screen import Screen
 
-    from verl_tui.rendering.charts.plan import PlannedChart
+    from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 
 ALSO: dict[str, list[str]] = toml_table(__file__, "palette.toml")
 """Synonym -> words in the names of actions."""
 _LETTERS = 3
 """Letters from which on the beginning of a synonym is enough."""
-WIDEST = 84
-"""Cells that the palette takes at most."""
-_AROUND = 6
-"""Cells beside a row: its padding, and the scroll bar."""
-_APART = 2
-"""Least cells between a command and its key."""
-_LEAST = 8
-"""Columns of the list of actions at least; four of them are blank."""
-ROWS = 5
-"""Rows of a terminal without which it has none for what it offers."""
 
 
-Offer = tuple[str, str, "Callable[[], object]"]
+class Palette(RowsScreen):
+    """Asks what to do: enter carries out the chosen command."""
+
+    WIDEST = 84
+    ENTER = "takes it"
+    FILTER = ("", "a few words of its name", "commands")
+    BINDINGS = actions("""
+        escape    dismiss    palette.close  Close
+        up        move(-1)   -
+        down      move(1)    -
+        pageup    page(-1)   -
+        pagedown  page(1)    -
+    """)
+    FOOTER = "palette.close  closes"
+
+    def __init__(
+        self, dashboard: DashboardLayout, title: str, offers: Iterable[SystemCommand]
+    ) -> None:
+        """Make the list of commands over the dashboard."""
+        super().__init__(dashboard)
+        self._title = title
+        self._offers = [*offers]
+        self._found: Sequence[SystemCommand] = ()
+        """Those that are listed."""
+
+    @on(events.Mount)
+    def _begin(self, event: events.Mount) -> None:
+        event.prevent_default()  # which gives the focus to the list
+        self.bar.open(f"{self._title}: ")
+
+    def page(self, width: int) -> RowsPage:
+        """Return the commands that match what is typed, their keys at the right."""
+        self._found = matching(self._offers, self.wanted)
+        matches = Matches(len(self._found), len(self._offers))
+        names = [one.title for one in self._found]
+        if not names:
+            rows = paragraph("nothing matches", "dim", width)
+            return RowsPage(rows, matches=matches, title=self._title)
+        rows = []
+        for title, keys, *_ in self._found:
+            room = max(8, width - len(keys) - 1)
+            rows.append(
+                [(set_cell_size(fit(f"  {title}", room - 1), room), ""), (keys, "dim")]
+            )
+        return RowsPage(
+            rows, range(len(rows)), names, matches=matches, title=self._title
+        )
+
+    def action_move(self, by: int) -> None:
+        """Choose the next command, or the one before."""
+        self.list.action_move(by)
+
+    def action_page(self, screens: float) -> None:
+        """Choose the command so many screens away."""
+        self.list.action_page(screens)
+
+    @on(Input.Changed)
+    def _begin_anew(self) -> None:
+        self._chosen = None  # the first one is chosen now
+
+    @on(Input.Submitted)
+    @on(Entries.Opened)
+    def _take(self, event: events.Event) -> None:
+        event.prevent_default()  # which closes the line
+        at = self.list.entry
+        if at is not None and self.is_active:
+            self.dismiss()
+            self.app.call_later(self._found[at].callback)
+
+
+def matching(offers: Sequence[SystemCommand], typed: str) -> list[SystemCommand]:
+    """Return the commands whose names have all words that are typed, then those that a synonym
+    means: the shortest names first.
+    """
+    words, other = typed.casefold().split(), meant(typed)
+    own: list[SystemCommand] = []
+    also: list[SystemCommand] = []
+    for one in sorted(offers, key=lambda one: len(one.title) if words else 0):
+        title = one.title.casefold()
+        if all(word in title for word in words):
+            own.append(one)
+        elif any(word in title for word in other):
+            also.append(one)
+    return own + also
+
+
+def meant(typed: str) -> list[str]:
+    """Return the words in the names of actions that a synonym stands for."""
+    typed = typed.strip().casefold()
+    if len(typed) < _LETTERS:
+        return []
+    found = (words for synonym, words in ALSO.items() if synonym.startswith(typed))
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def commands(app: App[Any], screen: Screen[Any]) -> Iterator[SystemCommand]:
@@ -61,13 +139,14 @@ def commands(app: App[Any], screen: Screen[Any]) -> Iterator[SystemCommand]:
         around = node.ancestors_with_self
         place = next((one.TITLE for one in around if isinstance(one, Panel)), "")
         for one in bindings(type(node)):
-            title = one.description[0].upper() + one.description[1:]
+            first, rest = one.description[0], one.description[1:]
+            title = first.upper() + rest
             if place:
-                title = f"{place.capitalize()}: {title[0].lower()}{title[1:]}"
+                title = f"{place.capitalize()}: {first.lower()}{rest}"
             if title not in known:
                 known.add(title)
                 does = partial(app.call_later, _carry_out, app, one.action, node, panel)
-                yield SystemCommand(title, keys_of(app, one), does)
+                yield SystemCommand(title, keys_of(one, user_keys(app)), does)
 
 
 async def _carry_out(app: App[Any], action: str, node: DOMNode, panel: str) -> None:
@@ -91,127 +170,3 @@ def _nodes(app: App[Any], screen: Screen[Any]) -> Iterator[tuple[DOMNode, str]]:
     for panel in screen.query(Panel):
         yield panel, panel.id or ""
         yield from ((chart, panel.id or "") for chart in [*panel.query(Chart)][:1])
-
-
-class ActionSearch(Provider):
-    """Offers the app's actions, by their names and by synonyms."""
-
-    def offered(self) -> Iterable[Offer]:
-        """Return the name of each, what stands at its right, and what carries it out."""
-        every = self.app.get_system_commands(self.screen)
-        return sorted((one[:3] for one in every), key=lambda one: one[0])
-
-    async def discover(self) -> Hits:
-        """Offer everything while nothing is typed."""
-        for title, words, callback in self.offered():
-            yield DiscoveryHit(self._row(Content(title), words), callback, text=title)
-
-    async def search(self, query: str) -> Hits:
-        """Offer those whose names, or whose synonyms, match."""
-        own = self.matcher(query)
-        others = [self.matcher(word) for word in meant(query)]
-        for title, words, callback in self.offered():
-            also = [other for other in others if other.query in title.lower()]
-            best = max((own, *also), key=lambda matcher: matcher.match(title))
-            if (score := best.match(title)) > 0:
-                row = self._row(best.highlight(title), words)
-                yield Hit(score, row, callback, text=title)
-
-    def _row(self, title: Content, words: str) -> Content:
-        """Return a command in one row, its key at the right where there is room for it."""
-        width = max(8, min(WIDEST, self.app.size.width) - _AROUND)
-        if len(words) > width // 2:
-            return title.truncate(width, ellipsis=True)
-        title = title.truncate(width - len(words) - _APART, ellipsis=True)
-        gap = width - title.cell_length - len(words)
-        # Of sixteen colours the chosen row's ground is one.
-        colour = "" if self.app.current_theme.ansi else " $text-muted"
-        return Content.assemble(title, " " * gap, (words, f"not bold{colour}"))
-
-
-def meant(query: str) -> list[str]:
-    """Return the words in the names of actions that a synonym stands for."""
-    typed = query.strip().casefold()
-    if len(typed) < _LETTERS:
-        return []
-    found = (words for synonym, words in ALSO.items() if synonym.startswith(typed))
-    return list(dict.fromkeys(chain.from_iterable(found)))
-
-
-def metric_search(
-    plans: Iterable[PlannedChart], take: Callable[[PlannedChart], None]
-) -> type[Provider]:
-    """Return what the palette searches metrics with.
-
-    Args:
-        plans: The charts to choose from.
-        take: Called with the chosen one.
-    """
-
-    class MetricSearch(ActionSearch):
-        """Offers metrics by key and label, in their order."""
-
-        def offered(self) -> Iterable[Offer]:
-            for one in plans:
-                label = "" if one.label == one.key else f"{one.label}  "
-                yield printable(f"{label}{one.key}"), "", partial(take, one)
-
-    return MetricSearch
-
-
-class Palette(ContainedWidget, CommandPalette):
-    """Asks what to do."""
-
-    DEFAULT_CSS = f"""
-    Palette > Vertical {{ width: {WIDEST}; max-width: 100%; margin-top: 1; }}
-    /* Textual cannot wrap words where there is no column for them. */
-    Palette CommandList {{ min-width: {_LEAST}; }}
-    """
-
-    def __init__(
-        self, prompt: str, providers: list[type[Provider]] | None = None
-    ) -> None:
-        """Make a palette.
-
-        Args:
-            prompt: What may be typed, in words that fit a narrow terminal.
-            providers: What offers something to choose, by default what the app and the screen name.
-        """
-        super().__init__(providers, placeholder=prompt)
-        self._width = 0
-
-    def on_resize(self, event: Resize) -> None:
-        """Write the rows for another width; close where there is no room, once the palette is on
-        the screen: before, Textual still looks at the screen below.
-        """
-        typed = self.query_one(Input)
-        if self._width not in (0, event.size.width):
-            typed.post_message(Input.Changed(typed, typed.value))
-        self._width = event.size.width
-        if event.size.height < ROWS:
-            self.dismiss()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Turn no page of a list that has no room yet: Textual would look for a line there that was
-        never laid out.
-        """
-        if action == "command_list" and parameters[0] in ("page_up", "page_down"):
-            return any(
-                found.scrollable_content_region for found in self.query(CommandList)
-            )
-        return super().check_action(action, parameters)
-
-    @on(Input.Submitted)
-    @on(OptionList.OptionSelected)
-    def _once(self, event: Message) -> None:
-        """Carry out one command only: keys while the palette closes are not meant for it."""
-        if not self.is_active:
-            event.stop()
-            event.prevent_default()
-
-    def dismiss(self, result: None = None) -> AwaitComplete:
-        """Close, unless that has been done, and stop searching: there is no list for results."""
-        if not self.is_active:
-            return AwaitComplete()
-        self.workers.cancel_node(self)
-        return super().dismiss(result)

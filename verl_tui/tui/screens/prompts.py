@@ -9,29 +9,31 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from verl_tui.means import clamp
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples.browse import Marked
 from verl_tui.rendering.samples.words import why_none
-from verl_tui.rendering.text.printable import paragraph
+from verl_tui.rendering.text.piece import paragraph
 from verl_tui.runs.samples import Place
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import SamplesPanel
-from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from verl_tui.rendering.samples.prompts import PromptRow, PromptTable
-    from verl_tui.rendering.session.snapshot import View
+    from verl_tui.tui.screens.dashboard import Dashboard
 
 
-class PromptsScreen(RowsScreen[None]):
+class PromptsScreen(RowsScreen):
     """A row for each prompt that was drawn at several steps, a column for each step."""
 
+    SCREEN = (
+        "O",
+        "samples.map",
+        "Prompts by steps: always right, always wrong, learned, forgotten",
+    )
+    TITLE_WORDS = "prompts"
     HELP_SECTION = HelpSection("prompts by steps", SAMPLES, 25)
     BINDINGS = actions("""
         left,h      step(-1)  prompts.left    Earlier step of the prompt
@@ -48,21 +50,19 @@ class PromptsScreen(RowsScreen[None]):
         prompts.close               closes
     """
 
-    def __init__(self, context: ScreenContext) -> None:
+    def __init__(self, dashboard: Dashboard) -> None:
         """Make the screen; it begins at the sample of the panel."""
-        super().__init__(context.view)
-        self._panel = panel = context.dashboard.query_one(SamplesPanel)
-        panel.show(context.view)  # it may be out of sight
+        super().__init__(dashboard)
+        self._panel = panel = dashboard.panel(SamplesPanel)
+        panel.show(self.view)  # it may be out of sight
         browse = panel.browse
-        self._chosen = browse.fact.prompt if browse.fact is not None else None
-        shown, self._step = browse.shown, sys.maxsize
+        self._chosen = browse.fact.prompt if browse.fact else None
+        self._step = sys.maxsize
         """The step under the cursor, or the nearest one."""
         self._validation: bool | None = None
         """Which samples are shown."""
-        if shown is not None and not browse.chosen.follow:
-            self._step, self._validation = shown[0]
-        self._made: LastResult[PromptTable] = LastResult()
-        self._table: PromptTable | None = None
+        if browse.shown and not browse.chosen.follow:
+            self._step, self._validation = browse.shown[0]
         self._at: tuple[PromptRow, int] | None = None
         """The chosen prompt, and the step at which it was drawn."""
 
@@ -70,35 +70,28 @@ class PromptsScreen(RowsScreen[None]):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def title_words(self, view: View) -> str:
-        """Return how many prompts there are of each kind."""
-        table = self._table
-        counts = table.counts if table is not None and table.rows else "prompts"
-        return counts + super().title_words(view)
-
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return the prompts as far as they have been read."""
         from verl_tui.rendering.samples import prompts as made
 
-        self._table = self._at = None
-        run = view.run
-        if run is None or not run.samples.places:
+        self._at = None
+        view, run = self.view, self.view.run
+        if not run or not run.samples.places:
             return RowsPage(why_none(view, width))
         if self._validation is None:  # the same prompts come again in each
-            places = run.samples.places
-            self._validation = sum(place.validation for place in places) > 1
+            kinds = [place.validation for place in run.samples.places]
+            self._validation = sum(kinds) > 1
         found = self._panel.scores_of(view, validation=self._validation)
         reading = found.waits()
         # sorting costs: while steps come it is done at each growth by an eighth
         news = int(6 * log2(1 + len(found.steps))) if reading else found.revision
-        table = self._table = self._made.of(
+        table: PromptTable = self.known.of(
             (found, reading, news), lambda: made.PromptTable(found)
         )
         if not table.rows:
             kind = "validation" if self._validation else "training"
-            return RowsPage(
-                paragraph(made.why_no_map(found, table, kind), "dim", width)
-            )
+            why = made.why_no_map(found, table, kind)
+            return RowsPage(paragraph(why, "dim", width))
         rows, names = table.rows, [row.name for row in table.rows]
         at = names.index(self._chosen) if self._chosen in names else 0
         step = rows[at].nearest(self._step)
@@ -111,6 +104,7 @@ class PromptsScreen(RowsScreen[None]):
             made.map_words(found, table),
             [columns.heading()],
             lambda _, width, most: table.detail(rows[at], step, width)[:most],
+            title=self.of_run(table.counts),
         )
 
     @on(Rows.Chosen)
@@ -121,7 +115,7 @@ class PromptsScreen(RowsScreen[None]):
 
     def action_step(self, way: int) -> None:
         """Go to the next or previous step at which the chosen prompt was drawn."""
-        if self._at is not None:
+        if self._at:
             past, step = self._at
             steps = sorted(past.cells)
             self._step = steps[clamp(steps.index(step) + way, 0, len(steps) - 1)]
@@ -134,8 +128,8 @@ class PromptsScreen(RowsScreen[None]):
 
     def _sample(self) -> Marked | None:
         """Return the first response in the chosen cell."""
-        run = self._view.run if self._view is not None else None
-        if run is None or self._at is None:
+        run = self.view.run
+        if not run or not self._at:
             return None
         past, step = self._at
         place = Place(step, bool(self._validation))
@@ -152,22 +146,9 @@ class PromptsScreen(RowsScreen[None]):
     @on(Entries.Opened)
     async def _opened(self) -> None:
         one = self._sample()
-        if one is not None and self._view is not None:
-            browse = self._panel.browse_of(self._view.run)
+        if one is not None:
+            browse = self._panel.browse_of(self.view.run)
             browse.leave()
             browse.go_to(one.place, one.at)
             self.dismiss()
             await self.app.run_action("look_at('samples')")
-
-    @classmethod
-    def opened(cls, context: ScreenContext) -> Self:
-        """Return the screen at the sample of the panel."""
-        return cls(context)
-
-
-SCREEN = ScreenSpec(
-    PromptsScreen,
-    "O",
-    "samples.map",
-    "Prompts by steps: always right, always wrong, learned, forgotten",
-)

@@ -14,12 +14,10 @@ from verl_tui.rendering.samples import query, words
 from verl_tui.rendering.samples.browse import Browse, Marked
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.listing import SampleRow, excerpt, sample_table
-from verl_tui.rendering.text.search import filter_label
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import MOVES, DocumentRows, SampleMoves, SamplesPanel
-from verl_tui.tui.screens import ScreenContext, ScreenSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.filter_bar import FilterBar, Keys
@@ -27,20 +25,21 @@ from verl_tui.tui.widgets.rows import FewRows, Line, Rows
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from typing_extensions import Self
 
     from verl_tui.on_demand.samples import SamplePage
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
+    from verl_tui.tui.screens.dashboard import Dashboard
 
 
-class SamplesScreen(SampleMoves, BufferedScreen[None]):
+class SamplesScreen(SampleMoves, BufferedScreen):
     """A list of a step's samples beside one of them."""
 
+    SCREEN = ("o", "samples.open", "Samples of this step", "Samples")
     AUTO_FOCUS = "#text"
     HORIZONTAL_BREAKPOINTS = [(0, "-single"), (80, "-double")]  # noqa: RUF012 - as Textual has it
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-low"), (20, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (12, "-tall")]  # noqa: RUF012
     FOOTER = """
         samples.back                   Back
         samples.next samples.previous  Sample
@@ -111,27 +110,25 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
     }
     """
 
-    def __init__(self, view: View, panel: SamplesPanel) -> None:
-        """Make the screen.
+    _export: Export | None = None
 
-        Args:
-            view: The state to begin with.
-            panel: Knows where to begin: the sample shown, the filter, the order and the folds.
-        """
+    def __init__(self, dashboard: Dashboard) -> None:
+        """Make the screen; the panel knows the sample shown, the filter, the order, the folds."""
         super().__init__()
-        self._view = view
-        self._panel = panel
+        self._view = view = dashboard.view
+        self._panel = dashboard.panel(SamplesPanel)
+        self._panel.show(view)  # it may be out of sight
         self._place = Line(id="place")
         self._listed = Line(id="listed")
         self._titles = FewRows(id="titles")
         self._list = Rows(id="list")
         self._line = Line(id="sample")
-        self._text = DocumentRows(id="text")
+        self.text = DocumentRows(self, id="text")
         self._compared: LastResult[list[Pieces]] = LastResult()
         self._bar = FilterBar(query.HINT)
-        self._export: Export | None = None
         # the sentence has the room of the list where there is nothing to list
-        self.set_class(view.run is None or not view.run.samples.places, "-nothing")
+        self.set_class(self.browse.page is None, "-nothing")
+        self.set_class(self._panel.beside, "-beside")
 
     @property
     def browse(self) -> Browse:
@@ -148,20 +145,15 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
                 yield self._list
             with Vertical(id="main"):
                 yield self._line
-                yield self._text
+                yield self.text
         yield self._bar
         yield Keys()
-
-    def on_mount(self) -> None:
-        """Watch the sample being scrolled."""
-        self.watch(self._text, "scroll_y", self._scrolled, init=False)
-        self.set_class(self._panel.beside, "-beside")
 
     def show(self, view: View) -> None:
         """Draw the newest state; of another run the same step, or the nearest."""
         shown, before = self.browse.shown, self._view.run
         self._view = view
-        if shown is not None and view.run is not None and view.run is not before:
+        if shown and view.run and view.run is not before:
             nearest = view.run.samples.nearest_place(*shown[0])
             self.browse.go_to(nearest or shown[0], shown[1])
         if self.has_class("-beside") is not self._panel.beside:
@@ -174,47 +166,44 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 
     def redraw(self) -> None:
         """Draw the samples and the lines above them."""
-        if not self._text.is_attached or not self.size.width:
+        if not self.text.is_attached or not self.size.width:
             return  # too early, or the app is ending
-        browse = self.browse
-        view = self._view
+        browse, view = self.browse, self._view
         run = view.run
-        samples, end = (run.samples, run.end) if run is not None else (None, None)
+        samples, end = (run.samples, run.end) if run else (None, None)
         if browse.settle(samples, view.browser, end):
-            self._to_top()
-        self.set_class(browse.page is None, "-nothing")
-        if browse.page is None or run is None:
+            self.to_top()
+        self.set_class(not browse.page, "-nothing")
+        if not browse.page or not run:
             self._place.show([("samples", "strong")])
-            self._text.show_rows(words.why_none(view, max(1, self._text.width - 1)))
+            self.text.show_rows(words.why_none(view, max(1, self.text.width - 1)))
             return
-        places = run.samples.places
-        self._place.show(*words.step_words(browse, places, run.name, view.keys))
+        step = words.step_words(browse, run.samples.places, run.name, view.keys)
+        self._place.show(*step)
         self._listed.show(*words.list_words(browse))
         self._draw_list(browse.page)
         if self._panel.beside:
             self._draw_beside(run)
         else:
             self._draw_sample()
-        if self._export is not None and self._export.done:
+        if self._export and self._export.done:
             self._say(self._export.words())
             self._export = None
 
     def _draw_list(self, page: SamplePage) -> None:
         browse, rows = self.browse, self._list
-        width = rows.width
-        if not rows.display or width < 2:
+        if not rows.display or rows.width < 2:
             return
         listing, visible = browse.listing, browse.listing.visible
-        shown = sample_table(listing, browse.order, width)
+        table = sample_table(listing, browse.order, rows.width)
 
-        def listed(index: int) -> SampleRow:
-            sample = page.sample(index)
-            words = excerpt(sample.response) if sample is not None else None
-            return SampleRow(listing.facts[index], words)
+        def row(at: int) -> Pieces:
+            sample = page.sample(visible[at])
+            words = excerpt(sample.response) if sample else None
+            return table.row(SampleRow(listing.facts[visible[at]], words))
 
-        made = LazyRows(len(visible), lambda at: shown.row(listed(visible[at])))
-        self._titles.show([shown.heading("dim")])
-        rows.set(made, range(len(made)))
+        self._titles.show([table.heading("dim")])
+        rows.set(LazyRows(len(visible), row), range(len(visible)))
         if browse.row != rows.chosen:
             rows.chosen = browse.row
             if browse.row is not None:
@@ -226,16 +215,16 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
             key = self._view.keys["samples.back"]
             none = f"no sample matches, {key} clears the filter"
             self._line.show([(none if browse.listing.complete else "looking …", "dim")])
-            self._text.show_rows([])
+            self.text.show_rows([])
             return
         browse.read_ahead()
         sample = browse.sample  # the newest request is read first
         said = words.sample_words(browse)
         strip = words.group_strip(browse)
-        if sample is None:
+        if not sample:
             self._line.show([("reading … ", "warning"), *said], strip)
             return
-        text = self._text
+        text = self.text
         width, height = text.width - 1, text.size.height
         if width > 0 and text.display:
             look = {"folded": browse.folded, "searches": browse.query.searches}
@@ -247,52 +236,33 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 
     def _draw_beside(self, run: Run) -> None:
         """Draw the shown sample beside the marked one."""
-        shown, marked, reader = (
-            self.browse.shown,
-            self._panel.marked,
-            self._view.browser,
-        )
-        if marked is None or shown is None:
+        shown, marked = self.browse.shown, self._panel.marked
+        if not marked or not shown:
             return
         both = marked, Marked(run.name, run.samples, *shown)
         # the newest request is read first
-        found = [one.read(reader) for one in both]
-        width = max(1, self._text.width - 1)
+        found = [one.read(self._view.browser) for one in both]
+        width = max(1, self.text.width - 1)
         self._line.show([(words.DIFFERENCES, "dim")])
-        rows = self._compared.of(
-            (both, found, width),
-            lambda: words.beside_rows(both, found, width),
-        )
-        self._text.show_rows(rows)
-
-    def _scrolled(self, y: float) -> None:
-        if y > 0 and self.browse.stay():
-            self.redraw()
-
-    def _to_top(self) -> None:
-        self._text.scroll_home(animate=False, immediate=True)
+        asked = both, found, width
+        rows = self._compared.of(asked, lambda: words.beside_rows(*asked))
+        self.text.show_rows(rows)
 
     def _say(self, sentence: str) -> None:
         toast(self.app, sentence, rows=4)
 
     # -- moving ------------------------------------------------------------------------------------
 
-    def moved(self, moved: bool) -> None:
-        """Show the sample from its beginning if it is another one."""
-        if moved:
-            self._to_top()
-            self.redraw()
-
     @on(Rows.Chosen)
     def _chosen(self, event: Rows.Chosen) -> None:
-        self.moved(self.browse.to_row(event.index))
+        self.moved(self.browse.to_row(event.entry))
 
     def action_enter(self) -> None:
         """Open the chosen row; in the sample, fold or unfold the part at the top."""
         if self.focused is self._list:
             self._list_or_text(to_list=False)
-        elif self._text.document is not None:
-            part = self._text.document.part_at(self._text.scroll_offset.y)
+        elif self.text.document is not None:
+            part = self.text.document.part_at(self.text.scroll_offset.y)
             self.action_change("fold", part)
 
     def action_swap(self) -> None:
@@ -306,7 +276,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         self.redraw()
 
         def go_on() -> None:
-            (self._list if to_list else self._text).focus(scroll_visible=False)
+            (self._list if to_list else self.text).focus(scroll_visible=False)
             self.redraw()
 
         self.call_after_refresh(go_on)
@@ -315,10 +285,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         """Leave the filter line, what is listed, or the screen."""
         if self._bar.display:
             self._bar.close()
-        elif self._panel.beside:
+        elif self._panel.beside or self.browse.back():
             self._panel.beside = False  # the mark stays
-            self._list_or_text(to_list=False)
-        elif self.browse.back():
             self._list_or_text(to_list=False)
         else:
             self.action_leave()
@@ -342,7 +310,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
     def action_beside(self) -> None:
         """Mark the sample, or show it beside the marked one, or alone again."""
         run, shown = self._view.run, self.browse.shown
-        if run is not None and shown is not None:
+        if run and shown:
             said = self._panel.compare(Marked(run.name, run.samples, *shown))
             if said:
                 self._say(said)
@@ -357,7 +325,7 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 
     def action_filter(self) -> None:
         """Open the line to type a filter in."""
-        self._bar.open(filter_label(["samples"]), self.browse.query.text)
+        self._bar.open("filter samples: ", self.browse.query.text)
         self._say_matches()
 
     @on(Input.Changed)
@@ -380,9 +348,8 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
 
     def action_hit(self, by: int) -> None:
         """Go to the next or previous hit in this sample, and unfold what it is in."""
-        browse = self.browse
-        document = self._text.document
-        if document is None or not document.hits:
+        browse, document = self.browse, self.text.document
+        if not document or not document.hits:
             if browse.query.searches:
                 self._say("no hit in this sample's text")
             return
@@ -390,26 +357,26 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
         hit = document.hits[browse.hit]
         browse.folded -= {document.part_of(hit)}
         self.redraw()
-        laid = self._text.document or document
-        self._text.go_to(laid.row_of(hit))
+        laid = self.text.document or document
+        self.text.go_to(laid.row_of(hit))
 
     # -- out of here -------------------------------------------------------------------------------
 
     def action_copy_response(self) -> None:
         """Copy the response to the clipboard of the terminal."""
         sample = self.browse.sample
-        if sample is not None:
+        if sample:
             copy_text(self.app, sample.response)
 
     def action_export(self, everything: bool) -> None:
         """Write the sample, or all listed ones, to a JSONL file in the current directory."""
-        browse = self.browse
-        index = [] if browse.index is None else [browse.index]
-        indices = browse.listing.visible if everything else index
-        run = self._view.run
-        if self._export is not None:
+        browse, run = self.browse, self._view.run
+        indices = browse.listing.visible
+        if not everything:
+            indices = [] if browse.index is None else [browse.index]
+        if self._export:
             self._say("still writing")
-        elif browse.page is None or run is None or not indices:
+        elif not browse.page or not run or not indices:
             self._say("nothing to write")
         else:
             try:
@@ -418,15 +385,3 @@ class SamplesScreen(SampleMoves, BufferedScreen[None]):
                 self._say(f"cannot write to {folder()}: {error.strerror or error}")
                 return
             self._view.browser.run_later(self._export)
-
-    @classmethod
-    def opened(cls, context: ScreenContext) -> Self:
-        """Return the screen at the sample of the panel."""
-        panel = context.dashboard.query_one(SamplesPanel)
-        panel.show(context.view)  # it may be out of sight
-        return cls(context.view, panel)
-
-
-SCREEN = ScreenSpec(
-    SamplesScreen, "o", "samples.open", "Samples of this step", "Samples"
-)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verl_tui.tui.keys import WHY, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
 
-
-class SourcesScreen(RowsScreen[None]):
+class SourcesScreen(RowsScreen):
     """The state of each source of the shown run, and its lines that could not be read."""
 
+    SCREEN = ("i", "sources", "Sources", "Sources")
     TITLE_WORDS = "sources"
     HELP_SECTION = HelpSection("sources", WHY, 90)
     BINDINGS = actions("""
@@ -23,11 +18,8 @@ class SourcesScreen(RowsScreen[None]):
     FOOTER = SCROLLS + "sources.close  closes"
     WIDEST = 180
 
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return the rows of all sources."""
         from verl_tui.rendering.source_rows import source_rows
 
-        return RowsPage(source_rows(view, width))
-
-
-SCREEN = ScreenSpec(SourcesScreen, "i", "sources", "Sources", "Sources")
+        return RowsPage(source_rows(self.view, width))

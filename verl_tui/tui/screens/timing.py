@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verl_tui.tui.keys import SPEED, HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
-from verl_tui.tui.screens.rows_screen import SCROLLS, EpisodesScreen, RowsPage
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
+from verl_tui.tui.screens.history import EpisodesScreen
+from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage
 
 
 class TimingScreen(EpisodesScreen):
@@ -17,6 +12,7 @@ class TimingScreen(EpisodesScreen):
     hours, each of which leads to where it begins.
     """
 
+    SCREEN = ("t", "timing", "Timing: where a step's time and the hours go", "Timing")
     TITLE_WORDS = "timing"
     HELP_SECTION = HelpSection("timing", SPEED, 70)
     BINDINGS = actions("""
@@ -28,26 +24,18 @@ class TimingScreen(EpisodesScreen):
     """
     WIDEST = 140
 
-    def page(self, view: View, width: int) -> RowsPage:
+    def page(self, width: int) -> RowsPage:
         """Return all figures, which scroll together."""
         from verl_tui.ledger import ledger
         from verl_tui.rendering.timing import hours_rows, timing_rows
 
+        view, run = self.view, self.view.run
         solid = not (self.app.no_color or self.app.current_theme.ansi)
         rows = timing_rows(view, width, solid=solid)
-        run, verdict, guide = view.run, view.verdict, view.monitor.guide
-        known = run, run and run.revision, verdict, view.now // 60
+        guide, verdict = view.monitor.guide, view.verdict
         found = self.known.of(
-            known, lambda: run and ledger(run, verdict, guide, view.now)
+            (run, run and run.revision, verdict, view.now // 60),
+            lambda: run and ledger(run, verdict, guide, view.now),
         )
         more, starts, self.episodes = hours_rows(found, width)
         return RowsPage([*rows, [], *more], [len(rows) + 1 + one for one in starts])
-
-
-SCREEN = ScreenSpec(
-    TimingScreen,
-    "t",
-    "timing",
-    "Timing: where a step's time and the hours go",
-    "Timing",
-)

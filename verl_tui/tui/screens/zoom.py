@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from verl_tui.rendering.charts.plan import (
-    ChartLook,
-    PlannedChart,
-    plan_charts,
-    second_metric,
-)
+from textual.app import SystemCommand
+
+from verl_tui.rendering.charts.plan import ChartLook, plan_charts, second_metric
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.sparkline import histogram_rows
-from verl_tui.rendering.charts.values import reading, rows_of
-from verl_tui.rendering.charts.x_axes import on_axis
-from verl_tui.rendering.text.numbers import exact_step
+from verl_tui.rendering.charts.values import rows_of
+from verl_tui.rendering.last_result import LastResult
+from verl_tui.rendering.text.piece import printable
 from verl_tui.runs.views.provenance import provenance_words
-from verl_tui.tui.export import take_chart
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
-from verl_tui.tui.widgets.chart import Chart, MoveCursor
-from verl_tui.tui.widgets.chart_keys import (
-    KEYS,
-    TABLE,
-    step_at,
-)
+from verl_tui.tui.screens.palette import Palette
+from verl_tui.tui.widgets.chart import KEYS, TABLE, Chart, MoveCursor, step_at
 from verl_tui.tui.widgets.filter_bar import Keys
 from verl_tui.tui.widgets.rows import FewRows, Line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from textual.app import ComposeResult
 
     from verl_tui.rendering.charts.chart_data import ChartData
+    from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.rendering.text.piece import Pieces
 
-ChartLister = Callable[["View"], "Sequence[PlannedChart]"]
+    ChartLister = Callable[[View], Sequence[PlannedChart]]
+
 _READ_FROM = 12
 """Rows of the terminal from which on there is room for what the cursor reads, a third of it at
 most.
 """
-_HISTOGRAM_ROWS = ((36, 9), (24, 6), (18, 3), (14, 1), (0, 0))
+_HISTOGRAM_ROWS = {36: 9, 24: 6, 18: 3, 14: 1, 0: 0}
 """Rows of the terminal from which on a histogram has how many."""
 _NEWEST = 2**62
 """Beyond all steps."""
@@ -106,10 +103,8 @@ class ZoomScreen(ChartActions):
         super().__init__()
         self._plan = found
         self._listing = listing
-        self._origin_of: object = None
-        """What the line below the chart was written for."""
-        self._right: PlannedChart | None = None
-        """The metric of the y axis at the right."""
+        self._origins: LastResult[Pieces] = LastResult()
+        """The line below the chart."""
         self.charts = charts
         self.view: View = view
         """What was drawn last."""
@@ -130,12 +125,11 @@ class ZoomScreen(ChartActions):
 
     def show(self, view: View) -> None:
         """Draw the newest state of the shown run; while there is none, the previous chart."""
-        before = self.view
-        if view.run is not None:
-            self.view = view
-            if before.run is None or view.run.name != before.run.name:
+        if view.run:
+            before, self.view = self.view.run, view
+            if before is None or view.run.name != before.name:
                 self._plan = self._alike(self._plan)
-                self._right = self._right and self._alike(self._right)
+                self.right = self.right and self._alike(self.right)
         self.redraw()
 
     def redraw(self) -> None:
@@ -144,10 +138,13 @@ class ZoomScreen(ChartActions):
         if not self._reading.is_attached:
             # numbers and sizes may come before the rows are there, and when they are gone
             return
-        self._write_origin()
+        run, key, look = self.view.run, self._plan.key, self.charts.look
+        # it takes as long as the chart
+        of = run, run and run.revision, key, look
+        self._origin.show(self._origins.of(of, self._origin_pieces))
         at = self._chart.cursor
         if at is not None:
-            at = step_at(self.view.run, self._plan.key, self.charts.look, at)
+            at = step_at(run, key, look, at)
         height = self.size.height
         most = height // 3 if height >= _READ_FROM else 0
         read = self._chart.cursor_values(at)
@@ -155,60 +152,42 @@ class ZoomScreen(ChartActions):
         self._reading.show([[(row, "")] for row in rows])
         self._histogram.show([[(row, "")] for row in self._histogram_rows(at)])
 
-    def _write_origin(self) -> None:
-        """Write how the chart is drawn and where its numbers come from, if either has changed."""
-        run = self.view.run
-        of = (
-            run,
-            run.revision if run is not None else 0,
-            self._plan.key,
-            self.charts.look,
-        )
-        if of != self._origin_of:  # it takes as long as the chart
-            self._origin_of = of
-            pieces = enumerate(self._origin_pieces())
-            dots = ((f" · {text}" if at else text, role) for at, (text, role) in pieces)
-            self._origin.show(dots)
-
     def _data(self) -> ChartData:
-        data = chart_data(self._plan, self.view, self.charts.look)
-        run = self.view.run
-        if run is not None and run.series(self._plan.key) is None:
-            data = data._replace(empty=f"{run.name} has no {self._plan.key}")
-        name = self.view.name_in(max(_LEAST_NAME, self.size.width // 3))
-        data = data._replace(run=name)
-        if self._right is None:
+        view, look = self.view, self.charts.look
+        name = view.name_in(max(_LEAST_NAME, self.size.width // 3))
+        data = chart_data(self._plan, view, look)._replace(run=name)
+        if view.run and view.run.series(self._plan.key) is None:
+            data = data._replace(empty=f"{view.run.name} has no {self._plan.key}")
+        if not self.right:
             return data
-        return with_right(data, chart_data(self._right, self.view, self.charts.look))
+        return with_right(data, chart_data(self.right, view, look))
 
     def _histogram_rows(self, step: int | None) -> list[str]:
         """Return how the values are distributed at a step, at the newest where there is no cursor;
         nothing where that is not logged.
         """
         run, spread = self.view.run, self._plan.spread
-        if run is None or spread is None:
+        if not run or spread is None:
             return []
         newest = run.end if run.end is not None else _NEWEST
         found = run.histograms.at(spread.stem, newest if step is None else step)
-        tall = self.size.height
-        height = next(rows for least, rows in _HISTOGRAM_ROWS if tall >= least)
-        if found is None:
+        if not found:
             return []
+        tall = self.size.height
+        height = next(_HISTOGRAM_ROWS[at] for at in _HISTOGRAM_ROWS if at <= tall)
         asked = (found.bins, self._plan.unit, self._histogram.room, height)
-        return histogram_rows(f"step {exact_step(found.step)} · ", *asked)
+        return histogram_rows(f"step {found.step} · ", *asked)
 
-    def _origin_pieces(self) -> Iterator[tuple[str, str]]:
-        """Yield how the chart is drawn, where its metric was logged, what its times are."""
+    def _origin_pieces(self) -> Pieces:
+        """Return how the chart is drawn, where its metric was logged."""
         run = self.view.run
-        for text in self.charts.look.words(run):
-            yield text, "accent"
-        if run is not None:
+        pieces = [(text, "accent") for text in self.charts.look.words(run)]
+        if run:
             for at, text in enumerate(provenance_words(run, self._plan.key)):
-                yield text if at else f"from {text}", "dim"
-            series = run.series(self._plan.key)
-            axis = on_axis(run, self.charts.look.axis)
-            if series is not None and (times := axis.origin(series)):
-                yield f"x by {times}", "dim"
+                pieces.append((text if at else f"from {text}", "dim"))
+        return [
+            (" · " * bool(at) + text, role) for at, (text, role) in enumerate(pieces)
+        ]
 
     # -- keys --------------------------------------------------------------------------------------
 
@@ -216,36 +195,26 @@ class ZoomScreen(ChartActions):
         """Return the chart."""
         return self._chart
 
-    @property
-    def metric(self) -> str:
-        """Key of the metric that is drawn."""
-        return self._plan.key
-
     def _alike(self, wanted: PlannedChart) -> PlannedChart:
         """Return the shown run's chart of the same metric; the previous chart if the run lacks
         it.
         """
         plans = self._planned()
-        named = (
-            plan
-            for plan in plans
-            if plan.indicator is not None and plan.indicator == wanted.indicator
-        )
+        for plan in plans:
+            if plan.indicator is not None and plan.indicator == wanted.indicator:
+                return plan
         every = (*self._listing(self.view), *plans)
-        same = (plan for plan in every if plan.shows(wanted.key))
-        return next(named, None) or next(same, wanted)
+        return next((plan for plan in every if plan.shows(wanted.key)), wanted)
 
     def _draw_other(self, plan: PlannedChart, right: PlannedChart | None) -> None:
-        self._plan, self._right = plan, right
+        self._plan, self.right = plan, right
         self.redraw()
 
     def action_step(self, way: int) -> None:
         """Draw the next or previous metric."""
         plans = self._listing(self.view)
-        at = next(
-            (at for at, one in enumerate(plans) if one.shows(self._plan.key)),
-            -1 if way > 0 else len(plans),
-        )
+        shown = [one.shows(self._plan.key) for one in plans]
+        at = shown.index(True) if any(shown) else -1 if way > 0 else len(plans)
         if 0 <= at + way < len(plans):
             self._draw_other(plans[at + way], None)
 
@@ -258,7 +227,7 @@ class ZoomScreen(ChartActions):
         """Remove the cursor, else the second axis, else close."""
         if self._chart.cursor is not None:
             self.post_message(MoveCursor(None))
-        elif self._right is not None:
+        elif self.right:
             self._draw_other(self._plan, None)
         else:
             self.dismiss()
@@ -266,28 +235,24 @@ class ZoomScreen(ChartActions):
     def action_pair(self) -> None:
         """Draw what belongs to the metric over a y axis at the right, or take that away."""
         second = second_metric(self._plan, self._planned())
-        self._draw_other(self._plan, second if self._right is None else None)
+        self._draw_other(self._plan, second if not self.right else None)
 
     def action_add(self) -> None:
         """Ask for a metric to be drawn over a y axis at the right."""
-        from verl_tui.tui.screens.palette import Palette, metric_search
-
         best = second_metric(self._plan, plans := self._planned())
-        plans = [plan for plan in plans if plan.key != self._plan.key]
-        plans.sort(key=lambda one: one != best)
-        search = metric_search(plans, lambda one: self._draw_other(self._plan, one))
-        self.app.push_screen(Palette("a few letters of a metric", [search]))
+        offers: list[SystemCommand] = []
+        for one in sorted(plans, key=lambda one: one != best):
+            label = f"{one.label}  " * (one.label != one.key)
+            if one.key != self._plan.key:
+                take = partial(self._draw_other, self._plan, one)
+                offers.append(SystemCommand(printable(f"{label}{one.key}"), "", take))
+        dashboard: Any = self.app.screen_stack[0]  # the lowest of all screens
+        self.app.push_screen(Palette(dashboard, "a metric", offers))
 
-    def action_write_table(self) -> None:
-        """Write the points in sight to a file."""
-        take_chart(self.app, self._plan, self._right, self.view, self.charts.look)
-
-    def clip(self) -> str:
-        """Return the chart's values at the cursor, else the last ones."""
-        return reading(self._plan, self._right, self.view, self.charts.look)
+    def plan(self) -> PlannedChart:
+        """Return what is drawn."""
+        return self._plan
 
     def _planned(self) -> list[PlannedChart]:
-        run = self.view.run
-        return (
-            [] if run is None else [*plan_charts(run, self.view.monitor.config.charts)]
-        )
+        run, charts = self.view.run, self.view.monitor.config.charts
+        return [] if not run else [*plan_charts(run, charts)]

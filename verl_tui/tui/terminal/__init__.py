@@ -21,7 +21,7 @@ The project takes one minor version of Textual, 8.2, since each part below is pr
 
 `driver` (ends with its terminal; takes any bytes as keys):
 - `textual._xterm_parser.XTermParser`
-- `LinuxDriver._file`, `_loop`, `_app`, `_debug`, `_get_terminal_size`.
+- `LinuxDriver._file`, `_loop`, `_app`, `_get_terminal_size`.
 
 `net` (an error costs the part of the screen that it happened in, and not the app):
 - `MessagePump._dispatch_message`, `App._handle_exception`, `textual._context.active_message_pump`:

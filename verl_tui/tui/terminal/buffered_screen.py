@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from textual.await_complete import AwaitComplete
 from textual.events import Resize
 from textual.reactive import Reactive
-from textual.screen import Screen, ScreenResultType
+from textual.screen import Screen
 
 from verl_tui.tui.terminal.net import Contained, ContainedPart
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
+class BufferedScreen(ContainedPart, Screen[None]):
     """A screen that is laid out and filled before anything of it is painted.
 
     Textual paints a screen several times while it opens: empty, at its size, styled, filled.
@@ -52,11 +52,10 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
         if size == self._classed_for:
             return
         self._classed_for = size
-        own = self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS
-        usual = self.app.HORIZONTAL_BREAKPOINTS, self.app.VERTICAL_BREAKPOINTS
-        for length, ours, apps in zip(size, own, usual, strict=True):
-            breakpoints = (apps if ours is None else ours) or []
-            reached = self._get_breakpoint_classes(length, breakpoints)
+        across = self.HORIZONTAL_BREAKPOINTS or self.app.HORIZONTAL_BREAKPOINTS or ()
+        down = self.VERTICAL_BREAKPOINTS or self.app.VERTICAL_BREAKPOINTS or ()
+        for length, breakpoints in zip(size, (across, down), strict=True):
+            reached = self._get_breakpoint_classes(length, [*breakpoints])
             for _, name in breakpoints:
                 self.set_class(name in reached, name, update=False)
         if self.is_attached:
@@ -78,7 +77,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def _reveal(self) -> None:
         self.drawn_at = self.size
-        self.attempt(self.redraw, otherwise=None)
+        self.attempt(self.redraw)
         self._let_go()
 
     def _let_go(self) -> None:
@@ -105,7 +104,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
 
     def _redraw_resized(self) -> None:
         """Draw, and paint once what that asks for has been laid out and drawn, too."""
-        self.attempt(self.redraw, otherwise=None)
+        self.attempt(self.redraw)
         if not self._seen:
             self.refresh()
             self.call_after_refresh(self.call_after_refresh, self._let_go)
@@ -117,7 +116,7 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             self.drawn_at = None
         super()._screen_resized(size)
 
-    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+    def dismiss(self, result: None = None) -> AwaitComplete:
         """Close, unless the screen is closing already: keys may come faster than it goes."""
         return super().dismiss(result) if self.is_active else AwaitComplete()
 
@@ -162,4 +161,4 @@ class BufferedScreen(ContainedPart, Screen[ScreenResultType]):
             self._repaint_required = False
             self._compositor.update_widgets({self})
         # Also of a screen that has failed: it has a sentence to paint.
-        Contained.attempt(self, super()._compositor_refresh, otherwise=None)
+        Contained.attempt(self, super()._compositor_refresh)

@@ -76,27 +76,24 @@ class RobustDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read keys until the app or the terminal ends; Textual reads the end again and again."""
-        ear = Ear(debug=self._debug)
+        ear = Ear()
         wait = _GLANCE
         while not self.exit_event.is_set():
             typed = select.select([self.fileno], [], [], wait)[0]
-            data = _read(self.fileno) if typed else None
-            if data == b"":
+            data = _read(self.fileno) if typed else b""
+            if data is None:
                 signal.raise_signal(signal.SIGHUP)
                 return
-            for message in ear.hear(data or b""):
+            for message in ear.hear(data):
                 self.process_message(message)
-            escaped = (data or b"").endswith(b"\x1b")
-            wait = ESCAPE_DELAY + _A_BIT if escaped else _GLANCE
+            wait = ESCAPE_DELAY + _A_BIT if data.endswith(b"\x1b") else _GLANCE
 
 
 class Ear:
     """Makes events of bytes; survives what is no text and sequences with meaningless numbers."""
 
-    def __init__(self, *, debug: bool = False) -> None:
-        """Make one; `debug` has Textual write down what it hears."""
-        self._debug = debug
-        self._parser = XTermParser(debug)
+    def __init__(self) -> None:
+        self._parser = XTermParser()
         # A strict decoder, as Textual's is, ends the app at the first byte that is not text.
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
@@ -111,14 +108,14 @@ class Ear:
         try:
             yield from events
         except (ArithmeticError, ValueError):
-            self._parser = XTermParser(self._debug)
+            self._parser = XTermParser()
 
 
 def _read(fileno: int) -> bytes | None:
-    """Return what has been typed, nothing at the end, None if somebody else has been quicker."""
+    """Return what has been typed, nothing if somebody else has been quicker, None at the end."""
     try:
-        return os.read(fileno, _AT_ONCE)
+        return os.read(fileno, _AT_ONCE) or None
     except BlockingIOError:
-        return None
-    except OSError:  # how a terminal that is gone says so
         return b""
+    except OSError:  # how a terminal that is gone says so
+        return None

@@ -14,7 +14,7 @@ import asyncio
 import os
 from abc import abstractmethod
 from time import monotonic
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual._context import active_message_pump
 from textual.app import ReturnType
@@ -41,7 +41,6 @@ else:
     # no widget: Textual takes the stylesheet's rules of the first base
     _Widget = MessagePump
 
-_Result = TypeVar("_Result")
 _MANY = 100
 """Errors outside of all parts at which the app ends after all."""
 _MOST_PASTED = 10_000
@@ -56,13 +55,13 @@ class Contained(MessagePump):
     """A base for widgets, screens and apps whose errors do not end the app."""
 
     def attempt(
-        self, call: Callable[..., _Result], *given: Any, otherwise: _Result
-    ) -> _Result:
+        self, call: Callable[..., Any], *given: Any, otherwise: Any = None
+    ) -> Any:
         """Return what a call returns, or something else where it fails."""
         try:
             return call(*given)
         except Exception as error:
-            if not _contained(self, error):
+            if not self._is_contained(error):
                 raise
             return otherwise
 
@@ -70,8 +69,12 @@ class Contained(MessagePump):
         try:
             await super()._dispatch_message(message)
         except Exception as error:
-            if not _contained(self, error):
+            if not self._is_contained(error):
                 raise
+
+    def _is_contained(self, error: Exception) -> bool:
+        app = self.app
+        return isinstance(app, ContainedApp) and app.contain(error, self)
 
 
 class ContainedWidget(Contained, _Widget):
@@ -81,7 +84,10 @@ class ContainedWidget(Contained, _Widget):
         """Return rows of the widget, blank ones where they cannot be drawn."""
         blank = [Strip.blank(crop.width)] * crop.height
         # Also of a part that has failed: it draws its sentence.
-        return Contained.attempt(self, super().render_lines, crop, otherwise=blank)
+        lines: list[Strip] = Contained.attempt(
+            self, super().render_lines, crop, otherwise=blank
+        )
+        return lines
 
 
 class ContainedPart(ContainedWidget):
@@ -93,8 +99,8 @@ class ContainedPart(ContainedWidget):
     """The sentence, empty while all is well."""
 
     def attempt(
-        self, call: Callable[..., _Result], *given: Any, otherwise: _Result
-    ) -> _Result:
+        self, call: Callable[..., Any], *given: Any, otherwise: Any = None
+    ) -> Any:
         """Return what a call returns, or something else where it fails or the part has failed."""
         if self.failed:
             return otherwise
@@ -129,20 +135,20 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
 
     handles_key = False
     """True while a key does its work."""
+    has_screen = False
+    """True once there is a screen, which can do without some of its parts."""
+    _outside = 0
+    """Errors outside of all parts."""
+    _hearing: asyncio.Task[None] | None = None
+    """Handles keys."""
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
-        super().__init__(ascii_only=ascii_only)
+    def __init__(self) -> None:
+        super().__init__()
         self.failures = Failures()
         self.strict = bool(os.environ.get("VERL_TUI_STRICT"))
         """True if the app ends at the first error all the same."""
-        self.has_screen = False
-        """True once there is a screen, which can do without some of its parts."""
-        self._outside = 0
-        """Errors outside of all parts."""
         self._typed: asyncio.Queue[Event] = asyncio.Queue()
         """Keys that wait for the one before."""
-        self._hearing: asyncio.Task[None] | None = None
-        """Handles them."""
 
     def on_ready(self) -> None:
         """Note that there is a screen."""
@@ -166,11 +172,11 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
             False if the app is to end of it.
         """
         part = _part(at or active_message_pump.get(self))
-        if self.strict or (part is None and not self.has_screen):
+        if self.strict or (not part and not self.has_screen):
             return False
         debug_log.note_error("caught", error)
         failure = self.failures.add(error)
-        if part is None or not part.failed:
+        if not part or not part.failed:
             # Not at once: it may be in the middle of a layout.
             self.call_later(self.tell, failure, part)
         return True
@@ -231,36 +237,25 @@ class ContainedApp(Contained, TerminalOutput[ReturnType]):
             for node in at.ancestors_with_self:
                 passed = asyncio.Event()
                 if node.call_later(passed.set):
-                    left = max(0.0, until - monotonic())
-                    await asyncio.wait(
-                        (asyncio.create_task(passed.wait()),), timeout=left
-                    )
+                    task = asyncio.create_task(passed.wait())
+                    await asyncio.wait((task,), timeout=max(0.0, until - monotonic()))
             if at is before and not self._at_work():
                 return
             before = at
             at = (self.focused or self.screen) if self.screen_stack else at
 
     def _at_work(self) -> bool:
-        """Return True if the screen in front has messages to handle, or searches for typed text."""
-        screens = self.screen_stack[-1:]
+        """Return True if the screen in front has messages to handle."""
         return any(
-            one.node in screens and not one.is_finished for one in self.workers
-        ) or any(
             node.message_queue_size
-            for screen in screens
+            for screen in self.screen_stack[-1:]
             for node in screen.walk_children(with_self=True)
         )
 
 
-def _contained(pump: MessagePump, error: Exception) -> bool:
-    app = pump.app
-    return isinstance(app, ContainedApp) and app.contain(error, pump)
-
-
 def _part(origin: MessagePump) -> ContainedPart | None:
     """Return the part of the screen that a widget belongs to."""
-    nodes = origin.ancestors_with_self if isinstance(origin, DOMNode) else ()
-    return next(
-        (node for node in nodes if isinstance(node, ContainedPart) and node.MAY_FAIL),
-        None,
-    )
+    for node in origin.ancestors_with_self if isinstance(origin, DOMNode) else ():
+        if isinstance(node, ContainedPart) and node.MAY_FAIL:
+            return node
+    return None

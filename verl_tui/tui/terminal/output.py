@@ -16,8 +16,8 @@ and `0.51`. With one letter for each colour, `a` for none and `b` for red:
     changed        x            x
 
 The cells marked are two pieces, of colour `a` at column 6 and of `b` at column 19. Sorted by their
-colours they become `ESC[0m ESC[4;7H 2 ESC[31m ESC[12C 1 ESC[0m`, without the blanks: the cursor is
-set once and then moved on, and each colour is written as it differs from the one before.
+colours they become `ESC[0m ESC[4;7H 2 ESC[0;31m ESC[12C 1 ESC[0m`, without the blanks: the cursor
+is set once and then moved on; a ground that stays is not written again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from operator import ne, or_
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import get_character_cell_size
 from rich.color import ColorSystem
@@ -53,8 +53,11 @@ _Piece = tuple[str, int, int, str]
 """Colours as a letter, row, column, and the characters of the cells."""
 _PLANES = chr(0x1F000)
 """From this character on terminals differ in widths."""
-_SURE = pattern("[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2070-\u20cf\u2100-\u2bff]*")
-"""Characters that never join the one before: letters, arrows, frames, blocks, braille."""
+_SURE = pattern(
+    "[\0-\u02ff\u2010-\u2027\u2030-\u205e\u2100-\u22ff\u2500-\u25fc\u2800-\u28ff]*"
+)
+"""Characters of one cell that never join the one before: letters, arrows, frames, blocks, braille.
+"""
 _HALF = "\0"
 """The letter of the right half of a character that takes two cells."""
 _JOINED = "\U000f0000"
@@ -67,13 +70,8 @@ _STRETCH = pattern(rb"\x01+(?:\x00{1,4}\x01+)*")
 many bytes.
 """
 _OF_ONE_COLOUR = pattern(r"(.)\1*", re.DOTALL)
-
-_NUMBER = pattern(
-    r"(?P<text>38;5;\d+|38;2;\d+;\d+;\d+|3[0-79]|9[0-7])"
-    r"|(?P<ground>48;5;\d+|48;2;\d+;\d+;\d+|4[0-79]|10[0-7])"
-    r"|(?P<attribute>\d+)"
-)
-"""A part of the numbers that set a style."""
+_COLOURS = pattern(r"((?:\d;)*)(38;(?:5;\d+|2;\d+;\d+;\d+));(48;.+)")
+"""The numbers of a style: its attributes, the colours of text and ground."""
 
 
 class Interner:
@@ -83,7 +81,7 @@ class Interner:
         """Begin with a letter."""
         self._first = ord(first)
         self._letters: dict[str, str] = {}
-        self._texts: list[str] = []
+        self._texts: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -91,37 +89,39 @@ class Interner:
     def letter(self, text: str) -> str:
         """Return the letter that stands for a text."""
         if text not in self._letters:
-            self._letters[text] = chr(self._first + len(self))
-            self._texts.append(text)
+            self._letters[text] = letter = chr(self._first + len(self))
+            self._texts[letter] = text
         return self._letters[text]
 
     def text(self, letter: str) -> str:
         """Return what a letter stands for; one of no text for itself."""
-        at = ord(letter) - self._first
-        if 0 <= at < len(self):
-            return self._texts[at]
-        return letter
+        return self._texts.get(letter, letter)
 
 
 class Cells:
     """The cells of a terminal as they were last written."""
 
     def __init__(self) -> None:
+        self._begin(ColorSystem.TRUECOLOR)
+
+    def _begin(self, system: ColorSystem) -> None:
+        """Begin in these colours, without any cell or interned text."""
+        self._system = system
         self._rows: list[CellRow] = []
         self._inks: dict[Style | None, str] = {}
         """Letters of the styles seen so far."""
         self._colours = Interner("\0")
         self._joined = Interner(_JOINED)
-        self._system = ColorSystem.TRUECOLOR
 
     def diffed(self, update: Any, console: Console) -> str | None:
         """Return the sequences for all changes of an update; None for one of an unknown kind."""
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
-        if isinstance(update, LayoutUpdate):
+        many = max(len(self._joined), len(self._inks)) > _MOST
+        if many or system is not self._system:
             self._begin(system)
+        if isinstance(update, LayoutUpdate):
             return self._write(self._frame(update))
         if isinstance(update, ChopsUpdate):
-            self._begin(system)
             return self._write(self._changed(update))
         return None
 
@@ -140,23 +140,15 @@ class Cells:
             if old != new:
                 yield from _pieces(y, 0, old, new)
 
-    def _begin(self, system: ColorSystem) -> None:
-        """Start the interned texts anew where there are too many, or other colours."""
-        if (
-            system is not self._system
-            or len(self._joined) > _MOST
-            or len(self._inks) > _MOST
-        ):
-            self._system = system
-            self._inks = {}
-            self._colours = Interner("\0")
-            self._joined = Interner(_JOINED)
-            self.forget()
-
     def _changed(self, update: ChopsUpdate) -> Iterator[_Piece]:
+        """Yield what has changed in parts of rows."""
         for y, x1, x2 in update.spans:
             signs, inks = self._rows[y] if y < len(self._rows) else ("", "")
-            for x, fresh in self._stretches(update, y, x1, x2):
+            chops = zip(update.chop_ends[y], update.chops[y].items(), strict=False)
+            for stop, (x, strip) in chops:
+                if strip is None or x > x2 or stop <= x1:
+                    continue
+                fresh = self.row([strip.crop(0, min(stop, x2) - x)])
                 end = x + len(fresh[0])
                 known = signs[x:end], inks[x:end]
                 if known != fresh:
@@ -166,55 +158,17 @@ class Cells:
             if y < len(self._rows):
                 self._rows[y] = signs, inks
 
-    def _stretches(
-        self, update: ChopsUpdate, y: int, x1: int, x2: int
-    ) -> Iterator[tuple[int, CellRow]]:
-        """Yield the stretches of a row to write: the column of each, and its cells."""
-        stop = 0
-        placed = list[tuple[int, Strip]]()
-        for end, (x, strip) in zip(
-            update.chop_ends[y], update.chops[y].items(), strict=False
-        ):
-            if strip is None or x > x2 or end <= x1:
-                continue
-            if x != stop and placed:
-                yield from self._side_by_side(placed, stop)
-                placed = []
-            stop = min(end, x2)
-            placed.append(
-                (x, strip if strip.cell_length <= stop - x else strip.crop(0, stop - x))
-            )
-        if placed:
-            yield from self._side_by_side(placed, stop)
-
-    def _side_by_side(
-        self, placed: Sequence[tuple[int, Strip]], stop: int
-    ) -> Iterator[tuple[int, CellRow]]:
-        """Yield strips as one stretch, or each by itself where they do not fill their places."""
-        begin = placed[0][0]
-        whole = self.row([strip for _, strip in placed])
-        if len(whole[0]) == stop - begin:
-            yield begin, whole
-        else:
-            yield from ((x, self.row([strip])) for x, strip in placed)
-
     def row(self, strips: Iterable[Strip]) -> CellRow:
         """Return the cells of strips side by side."""
-        signs = list[str]()
-        inks = list[str]()
-        known = self._inks
+        signs = inks = ""
         for strip in strips:
             for text, style, _ in strip:
-                ink = known.get(style) or self._ink(style)
                 letters = text
-                if not text.isascii():
-                    found = _split(text)
-                    whole = isinstance(found, str)
-                    letters = text if whole else "".join(map(self._letter, found))
-                if letters:
-                    signs.append(letters)
-                    inks.append(ink * len(letters))
-        return "".join(signs), "".join(inks)
+                if not (text.isascii() or _SURE.fullmatch(text)):
+                    letters = "".join(map(self._letter, _split(text)))
+                signs += letters
+                inks += (self._inks.get(style) or self._ink(style)) * len(letters)
+        return signs, inks
 
     def _letter(self, text: str) -> str:
         if len(text) == 1 and text < _JOINED:
@@ -227,36 +181,24 @@ class Cells:
 
     def _write(self, pieces: Iterable[_Piece]) -> str:
         """Return the sequences for pieces, those of one colour together, wherever they are."""
-        written: list[str] = []
-        ink = ""
+        written = ink = ""
         at = (-1, 0)
         for letter, y, x, signs in sorted(pieces):
             if letter != ink:
-                known = self._colours.text(ink) if ink else None
-                written.append(_change(known, self._colours.text(letter)))
+                known = self._colours.text(ink) if ink else ""
+                written += _change(known, self._colours.text(letter))
                 ink = letter
             if at[0] != y or at[1] > x:
-                written.append(f"\x1b[{y + 1};{x + 1}H")
+                written += f"\x1b[{y + 1};{x + 1}H"
             elif at[1] < x:
-                written.append(f"\x1b[{x - at[1]}C")
-            if signs.isascii():
-                written.append(signs)
-                at = (y, x + len(signs))
+                written += f"\x1b[{x - at[1]}C"
+            # terminals disagree about widths, so the cursor's place is unknown afterwards
+            at = (y, x + len(signs)) if signs.isascii() else (-1, 0)
+            if _SURE.fullmatch(signs):
+                written += signs
             else:
-                # terminals disagree about widths, so the cursor's place is unknown now
-                written.append(self._joined_text(signs))
-                at = (-1, 0)
-        if not written:
-            return ""
-        return "".join([*written, "\x1b[0m"])
-
-    def _joined_text(self, signs: str) -> str:
-        """Return the text of cells that may hold several characters, or half of one."""
-        if _SURE.fullmatch(signs):
-            return signs
-        return "".join(
-            "" if sign == _HALF else self._joined.text(sign) for sign in signs
-        )
+                written += "".join(map(self._joined.text, signs.replace(_HALF, "")))
+        return written and f"{written}\x1b[0m"
 
 
 class Written(CompositorUpdate):
@@ -271,10 +213,8 @@ class Written(CompositorUpdate):
 
 
 @lru_cache(maxsize=4096)
-def _split(text: str) -> str | tuple[str, ...]:
-    """Return the content of each cell of a text, a letter each if that is all there is."""
-    if _SURE.fullmatch(text):
-        return text
+def _split(text: str) -> tuple[str, ...]:
+    """Return the content of each cell of a text."""
     found = list[str]()
     for sign in text:
         wide = get_character_cell_size(sign)
@@ -304,53 +244,17 @@ def _uncertain(signs: str) -> bool:
     """Return whether terminals differ in how wide a character is: all that stands behind it in its
     row is then moved.
     """
-    return not (signs.isascii() or _SURE.fullmatch(signs)) and max(signs) >= _PLANES
-
-
-class _Ink(NamedTuple):
-    """The numbers that set a style, by what they set; colours are empty where they are the usual
-    ones.
-    """
-
-    attributes: frozenset[str]
-    text: str
-    ground: str
+    return not signs.isascii() and max(signs) >= _PLANES
 
 
 @lru_cache(maxsize=4096)
-def _parts(numbers: str) -> _Ink:
-    """Return the numbers of a style by what they set."""
-    found: dict[str, str] = {}
-    attributes: list[str] = []
-    for number in _NUMBER.finditer(numbers):
-        if number.lastgroup == "attribute":
-            attributes.append(number[0])
-        else:
-            found[number.lastgroup or ""] = number[0]
-    return _Ink(frozenset(attributes), found.get("text", ""), found.get("ground", ""))
-
-
-@lru_cache(maxsize=4096)
-def _change(known: str | None, numbers: str) -> str:
-    """Return the sequence that sets a style: only its differences from the one before, if that is
-    known and none of its attributes has to be reset.
+def _change(known: str, numbers: str) -> str:
+    """Return the sequence that sets a style: without the ground where that stays as it is, and the
+    style before has no attributes to be reset.
     """
-    after = _parts(numbers)
-    if known is not None:
-        before = _parts(known)
-        gone = before.attributes - after.attributes
-        if (
-            not gone
-            and (after.text or not before.text)
-            and (after.ground or not before.ground)
-        ):
-            added = sorted(after.attributes - before.attributes)
-            colours = [
-                new
-                for new, old in zip(after[1:], before[1:], strict=True)
-                if new != old
-            ]
-            return f"\x1b[{';'.join((*added, *colours))}m"
+    before, after = _COLOURS.fullmatch(known), _COLOURS.fullmatch(numbers)
+    if before and after and not before[1] and before[3] == after[3]:
+        return f"\x1b[{after[1]}{after[2]}m"
     return f"\x1b[0;{numbers}m" if numbers else "\x1b[0m"
 
 
@@ -379,12 +283,14 @@ class AsciiOnly(LineFilter):
 class TerminalOutput(App[ReturnType]):
     """An app that writes only changed cells, on request in ASCII or without colours."""
 
-    def __init__(self, *, ascii_only: bool = False) -> None:
+    ascii_only = False
+    """Whether to keep to ASCII."""
+    _no_colour = NoColor()
+    _ascii = AsciiOnly()
+
+    def __init__(self) -> None:
         super().__init__()
-        self.ascii_only = ascii_only
         self._cells = Cells()
-        self._no_colour = NoColor()
-        self._ascii = AsciiOnly()
         # we have none; each screen would hold a widget for them
         self._disable_tooltips = True
 
@@ -394,12 +300,10 @@ class TerminalOutput(App[ReturnType]):
         Without colours Textual draws in shades of grey; NO_COLOR means none (https://no-color.org).
         """
         filters = [
-            self._no_colour if isinstance(line_filter, Monochrome) else line_filter
-            for line_filter in super().get_line_filters()
+            self._no_colour if isinstance(one, Monochrome) else one
+            for one in super().get_line_filters()
         ]
-        if self.ascii_only:
-            return [*filters, self._ascii]
-        return filters
+        return [*filters, *[self._ascii] * self.ascii_only]
 
     def _display(
         self, screen: Screen[object], renderable: RenderableType | None
@@ -430,8 +334,8 @@ class TerminalOutput(App[ReturnType]):
         """Have the next frame written whole: the terminal may have lost part of the last one."""
         self._cells.forget()
 
-    def write_all_cells(self) -> None:
-        """Write the whole screen again now."""
+    def action_redraw(self) -> None:
+        """Write the whole screen again, for terminals that have lost some of it."""
         self.forget_cells()
         self.refresh(repaint=True, layout=True)
 

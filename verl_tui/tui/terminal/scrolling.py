@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar, overload
+from typing import Any
 
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
 
-_Row = TypeVar("_Row")
+from verl_tui.rendering.text.piece import Pieces
+
 _KEPT = 2000
 """Rows that are remembered: more than a screenful by far."""
 
 
-class LazyRows(Sequence[_Row], Generic[_Row]):
+class LazyRows(Sequence[Pieces]):
     """A long list of rows, each made when first asked for and then remembered."""
 
-    def __init__(self, count: int, make: Callable[[int], _Row]) -> None:
+    def __init__(self, count: int, make: Callable[[int], Pieces]) -> None:
         """Describe the list: how many there are, and what makes one."""
         self._count = count
         self._make = make
-        self._made: dict[int, _Row] = {}
+        self._made: dict[int, Pieces] = {}
 
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, at: int) -> _Row: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[_Row]: ...
-    def __getitem__(self, at: int | slice) -> _Row | list[_Row]:
+    def __getitem__(self, at: Any) -> Any:
+        """Return the row at an index, or those of a slice."""
         if isinstance(at, slice):
             return [self[i] for i in range(*at.indices(self._count))]
         if not 0 <= at < self._count:
@@ -41,7 +39,7 @@ class LazyRows(Sequence[_Row], Generic[_Row]):
             self._made[at] = self._make(at)
         return self._made[at]
 
-    def grown(self, count: int) -> LazyRows[_Row]:
+    def grown(self, count: int) -> LazyRows:
         """Return the same rows with more behind them."""
         more = LazyRows(count, self._make)
         more._made = self._made

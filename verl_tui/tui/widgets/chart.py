@@ -1,10 +1,12 @@
-"""A chart in the terminal: it repaints only rows that changed, and has a cursor to read values; and
-charts in tiles, drawn now or, where all would take too long for one frame, in the next.
+"""A chart in the terminal: it repaints only rows that changed, and has a cursor to read values.
+Charts in tiles, drawn now or, where all would take too long for one frame, in the next. The keys
+that change how all of them are drawn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,21 +15,26 @@ from textual.geometry import NULL_OFFSET, NULL_SPACING, Region, Size
 from textual.layout import DockArrangeResult, WidgetPlacement
 from textual.message import Message
 
+from verl_tui.means import clamp
+from verl_tui.rendering.charts.axes import holding, panned, zoomed
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.downsample import neighbour
+from verl_tui.rendering.charts.downsample import WEIGHTS, neighbour
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.charts.values import cursor_values
+from verl_tui.rendering.charts.x_axes import on_axis
 from verl_tui.tui.keys import actions
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.role_styled import LOOKS_IN, RoleStyled
+from verl_tui.tui.widgets.rows import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from textual import events
     from textual.strip import Strip
 
+    from verl_tui.rendering.charts.plan import ChartLook
     from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.runs.run import Run
 
 
 READING = actions("""
@@ -56,7 +63,7 @@ class Chart(RoleStyled, can_focus=True):
     The keys count only while the widget has the focus.
     """
 
-    LOOKS = LOOKS_IN["charts"]
+    LOOKS = "charts"
     BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
@@ -75,16 +82,10 @@ class Chart(RoleStyled, can_focus=True):
         step: int | None
         """Step that the cursor is at, None without a cursor."""
 
-    def __init__(
-        self,
-        data: ChartData | None = None,
-        *,
-        grid: bool = False,
-        id: str | None = None,
-    ) -> None:
+    def __init__(self, data: ChartData | None = None, *, grid: bool = False) -> None:
         """Make a chart of some data; with a grid where it is drawn large."""
-        super().__init__(id=id, markup=False)
-        self.data = data or ChartData(key="")
+        super().__init__()
+        self.data = data or ChartData("")
         """What is shown."""
         self.cursor = self._given_cursor = self.data.cursor
         """Step that the cursor is at, None without a cursor."""
@@ -109,15 +110,15 @@ class Chart(RoleStyled, can_focus=True):
         self._redraw()
 
     def draw(self, width: int, height: int) -> list[Pieces]:
-        """Return its rows; none while it is blank."""
+        """Return its rows as the terminal can show them; none while it is blank."""
         if self._late:
             return []
+        # None of a terminal's sixteen colours is a shade of its background.
+        self.drawing.signs = self.app.no_color
+        self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
+        focus = self.has_focus or self.chosen
         return self.drawing.rows(
-            self.data,
-            width,
-            height,
-            cursor=self.cursor,
-            focus=self.has_focus or self.chosen,
+            self.data, width, height, cursor=self.cursor, focus=focus
         )
 
     def mark(self, *, chosen: bool) -> None:
@@ -158,7 +159,7 @@ class Chart(RoleStyled, can_focus=True):
         if self._drawn_size != size:
             self._drawn_size = size
             self._strips.clear()
-            self.rows = self._drawn_rows()
+            self.rows = self.draw(*size)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
@@ -168,13 +169,6 @@ class Chart(RoleStyled, can_focus=True):
             width, ground = self._drawn_size.width, self.role_style("")
             self._strips[y] = self.inked(row).adjust_cell_length(width, ground)
         return self._strips[y]
-
-    def _drawn_rows(self) -> list[Pieces]:
-        """Return the rows as the terminal can show them."""
-        # None of a terminal's sixteen colours is a shade of its background.
-        self.drawing.signs = self.app.no_color
-        self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
-        return self.draw(*self.outer_size)
 
     def notify_style_update(self) -> None:
         """Forget the styles, and the rows: the theme has changed."""
@@ -190,32 +184,32 @@ class Chart(RoleStyled, can_focus=True):
         It may leave the steps that are shown: whoever shows them then moves on.
         """
         main, window, step = self.data.main, self.drawing.window, self.cursor
-        if main is None or window is None:
+        if not main or not window:
             return
         if step is None:
             self.action_read_end(1)
             return
         for _ in range(abs(columns)):
             found = neighbour(main.points, step, window, columns)
-            step = found if found is not None else step
+            if found is not None:
+                step = found
         self._move(step)
 
     def action_read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""
         shown = self.data.extent
-        if shown is not None:
+        if shown:
             self._move(shown[0] if direction < 0 else shown[1])
 
     def on_click(self, event: events.Click) -> None:
         """Put the cursor where the mouse points."""
         offset = event.get_content_offset(self)
         window, left = self.drawing.window, self.drawing.left
-        if offset is None or window is None or offset.x < left:
+        if offset is None or not window or offset.x < left:
             return
-        step = window.step((offset.x - left) * 2)
         shown = self.data.extent
-        if shown is not None:
-            self._move(min(max(step, shown[0]), shown[1]))
+        if shown:
+            self._move(clamp(window.step((offset.x - left) * 2), *shown))
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Show the focus, or that it went: the title has a role for it, so that no styles are
@@ -233,13 +227,9 @@ class Chart(RoleStyled, can_focus=True):
         size = self.outer_size
         if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
-        before, self.rows = self.rows, self._drawn_rows()
-        if len(before) != len(self.rows):
-            self._strips.clear()
-            self.refresh()
-            return
-        pairs = zip(before, self.rows, strict=True)
-        changed = [y for y, (old, new) in enumerate(pairs) if old != new]
+        before, self.rows = self.rows, self.draw(*size)
+        pairs = enumerate(zip_longest(before, self.rows))
+        changed = [y for y, (old, new) in pairs if old != new]
         for y in changed:
             self._strips.pop(y, None)
         if changed:
@@ -262,8 +252,6 @@ class ChartTiles(ContainedWidget, Container):
     and painted twice.
     """
 
-    BLANK = True
-    """It has nothing of its own to draw: the ground is blank."""
     DEFAULT_CSS = "ChartTiles { height: 1fr; }"
     CHART: type[Chart] = Chart
     """What the charts are."""
@@ -272,17 +260,14 @@ class ChartTiles(ContainedWidget, Container):
         self,
         tiles: Callable[[Size], Sequence[Tile]],
         data: Callable[[Size], Sequence[ChartData]],
-        *,
-        id: str | None = None,
     ) -> None:
         """Begin without charts.
 
         Args:
             tiles: Called at each layout with the size there is; returns where charts stand.
             data: Returns what the charts show at a size; called where they are drawn.
-            id: As of every widget.
         """
-        super().__init__(id=id)
+        super().__init__()
         self._tiles = tiles
         self._data = data
         self._laid: object = None
@@ -317,18 +302,6 @@ class ChartTiles(ContainedWidget, Container):
             for child, tile in zip(children, tiles, strict=False)
         ]
         return DockArrangeResult(placed, set(children), NULL_SPACING)
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        """Return the ground through the filters, which Textual leaves out where all is blank: with
-        NO_COLOR it has no colour either.
-        """
-        if not crop.height:
-            return []
-        (row,) = super().render_lines(Region(crop.x, crop.y, crop.width, 1))
-        ground = self.background_colors[1]
-        for one in self.get_line_filters():
-            row = row.apply_filter(one, ground)
-        return [row] * crop.height
 
     def _have(self, count: int) -> None:
         """Make the charts that there are too few of."""
@@ -373,3 +346,112 @@ class ChartTiles(ContainedWidget, Container):
             chart.show(data)
             if monotonic() > until:
                 break
+
+
+# -- how charts are drawn: keys of the dashboard, of all metrics and over the full screen ----------
+
+SMOOTHINGS = (0.0, None, *WEIGHTS)
+"""Weights of the past that are offered, as in TensorBoard's slider; None is chosen by the noise."""
+_LEAST_POINTS = 8
+"""Nobody zooms in on fewer."""
+KEYS = actions("""
+    x              look('axis')      look.axis      X axis: step, time, relative       LEARN
+    y              look('log')       look.log       Log scale                          LEARN
+    Y              look('outliers')  look.outliers  Y axis with or without outliers    LEARN
+    s              look('smoother')  look.smoother  Smoother                           LEARN
+    S              look('rougher')   look.rougher   Less smooth, then raw values       LEARN
+    +,=            look('in')        look.in        Zoom in on the cursor, or the end  LEARN
+    -,_            look('out')       look.out       Zoom out                           LEARN
+    H,shift+left   look('earlier')   look.earlier   Earlier steps, once zoomed in      LEARN
+    L,shift+right  look('later')     look.later     Later steps, once zoomed in        LEARN
+""")
+TABLE = actions("W  write_table  table  Write the points in sight to a CSV file  TAKE")
+
+
+def look_after(
+    look: ChartLook, what: str, run: Run | None, cursor: int | None = None
+) -> ChartLook:
+    """Return the look after a key.
+
+    Args:
+        look: The look before.
+        what: One of those in `KEYS`.
+        run: The run that is shown.
+        cursor: Step that is read.
+    """
+    match what:
+        case "axis":
+            return look.next_axis()
+        case "log":
+            return look._replace(log_y=not look.log_y)
+        case "outliers":
+            return look._replace(usual_y=not look.usual_y)
+        case "smoother" | "rougher":
+            at = SMOOTHINGS.index(look.smoothing) + (1 if what == "smoother" else -1)
+            at = clamp(at, 0, len(SMOOTHINGS) - 1)
+            return look._replace(smoothing=SMOOTHINGS[at])
+    return _moved(look, what, run, cursor)
+
+
+def _moved(
+    look: ChartLook, what: str, run: Run | None, cursor: int | None
+) -> ChartLook:
+    """Return the look after a key that zooms or goes along the x axis."""
+    whole = run.reach if run else None
+    if not run or whole is None:
+        return look
+    if what in ("earlier", "later"):
+        way = -1 if what == "earlier" else 1
+        return look._replace(span=panned(look.span, whole, way))
+    # a run may log only every hundredth step
+    tables = (table for one in run.sources.values() for table in one.tables.values())
+    points = max(1, *map(len, tables))
+    least = max(1, _LEAST_POINTS * (whole[1] - whole[0]) // points)
+    factor = 0.5 if what == "in" else 2.0
+    span = zoomed(look.span, whole, factor, at=cursor, least=least)
+    return look._replace(span=span)
+
+
+def why_unchanged(
+    look: ChartLook, what: str, run: Run | None, keys: Mapping[str, str]
+) -> str:
+    """Return why a key changes nothing that can be seen, empty where it does.
+
+    Args:
+        look: How charts were drawn before.
+        what: What the key changes.
+        run: The shown run.
+        keys: The keys that sentences name, as the user has them.
+    """
+    whole = run.reach if run else None
+    if what in ("earlier", "later"):
+        if look.span is None:
+            return f"all steps are shown already: {keys['look.in']} zooms in"
+        if whole is None or look_after(look, what, run) != look:
+            return ""
+        last = what == "later"
+        return f"step {whole[last]} is the {'newest' if last else 'first'}"
+    if run and what == "axis":
+        problem = on_axis(run, look.next_axis().axis).problem
+        return f"{problem}: x stays at steps" if problem is not None else ""
+    return ""
+
+
+def with_step_in_sight(
+    look: ChartLook, run: Run | None, cursor: int | None
+) -> ChartLook:
+    """Return the look that has a step in sight."""
+    whole = run.reach if run else None
+    if look.span is None or whole is None or cursor is None:
+        return look
+    return look._replace(span=holding(look.span, whole, cursor))
+
+
+def step_at(run: Run | None, key: str, look: ChartLook, position: int) -> int | None:
+    """Return the step of a position on the x axis, where a metric has its points; None where it is
+    not known.
+    """
+    series = run.series(key) if run else None
+    if run and series is not None:
+        return on_axis(run, look.axis).step(series, position)
+    return None

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 from textual.containers import Horizontal
 from textual.widgets import Input
 
+from verl_tui.rendering.text.piece import fit
 from verl_tui.rendering.text.search import Matches, filter_state
-from verl_tui.rendering.text.wrap import fit
 from verl_tui.tui.keys import columns, key_name
 from verl_tui.tui.terminal.net import ContainedWidget
-from verl_tui.tui.widgets.role_styled import LOOKS_IN, RoleStyled
-from verl_tui.tui.widgets.rows import Line
+from verl_tui.tui.widgets.rows import Line, RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from textual import events
     from textual.app import ComposeResult
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
     from textual.strip import Strip
     from textual.widget import Widget
 
-
-FOOTER = "FOOTER"
-"""Attribute of a panel, a screen or the app: keys that the last row names, as pairs of the names
-that one or more keys have in the configuration, and what they do in a word or two. Those of the
-panel with the focus come first, or else those of the screen, then those of the app.
-"""
 
 _LAST = """
     quit   Quit
@@ -49,23 +42,26 @@ class _Key(NamedTuple):
     pressed: str
     display: str
     does: str
-    enabled: bool
 
     @property
     def width(self) -> int:
         """Cells of both, and of a blank behind each."""
-        return cell_len(self.display) + cell_len(self.does) + 2
+        return cell_len(self.display + self.does) + 2
 
 
 class Keys(RoleStyled, can_focus=False):
     """A row of keys that leaves one out rather than cutting its name short; the help has all.
+
+    The attribute `FOOTER` of panels, screens and the app says which: rows of the names that one or
+    more keys have in the configuration, and what they do in a word or two. Those of the panel with
+    the focus come first, or else those of the screen, then those of the app.
 
     Textual's own footer has a widget for each key, and lays out the whole screen whenever one
     changes: with each move of the focus to another panel.
     """
 
     ALLOW_SELECT = False
-    LOOKS = LOOKS_IN["keys"]
+    LOOKS = "keys"
     DEFAULT_CSS = """
     Keys {
         dock: bottom;
@@ -74,9 +70,7 @@ class Keys(RoleStyled, can_focus=False):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self._keys: list[_Key] = []
+    _keys: Sequence[_Key] = ()
 
     def on_mount(self) -> None:
         """Watch which keys hold."""
@@ -94,25 +88,25 @@ class Keys(RoleStyled, can_focus=False):
     def fitting(self) -> list[tuple[int, _Key]]:
         """The keys there is room for, each with the column it begins at."""
         keys = list(self._keys)
-        while keys and sum(key.width for key in keys) - 1 > self.size.width:
+        while keys:
+            begins = [*accumulate((key.width for key in keys), initial=0)]
+            if begins[-1] - 1 <= self.size.width:
+                return list(zip(begins, keys, strict=False))
             others = (key for key in reversed(keys) if key.id != _NEEDED)
             keys.remove(next(others, keys[-1]))
-        begins = accumulate((key.width for key in keys), initial=0)
-        return list(zip(begins, keys, strict=False))
+        return []
 
     def render_line(self, y: int) -> Strip:
         """Return the row."""
         row: list[tuple[str, str]] = []
         for _, key in self.fitting if y == 0 else ():
-            roles = ("key", "does") if key.enabled else ("off", "off")
-            row += zip((key.display, f" {key.does}"), roles, strict=True)
-            row.append((" ", ""))
+            row += (key.display, "key"), (f" {key.does}", "does"), (" ", "")
         return self.inked(row).adjust_cell_length(self.size.width, self.rich_style)
 
     def on_click(self, event: events.Click) -> None:
         """Press the key under the mouse."""
         for x, key in self.fitting:
-            if x <= event.x < x + key.width - 1 and key.enabled:
+            if x <= event.x < x + key.width - 1:
                 self.app.simulate_key(key.pressed)
 
 
@@ -120,24 +114,19 @@ def _named_keys(screen: Screen[object]) -> Iterator[_Key]:
     """Yield the keys that the focused panel, or else its screen, names, those that the app names,
     and then those of the screen around the panel: those that hold now.
     """
-    holding: dict[str | None, tuple[str, bool]] = {}
+    holding: dict[str | None, str] = {}
     for key, one in screen.active_bindings.items():
-        holding.setdefault(one.binding.id, (key, one.enabled))
+        holding.setdefault(one.binding.id, key)
+    *around, app = (screen.focused or screen).ancestors_with_self
+    own = [*filter(None, (getattr(one, "FOOTER", "") for one in around))]
+    tables = (*own[:1], getattr(app, "FOOTER", ""), *own[1:], _LAST)
     known: set[str] = set()
-    for ids, does in _declared(screen):
-        keys = [holding[id] for id in ids.split() if id in holding]
-        if keys and known.isdisjoint(ids.split()):
-            known.update(ids.split())
-            display = " ".join(key_name(key) for key, _ in keys)
-            yield _Key(ids, keys[0][0], display, does, all(on for _, on in keys))
-
-
-def _declared(screen: Screen[object]) -> list[list[str]]:
-    around = (screen.focused or screen).ancestors_with_self
-    named = [getattr(one, FOOTER, "") for one in around if one is not screen.app]
-    own = [keys for keys in named if keys]
-    tables = (*own[:1], getattr(screen.app, FOOTER, ""), *own[1:], _LAST)
-    return [row for table in tables for row in columns(table)]
+    for names, does in columns("\n".join(tables)):
+        ids = names.split()
+        keys = [holding[id] for id in ids if id in holding]
+        if keys and known.isdisjoint(ids):
+            known.update(ids)
+            yield _Key(names, keys[0], " ".join(map(key_name, keys)), does)
 
 
 _TYPED = 12
@@ -159,7 +148,7 @@ class InputLine(ContainedWidget, Input):
 class FilterBar(ContainedWidget, Horizontal):
     """A line to type in, between words at its left and its right; out of sight until it opens."""
 
-    DEFAULT_CSS: ClassVar[str] = """
+    DEFAULT_CSS = """
     FilterBar {
         height: 1;
         padding: 0 1;
@@ -216,11 +205,7 @@ class FilterBar(ContainedWidget, Horizontal):
             keys.refresh(layout=True)
 
     def say(
-        self,
-        matches: Mapping[str, Matches] | None,
-        *,
-        enter: str = "keeps it",
-        escape: str = "esc",
+        self, matches: Mapping[str, Matches] | None, *, escape: str, **more: str
     ) -> None:
         """Write at the right how much matches and how to leave; the arguments are those of
         `filter_state`.
@@ -230,10 +215,9 @@ class FilterBar(ContainedWidget, Horizontal):
         typed = self.input.value
         width = self.size.width or self.screen.size.width
         room = max(0, width - len(self._words) - max(_TYPED, len(typed) + 1) - 2)
-        words = filter_state(typed, matches, room, enter=enter, escape=escape)
+        words = filter_state(typed, matches, room, escape=escape, **more)
         self._write(self._state, words, "dim")
 
     def _write(self, line: Line, words: str, role: str) -> None:
-        if line.styles.width is None or line.styles.width.value != len(words):
-            line.styles.width = len(words)
+        line.styles.width = len(words)
         line.show([(words, role)])

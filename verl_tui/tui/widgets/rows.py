@@ -1,11 +1,13 @@
-"""A scrolling list of rows that repaints only the rows that have changed."""
+"""Widgets that draw rows in the colours of roles, and repaint only those that have changed."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from rich.control import strip_control_codes
 from rich.segment import Segment
 from rich.style import Style
 from textual.actions import SkipAction
@@ -13,18 +15,90 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
 from textual.strip import Strip
+from textual.style import Style as VisualStyle
+from textual.widget import Widget
 
 from verl_tui.means import clamp, page_rows
-from verl_tui.rendering.text.piece import Pieces, cells_of, text_of
-from verl_tui.rendering.text.printable import cut
+from verl_tui.patterns import pattern
+from verl_tui.rendering.text.hues import OF_ROLES, Hue
+from verl_tui.rendering.text.piece import Pieces, cells_of, cut, text_of
+from verl_tui.toml_tables import toml_table
 from verl_tui.tui.keys import HelpSection, actions
+from verl_tui.tui.terminal.net import ContainedWidget
 from verl_tui.tui.terminal.scrolling import ScrollingRows
-from verl_tui.tui.widgets.role_styled import RoleStyled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from textual import events
+
+
+_VARIABLE = pattern(r"\$([a-z0-9-]+)")
+"""A colour of the theme."""
+
+
+LOOKS_IN: Mapping[str, Mapping[str, str]] = {
+    place: {role: look for look, roles in looks.items() for role in roles.split()}
+    for place, looks in toml_table(__file__, "roles.toml").items()
+}
+"""How roles look in some widgets, by their names in the table."""
+ROLES: Mapping[str, str | Hue] = {**LOOKS_IN["everywhere"], **OF_ROLES}
+"""How each role looks on the ground of a widget."""
+
+
+class RoleStyled(ContainedWidget, Widget):
+    """A widget that draws in the colours of roles, such as `dim` or `critical`.
+
+    A role's style is worked out when something is first drawn in it. Textual's component classes
+    take a rule of the stylesheet each, and are all worked out whenever a widget is mounted; a chart
+    has sixty roles and draws with eight of them.
+    """
+
+    LOOKS = "everywhere"
+    """The part of the table of roles that holds first."""
+
+    _role_styles: dict[str, Style] | None = None
+
+    def role_style(self, role: str) -> Style:
+        """Return the style of a role, on the ground of another behind a `+`; of none, and of one
+        that is not known, that of the widget itself.
+        """
+        if not self._role_styles:
+            self._role_styles = {"": self.rich_style}
+        if role not in self._role_styles:
+            name, _, area = role.partition("+")
+            look = VisualStyle.parse(self._words(name))
+            style = (self.visual_style + look).rich_style
+            if area:
+                style += Style(bgcolor=self.role_style(area).bgcolor)
+            self._role_styles[role] = style
+        return self._role_styles[role]
+
+    def _words(self, role: str) -> str:
+        """Return how a role looks in the theme in force, in the colours that this has."""
+        look = LOOKS_IN[self.LOOKS].get(role) or ROLES.get(role, "")
+        ansi = self.app.native_ansi_color
+        if isinstance(look, Hue):
+            return look.on_ground(ansi=ansi, dark=self.app.current_theme.dark)
+        words = LOOKS_IN["in_sixteen"].get(role, look) if ansi else look
+        # Textual's parser drops the share of a variable such as `auto 60%`
+        variables = self.app.theme_variables
+        return _VARIABLE.sub(lambda found: variables[found[1]], words)
+
+    def inked(self, row: Iterable[tuple[str, str]]) -> Strip:
+        """Return a row of pieces, each a text and its role, in their colours."""
+        return Strip(
+            [
+                Segment(strip_control_codes(text), self.role_style(role))
+                for text, role in row
+                if text
+            ]
+        )
+
+    def notify_style_update(self) -> None:
+        """Forget the styles: the theme has changed."""
+        self._role_styles = None
+        super().notify_style_update()
 
 
 _BLOCKS = frozenset("▁▂▃▄▅▆▇█━╸─")
@@ -72,52 +146,39 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     @dataclass
     class Chosen(Message):
-        """The user chose the entry that begins at a row."""
+        """The user chose an entry."""
 
-        index: int
+        entry: int
 
     chosen: var[int | None] = var(None, init=False)
     """The row that the chosen entry begins at; None while none is."""
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.show_horizontal_scrollbar = False
-        self.rows: Sequence[Pieces] = []
-        """All rows, in sight or not; `set` sets them."""
-        self._starts: Sequence[int] = ()
-        self._stop = 0
+    rows: Sequence[Pieces] = ()
+    """All rows, in sight or not; `set` sets them."""
+    _starts: Sequence[int] = ()
 
     @property
     def width(self) -> int:
         """Width of a row in cells."""
         return self.scrollable_content_region.width
 
-    def set(
-        self,
-        rows: Sequence[Pieces],
-        starts: Sequence[int] = (),
-        stop: int | None = None,
-    ) -> None:
+    def set(self, rows: Sequence[Pieces], starts: Sequence[int] = ()) -> None:
         """Show these rows; repaints only those in sight that differ from those before.
 
         Args:
             rows: All rows.
             starts: The row that each entry begins at, ascending; none where none can be chosen.
-            stop: The row after the last entry, by default there is none.
         """
         old, self.rows = self.rows, rows
         self._starts = starts
-        self._stop = len(rows) if stop is None else stop
         width = self.width
         if len(old) != len(rows) or self.virtual_size.width != width:
             self.scroll_over(Size(width, len(rows)))
-        top = self.scroll_offset.y
-        shown, height = self.size
-        before = [*old[top : top + height], *[None] * height]
-        after = [*rows[top : top + height], *[None] * height]
-        changed = [y for y in range(height) if before[y] != after[y]]
+        sight = slice(self.scroll_offset.y, self.scroll_offset.y + self.size.height)
+        pairs = enumerate(zip_longest(old[sight], rows[sight]))
+        changed = [y for y, (before, after) in pairs if before != after]
         if changed:
-            self.refresh(*(Region(0, y, shown, 1) for y in changed))
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
@@ -161,7 +222,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
 
     def entry_at(self, row: int) -> int | None:
         """Return the entry that a row belongs to, None where it belongs to none."""
-        if self._starts and self._starts[0] <= row < self._stop:
+        if self._starts and self._starts[0] <= row < len(self.rows):
             return bisect_right(self._starts, row) - 1
         return None
 
@@ -174,7 +235,8 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         least.
         """
         at = self.entry_at(row)
-        end = row + 1 if at is None else [*self._starts[at + 1 : at + 2], self._stop][0]
+        ends = [*self._starts, len(self.rows)]
+        end = row + 1 if at is None else ends[at + 1]
         height = max(1, min(end - row, self.size.height))
         self.scroll_to_region(Region(0, row, 1, height), animate=False, force=True)
 
@@ -183,7 +245,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         if at is not None:
             self.chosen = self._starts[at]
             self.reveal(self.chosen)
-            self.post_message(self.Chosen(self.chosen))
+            self.post_message(self.Chosen(at))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 
@@ -202,7 +264,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         by = page_rows(screens, self.size.height)
         if self._starts and self._is_near(self._starts[0]):
             row = (self.chosen or 0) + by
-            self._choose(clamp(row, self._starts[0], self._stop - 1))
+            self._choose(clamp(row, self._starts[0], len(self.rows) - 1))
         else:
             self.scroll_relative(y=by, animate=False, immediate=True)
 
@@ -266,9 +328,7 @@ class Line(RoleStyled):
     }
     """
 
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id, markup=False)
-        self._shown: tuple[Pieces, Pieces] = [], []
+    _shown: tuple[Pieces, Pieces] = ([], [])
 
     def show(
         self, left: Iterable[tuple[str, str]], right: Iterable[tuple[str, str]] = ()
@@ -292,7 +352,7 @@ class Line(RoleStyled):
         while cells_of(left) > room and len(left) > 1:
             # Half a word at the end is misleading: the last pieces matter least.
             left.pop()
-        left = cut(left, room, "…")
+        left = cut(left, room)
         gap = " " * max(0, width - cells_of(left) - cells_of(right))
         strip = self.inked([*left, (gap, ""), *right]).adjust_cell_length(width)
         return strip.apply_style(self.rich_style)

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from base64 import b64decode
 from struct import unpack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import flatten, loads
-from verl_tui.sources.fields.rewards import RewardSum
+from verl_tui.sources.fields.jsonl import Fields, flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import parted
-from verl_tui.text import strip_ansi
+from verl_tui.text import decoded, strip_ansi
 from verl_tui.trainers import Form, trainers
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 FORMS = tuple(form for one in trainers() for form in one.forms)
 WORDS = tuple(form.word.decode() for form in FORMS)
 """Every line that states a step contains one of these."""
-_MAY_BEGIN = any_of(WORDS)
 _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
@@ -113,7 +111,7 @@ class BlockReader:
 
     def feed(self, part: bytes) -> list[MetricRow | Sample] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
-        for form in self._forms(part):
+        for form in FORMS if self.guessed is None else (self.guessed,):
             if form.word in part and (found := form.step.search(part)) is not None:
                 return self._begin(form, found)
         if self._form is None:
@@ -127,7 +125,7 @@ class BlockReader:
         self, part: bytes, *, is_open: bool
     ) -> list[MetricRow | Sample] | None:
         """Take a line without metrics; return what the block holds where it ends here."""
-        if part and not any(map(str.isalnum, part.decode("utf-8", "replace"))):
+        if part and not any(map(str.isalnum, decoded(part))):
             return []  # it only draws, as the border between two rows of a table
         self._lines += 1
         most = _LONGEST if is_open else 0 if self._values else _BEFORE
@@ -135,11 +133,6 @@ class BlockReader:
         if self._lines > most:
             self._close()
         return rows or None
-
-    def _forms(self, part: bytes) -> tuple[Form, ...]:
-        if self.guessed is not None:
-            return (self.guessed,)
-        return FORMS if _MAY_BEGIN.search(part) is not None else ()
 
     def _begin(self, form: Form, found: re.Match[bytes]) -> list[MetricRow | Sample]:
         """Begin a block at the line that states its step, or the epoch."""
@@ -193,7 +186,7 @@ class BlockReader:
         """Take the metrics of a line; return whether it has any."""
         if self._object or part.lstrip().startswith(_OBJECTS):
             return self._takes_object(part)
-        text = part.decode("utf-8", "replace")
+        text = decoded(part)
         found = {} if self._scalar else dict(self._pairs(text))
         if not found:
             return self._takes_yaml(text)
@@ -294,13 +287,10 @@ def _indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _numbers(found: dict[str, Any]) -> Mapping[str, float]:
+def _numbers(found: Fields) -> Mapping[str, float]:
     """Return the numbers of an object of JSON, which may hold all metrics below one name."""
     metrics = found.get("metrics")
-    flat = flatten(metrics if isinstance(metrics, dict) else found)
-    return {
-        key: float(one) for key, one in flat.items() if isinstance(one, int | float)
-    }
+    return numbers_in(flatten(metrics if isinstance(metrics, dict) else found))
 
 
 def finds(text: bytes) -> bool:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Progress, Pulse, Record
+from verl_tui.records import Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console import noise
 from verl_tui.sources.formats.console.bars import (
     WHOLE_BAR,
@@ -50,6 +50,8 @@ _ENDS = {
 class ConsoleDecoder(Decoder):
     """Decodes a console log line by line."""
 
+    parted = True
+
     def __init__(self) -> None:
         self._kept = KeptLines()
         self._step_lines = StepLineReader()
@@ -62,7 +64,7 @@ class ConsoleDecoder(Decoder):
         self._noise = noise.Noise()
         self._unknown = UnknownTrainer()
         self._timestamps = TimestampReader()
-        self._out: list[MetricRow | Record] = []
+        self._out: list[Item] = []
         """What the lines say that are being read."""
         self._step: int | None = None
         self._number = 0
@@ -116,14 +118,9 @@ class ConsoleDecoder(Decoder):
         """The console's name after the trainer that writes it, None while nothing shows it."""
         return self._dicts.program.name
 
-    def restart(self) -> Sequence[MetricRow | Record]:
-        """Forget everything."""
-        type(self).__init__(self)
-        return ()
-
     # -- lines -------------------------------------------------------------------------------------
 
-    def last(self, line: bytes, number: int) -> Iterable[MetricRow | Record] | None:
+    def last(self, line: bytes, number: int) -> Iterable[Item] | None:
         """Return the records of a line without an end: of an object only if it is whole, of a step
         line only if it has all the keys of one before, as far as there was any.
         """
@@ -137,7 +134,7 @@ class ConsoleDecoder(Decoder):
         is_inside = self._sample.begun or self._table.begun
         return 0 if is_inside or self._kept.may_be_row(line) else complete_bars(line)
 
-    def held(self) -> Iterable[MetricRow | Record]:
+    def held(self) -> Iterable[Item]:
         """Return the records that only wait for lines that may never come."""
         self._read_lines(self._kept.held())
         self._add(self._dicts.settled())
@@ -146,7 +143,7 @@ class ConsoleDecoder(Decoder):
         self._add(self._blocks.held())
         return self._taken()
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
         at, line = 0, b""
         while True:
@@ -160,12 +157,12 @@ class ConsoleDecoder(Decoder):
             self._read(line, number)
             at, number = end + 1, number + 1
 
-    def decode(self, line: bytes, number: int) -> Iterable[MetricRow | Record]:
+    def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one line, or of the part of it behind a bar."""
         self._read(line, number)
         return self._taken()
 
-    def _taken(self) -> Sequence[MetricRow | Record]:
+    def _taken(self) -> Sequence[Item]:
         self._repeat()
         out, self._out = self._out, []
         return out
@@ -186,13 +183,11 @@ class ConsoleDecoder(Decoder):
     def _read(self, line: bytes, number: int) -> None:
         if self._kept.is_plain:
             self._take(line, number)
-            return
-        lines = self._kept.lines(line, number)
-        if lines is None:
+        elif (lines := self._kept.lines(line, number)) is not None:
+            self._read_lines(lines)
+        else:
             reason = "no object with a line of the console"
             self._out.append(unreadable(line, number, reason))
-        else:
-            self._read_lines(lines)
 
     def _read_lines(self, lines: Iterable[PrintedLine]) -> None:
         """Read lines as they were printed; what they say is of the time at which they were."""
@@ -203,9 +198,7 @@ class ConsoleDecoder(Decoder):
                 continue
             self._repeat()
             self._out[before:] = [
-                one._replace(time=time)
-                if isinstance(one, MetricRow) and one.time is None
-                else one
+                one._replace(time=time) if isinstance(one, MetricRow) else one
                 for one in self._out[before:]
             ]
             if not self._passed_on <= time < self._passed_on + _EACH:
@@ -361,7 +354,7 @@ class ConsoleDecoder(Decoder):
         self._out.append(row)
         return True
 
-    def _read_block(self, part: bytes) -> Sequence[MetricRow | Record] | None:
+    def _read_block(self, part: bytes) -> Sequence[Item] | None:
         """Return what a line completes that belongs to a block of metrics, None if it does not."""
         rows = self._blocks.feed(part)
         if rows is None and self._step is None:
@@ -405,7 +398,7 @@ class ConsoleDecoder(Decoder):
                 self._add(self._dicts.settled())
             self._out.append(event)
 
-    def _add(self, records: Iterable[MetricRow | Record]) -> None:
+    def _add(self, records: Iterable[Item]) -> None:
         """Add the records of metrics, or of a bar that placed some."""
         for record in records:
             # A buffer flushed after an end may bring old rows, which do not undo the end.

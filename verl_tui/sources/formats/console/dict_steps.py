@@ -50,8 +50,8 @@ class StepResolver:
         """Position of the training's bar."""
         self.total: int | None = None
         """Length of the training's bar."""
-        self._said: Mapping[str, int] = {}
-        """What the console states: steps between two dicts as `every`."""
+        self._every = 0
+        """Steps between two dicts, where the console states them."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
         self._bars: dict[int, tuple[int, int]] = {}
@@ -88,8 +88,7 @@ class StepResolver:
 
     def words(self, said: Mapping[str, int]) -> None:
         """Take what a line states in words."""
-        if said:
-            self._said = {**self._said, **said}
+        self._every = said.get("every", self._every)
 
     def clearing(self) -> None:
         """Take the clearing of the bars."""
@@ -261,7 +260,7 @@ class StepResolver:
     def _interval(self) -> int:
         # Where the first step is logged beside the regular ones, that is no interval.
         is_regular = self._stride and (self._last or 0) % self._stride == 0
-        return self._said.get("every") or (self._stride if is_regular else 0)
+        return self._every or (self._stride if is_regular else 0)
 
     def _settle(self, one: PrintedDict, step: int, *, counted: bool = False) -> None:
         if self.total is not None and one.step is None:

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress, Record, Restart
-from verl_tui.sources.fields.jsonl import flatten, written_number
-from verl_tui.sources.fields.row_batcher import MetricRow, joined_notes
+from verl_tui.records import Event, EventKind, Progress, Restart
+from verl_tui.sources.fields.jsonl import Fields, flatten, names, written_number
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
 from verl_tui.sources.formats.console.events import any_of
 from verl_tui.sources.formats.console.prefixes import ANOTHER
 from verl_tui.sources.formats.metrics_json import FROM_ZERO, FROM_ZERO_NOTE
-from verl_tui.text import one_line, safe
+from verl_tui.text import decoded, one_line, safe
 from verl_tui.trainers import trainers
 from verl_tui.words import counted
 
@@ -51,16 +51,13 @@ _BAR = pattern(
 """The nameless bar of a training; ms-swift names it."""
 _STEP_OF_ALL = ("global_step/max_steps", "iteration")
 """ms-swift's names of `10/438`, that of its Megatron trainers behind."""
-_STEPS = (
-    "global_step", "global_step/max_steps", "step", "current_steps", "train/global_step",
-    "iteration", "iter",
-)  # fmt: skip
+_STEPS = names("dict_step")
 """Names of a dict's step."""
 _TOTALS = ("max_steps", "total_steps")
 _MOST_STEPS = 10**15
 _METRIC = pattern(r"loss|reward|grad_norm|learning_rate|accuracy")
 """A dict that states its step is one of metrics if a key contains one of these."""
-_TRAINED = {"loss", "reward", "learning_rate", "grad_norm", "objective/rlhf_reward"}
+_TRAINED = {*names("dict_trained")}
 _OF_EVALUATION = ("eval_", "train_", "test_")
 _PPO = {"objective/rlhf_reward", "loss/value_avg"}
 """In a dict of TRL's PPO, which prints it before the bar goes on to its step
@@ -93,7 +90,7 @@ def read_dict(written: bytes) -> tuple[dict[str, float | None], int, bytes]:
     it under `name/name`; how many values are none; and what is printed behind it. All of that is
     empty if it cannot be parsed.
     """
-    text = written.decode("utf-8", "replace").rstrip()
+    text = decoded(written).rstrip()
     end = _end(text)
     if not end or not _BEHIND.match(text, end):
         return {}, 0, b""
@@ -119,7 +116,7 @@ def _end(text: str) -> int:
     return 0
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(text: str) -> Fields:
     if "(" in text:
         text = _CALL.sub(r"\1", text)
     if '"' in text:
@@ -225,16 +222,17 @@ class DictReader:
     def note(self) -> str | None:
         """Say how many steps were estimated, or shifted."""
         steps = counted(self.counted, "step is", "steps are")
-        estimated = f"{steps} estimated: the console states none"
-        from_zero = FROM_ZERO_NOTE if self._from_zero else None
-        return joined_notes(estimated if self.counted else None, from_zero)
+        return joined_notes(
+            f"{steps} estimated: the console states none" if self.counted else None,
+            FROM_ZERO_NOTE if self._from_zero else None,
+        )
 
     @property
     def counts_most(self) -> bool:
         """True if most steps were counted."""
         return 2 * self.counted > self._placed
 
-    def read(self, part: bytes, number: int) -> Sequence[MetricRow | Record] | None:
+    def read(self, part: bytes, number: int) -> Sequence[Item] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
         at = part.find(b"{'")
         # Most lines with a brace are something else, and long: check the cheap things first.
@@ -254,12 +252,12 @@ class DictReader:
         if "train_runtime" in written:  # the training ends, without metrics of a step
             self.steps.printed(PrintedDict({}, training=False, step=step))
             text = part[: len(part) - len(behind)][:2000]
-            said = one_line(text.decode("utf-8", "replace"), 400)
+            said = one_line(decoded(text), 400)
             return [*self.placed(), Event(EventKind.FINISHED, said, number)]
         self.steps.printed(_printed(written, step, is_evaluation))
         return [Progress(step, total)] if step is not None else []
 
-    def bar(self, part: bytes) -> Sequence[MetricRow | Record]:
+    def bar(self, part: bytes) -> Sequence[Item]:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
         if found is None:
@@ -269,21 +267,22 @@ class DictReader:
         if total != self.steps.total:
             return ()
         seconds = elapsed(part, found.end())
+        progress = Progress(at, total, seconds)
         before = self._bar.follow(at, seconds) if seconds is not None else None
-        said = f"the bar began again behind step {before or 0:,}"
-        again = [Restart(said)] if before is not None else []
-        return [*again, Progress(at, total, seconds)]
+        if before is None:
+            return (progress,)
+        return Restart(f"the bar began again behind step {before:,}"), progress
 
-    def settled(self) -> Sequence[MetricRow | Record]:
+    def settled(self) -> Sequence[Item]:
         """Return rows for all dicts that wait: no bar may come."""
         self.steps.settle()
         return self.placed()
 
-    def placed(self) -> Sequence[MetricRow | Record]:
+    def placed(self) -> Sequence[Item]:
         """Return rows for the dicts whose steps are known now, and where another training starts or
         resumes.
         """
-        out: list[MetricRow | Record] = []
+        out: list[Item] = []
         found, self.steps.placed = self.steps.placed, []
         for one, step, was_counted, first in found:
             if first and self._reached is not None:

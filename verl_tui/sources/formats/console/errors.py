@@ -21,7 +21,7 @@ from verl_tui.records import Event, EventKind, Phase
 from verl_tui.sources.formats.console import events
 from verl_tui.sources.formats.console.events import any_of, form_of, shown
 from verl_tui.sources.formats.console.prefixes import unrepeated
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
     while (found := _PRINTED_BY.match(line, at)) is not None and found.end() > at:
         at = found.end()
         if found["pid"]:
-            name = one_line((found["name"] or b"worker").decode("utf-8", "replace"), 60)
+            name = one_line(decoded(found["name"] or b"worker"), 60)
             where, key = _place(found["pid"]), found[0]
         elif found["node"]:
             where = _place(found["node"])
@@ -132,7 +132,7 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
 def _place(data: bytes) -> str:
     """Return Ray's words for a process: `pid 52003 on 10.0.0.9`."""
     words = data.replace(b"pid=", b"pid ").replace(b",", b"").replace(b"ip=", b"on ")
-    return one_line(words.decode("utf-8", "replace"), 60)
+    return one_line(decoded(words), 60)
 
 
 @dataclass
@@ -230,7 +230,7 @@ def _call(path: bytes, name: bytes) -> str:
     """Name a function and its file, without folders."""
     file = path.rpartition(b"/")[2]
     where = b"%s() in %s" % (name, file) if file else b"%s()" % name
-    return one_line(where.decode("utf-8", "replace"), 80)
+    return one_line(decoded(where), 80)
 
 
 class ErrorReader:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind
 from verl_tui.secrets import hide
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def turning_point(part: bytes, number: int) -> Event | None:
 
 def shown(text: bytes) -> str:
     """Return a line as an event keeps it: safe, without secrets, not too long."""
-    return one_line(hide(text[:2000].decode("utf-8", "replace")), 400)
+    return one_line(hide(decoded(text[:2000])), 400)
 
 
 def stated(part: bytes) -> Mapping[str, int]:

@@ -20,6 +20,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.sources.formats.lines import LONGEST_LINE
+from verl_tui.text import decoded
 from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
@@ -123,8 +124,6 @@ class KeptLines:
 
     def lines(self, line: bytes, number: int) -> Iterator[PrintedLine] | None:
         """Return the lines that one of the log completes; None if no line is in it."""
-        if self.is_plain:
-            return iter((PrintedLine(line, number),))
         if not self._is_collected(line):
             return self._unwrapped(line, number)
         entry = _entry(line)
@@ -159,7 +158,8 @@ class KeptLines:
             yield from self.held()
             yield PrintedLine(line, number)
             return
-        self._first = self._first if self._rows else number
+        if not self._rows:
+            self._first = number
         self._rows.append(row)
         is_last = width < self._width - 1 or len(self._rows) >= _MOST_ROWS
         if self.wrapped and is_last:
@@ -207,7 +207,7 @@ class KeptLines:
 
 
 def _characters(row: bytes) -> int:
-    return len(row) if row.isascii() else len(row.decode("utf-8", "replace"))
+    return len(row) if row.isascii() else len(decoded(row))
 
 
 def _entry(line: bytes) -> _Entry | None:

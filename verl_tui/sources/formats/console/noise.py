@@ -24,20 +24,8 @@ from verl_tui.text import strip_ansi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WORDS = (
-    *events.WORDS,
-    *settings.WORDS,
-    *events.STATED,
-    *bars.WORDS,
-    *samples.WORDS,
-)
-_ELSE = (
-    samples.BEGIN,
-    *samples.BEGINNINGS,
-    *blocks.WORDS,
-    step_lines.BEGIN,
-    "\r",
-)
+_WORDS = (*events.WORDS, *settings.WORDS, *events.STATED, *bars.WORDS, *samples.WORDS)
+_ELSE = (samples.BEGIN, *samples.BEGINNINGS, *blocks.WORDS, step_lines.BEGIN, "\r")
 MAY_SAY = any_of((*errors.WORDS, *_WORDS))
 """Found in every line that states something in words."""
 TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))

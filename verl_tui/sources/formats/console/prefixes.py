@@ -5,7 +5,7 @@ time, with the counters of heartbeats.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, AnyStr, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Pulse
@@ -28,9 +28,7 @@ _ADDED = pattern(
     % b"|".join(one["match"].encode() for one in TABLE["added"])
 )
 
-_REPEATED = r"\[repeated (\d+)x across cluster\]"
-_IN_TEXT = pattern(_REPEATED)
-_IN_BYTES = pattern(_REPEATED.encode())
+_REPEATED = pattern(rb"\[repeated (\d+)x across cluster\]")
 """Ray's note behind a line that many processes printed."""
 _MOST_DIGITS = 9
 
@@ -65,9 +63,9 @@ def parted(line: bytes, *, added: bool = True) -> LineParts:
     return LineParts(line[:at], line[at:end], line[end:])
 
 
-def unrepeated(line: AnyStr) -> tuple[AnyStr, int]:
+def unrepeated(line: bytes) -> tuple[bytes, int]:
     """Return a line without the note, and how often the note says that it was printed."""
-    found = _IN_TEXT.search(line) if isinstance(line, str) else _IN_BYTES.search(line)
+    found = _REPEATED.search(line)
     if found is None:
         return line, 1
     return line[: found.start()].rstrip(), max(1, int(found[1][:_MOST_DIGITS]))

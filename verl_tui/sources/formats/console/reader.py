@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
-from verl_tui.sources.files.beginnings import is_binary
+from verl_tui.sources.files import is_binary
 from verl_tui.sources.formats.console import blocks, kept, unknown
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.dicts import hinted
@@ -108,9 +108,4 @@ def failed(text: bytes, named: str = "") -> bool:
 
 def reader(path: Path) -> LineReader:
     """Return a reader for one file."""
-    return part()
-
-
-def part() -> LineReader:
-    """Return a reader of later lines."""
     return LineReader(ConsoleDecoder())

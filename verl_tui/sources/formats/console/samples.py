@@ -22,14 +22,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
-from verl_tui.sources.fields.jsonl import written_number
-from verl_tui.sources.fields.rewards import RewardSum
-from verl_tui.sources.fields.sample import LONGEST_TEXT, plain_field
-from verl_tui.text import safe, strip_ansi
+from verl_tui.sources.fields.jsonl import Fields, written_number
+from verl_tui.sources.fields.sample import LONGEST_TEXT, RewardSum, plain_field
+from verl_tui.text import decoded, safe, strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,7 +107,7 @@ class SampleReader:
         """The field that is open; None outside of a sample, and behind one's score."""
         self._lines: dict[str, list[bytes]] = {}
         """Field -> its lines; empty outside of a sample."""
-        self._values: dict[str, Any] = {}
+        self._values: Fields = {}
         """Further values of the reward function."""
 
     @property
@@ -224,7 +223,7 @@ class SampleReader:
             if value is None:
                 return self._is_over
             self._field = None
-            text = safe(value[2].decode("utf-8", "replace"))
+            text = safe(decoded(value[2]))
             number = _float(text)
             name = safe(value[1].decode(), 60)
             self._values[name] = text if number is None else number
@@ -279,7 +278,7 @@ class SampleReader:
 
 
 def _text(lines: Sequence[bytes]) -> str:
-    return safe(b"\n".join(lines).decode("utf-8", "replace"), LONGEST_TEXT)
+    return safe(decoded(b"\n".join(lines)), LONGEST_TEXT)
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -336,7 +335,7 @@ class PrintedTables:
                 return None
             self._titled = found["step"] is not None
             self._step = int(found["step"]) if self._titled else step
-        line = part.decode("utf-8", "replace").strip()
+        line = decoded(part).strip()
         if self._lines and not line.startswith(_INSIDE):
             return None
         self._lines.append(line)

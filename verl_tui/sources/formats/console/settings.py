@@ -15,18 +15,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import CONSOLE, LAUNCH, Record, Settings, Unreadable
-from verl_tui.sources.fields.setting_values import (
-    flatten_settings,
-    is_training,
-    scalar,
-)
+from verl_tui.records import CONSOLE, LAUNCH, Record, Records, Settings, Unreadable
+from verl_tui.sources.fields.setting_values import flatten_settings, is_training, scalar
 from verl_tui.sources.formats.console.events import TABLE, any_of, words_of
 from verl_tui.sources.formats.console.prefixes import unrepeated
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from verl_tui.sources.fields.jsonl import Fields
 
 
 WORDS = words_of("settings")
@@ -56,7 +54,7 @@ class _Form(NamedTuple):
     """A further line."""
     ends: re.Pattern[bytes]
     """Its last line, which may be the first."""
-    read: Callable[[str], dict[str, Any] | None]
+    read: Callable[[str], Fields | None]
     """Returns the settings in it, none if they are not a training's; None if it is not whole."""
     origin: str
 
@@ -85,7 +83,7 @@ class SettingsReader:
         """Expect settings behind a line: the trainer has started, maybe again."""
         self._until = number + _EXPECTED_WITHIN
 
-    def end(self) -> Sequence[Record]:
+    def end(self) -> Records:
         """Expect no more settings, as a step was trained; say which block has no end."""
         self._until = 0
         lines, self._lines = self._lines, []
@@ -139,7 +137,7 @@ class SettingsReader:
 
 def _stated(form: _Form, block: bytes) -> Sequence[Record] | None:
     """Return the settings of a block, None if it is not whole."""
-    values = form.read(block.decode("utf-8", "replace"))
+    values = form.read(decoded(block))
     if values is None:
         return None
     return (Settings(flatten_settings(values), form.origin),) if values else ()
@@ -156,7 +154,7 @@ def _literal(text: str) -> Any:
     return None
 
 
-def _printed_dict(text: str) -> dict[str, Any] | None:
+def _printed_dict(text: str) -> Fields | None:
     """Return a configuration: a nested dict, or one with names of a training."""
     found = _literal(_UNWRITTEN.sub("None", text))
     if not isinstance(found, dict):
@@ -165,7 +163,7 @@ def _printed_dict(text: str) -> dict[str, Any] | None:
     return found if is_nested or is_training(found) else {}
 
 
-def _assigned(name: re.Pattern[str], text: str) -> dict[str, Any]:
+def _assigned(name: re.Pattern[str], text: str) -> Fields:
     """Return the arguments of a training, each behind what its name looks like."""
     _, *parts = name.split(text.rstrip().removesuffix(")"))
     values = dict(zip(parts[::2], map(_value, parts[1::2]), strict=True))
@@ -181,7 +179,7 @@ def _value(written: str) -> Any:
     return written if found is None else found
 
 
-def _command(text: str) -> dict[str, Any]:
+def _command(text: str) -> Fields:
     """Return the settings of a command, of which all lines but the last end with a backslash."""
     whole = " ".join(line.rstrip().removesuffix("\\") for line in text.split("\n"))
     try:
@@ -191,14 +189,14 @@ def _command(text: str) -> dict[str, Any]:
     return _of_command(words)
 
 
-def _overrides(text: str) -> dict[str, Any] | None:
+def _overrides(text: str) -> Fields | None:
     words = _literal(text.partition(": ")[2].strip())
     return _of_command(words) if isinstance(words, list) else None
 
 
-def _of_command(words: Sequence[object]) -> dict[str, Any]:
+def _of_command(words: Sequence[object]) -> Fields:
     """Return the settings in the words of a command, none if too few for that of a training."""
-    values: dict[str, Any] = {}
+    values: Fields = {}
     option: str | None = None
     for word in map(str, words):
         if found := _OPTION.fullmatch(word):
@@ -214,7 +212,7 @@ def _of_command(words: Sequence[object]) -> dict[str, Any]:
     return flat if len(flat) >= _LEAST else {}
 
 
-_READ: dict[str, Callable[[str], dict[str, Any] | None]] = {
+_READ: dict[str, Callable[[str], Fields | None]] = {
     "dict": _printed_dict,
     "call": partial(_assigned, _ARGUMENT),
     "dots": partial(_assigned, _DOTTED),

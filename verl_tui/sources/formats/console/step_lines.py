@@ -15,7 +15,7 @@ import orjson
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
 from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
-from verl_tui.text import safe
+from verl_tui.text import decoded, safe
 
 if TYPE_CHECKING:
     from array import array
@@ -124,7 +124,7 @@ class StepLineReader:
         """Return the numbers of a step line; none if fewer than half of its pieces are
         `key:number`.
         """
-        pieces = rest.decode("utf-8", "replace").split(" - ")
+        pieces = decoded(rest).split(" - ")
         numbers: dict[str, float] = {}
         own = len(pieces)
         for at, piece in enumerate(pieces, 1):
@@ -164,10 +164,7 @@ def uncut(line: bytes) -> bytes:
     """Return a line; a step line that is as long as W&B lets lines become without its last metric,
     which may have lost digits.
     """
-    if (
-        len(line) < KEPT_BY_WANDB
-        or len(line.decode("utf-8", "replace")) != KEPT_BY_WANDB
-    ):
+    if len(line) < KEPT_BY_WANDB or len(decoded(line)) != KEPT_BY_WANDB:
         return line
     found = STEP.search(line)
     return (

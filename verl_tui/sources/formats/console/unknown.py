@@ -13,7 +13,7 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.prefixes import parted
-from verl_tui.text import one_line, strip_ansi
+from verl_tui.text import decoded, one_line, strip_ansi
 from verl_tui.trainers import Form
 
 UNKNOWN = "unknown trainer"
@@ -112,7 +112,7 @@ class UnknownTrainer:
             return
         self._alike[names] = times + 1, numbers
         if times + 1 >= _ALIKE:
-            said = one_line(part.decode("utf-8", "replace"), 80)
+            said = one_line(decoded(part), 80)
             self._last = f"line {number}: {said}"
 
     def _form(self, part: bytes, found: re.Match[bytes]) -> Form | None:
@@ -164,7 +164,7 @@ def entry_for(text: bytes) -> str | None:
     form = form_in(text)
     if form is None:
         return None
-    step = form.step.pattern.decode("utf-8", "replace")
+    step = decoded(form.step.pattern)
     return f"""# Put this into the folder `trainers` beside the configuration.
 name = "my trainer"
 own = []  # metrics that no other trainer writes

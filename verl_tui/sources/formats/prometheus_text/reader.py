@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui import prometheus_names
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
-from verl_tui.records import Record, Unreadable
+from verl_tui.records import Records, Unreadable
 from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.row_batcher import RowBatcher
-from verl_tui.sources.files.paths import status_at
+from verl_tui.sources.files import status_at
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.sources.formats.prometheus_text.names import (
     KEY,
@@ -34,7 +34,7 @@ from verl_tui.sources.formats.prometheus_text.names import (
     run_name,
 )
 from verl_tui.sources.formats.prometheus_text.rows import StepRows
-from verl_tui.text import one_line
+from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def matches(path: Path, head: bytes) -> bool:
     """Return True if a file begins like a page of metrics: with a metric's type, or by its name
     with a sample.
     """
-    lines = [*filter(str.strip, head.decode("utf-8", "replace").split("\n", 60)[:60])]
+    lines = [*filter(str.strip, decoded(head).split("\n", 60)[:60])]
     if any(map(_TYPE.fullmatch, lines)) and lines[0].startswith("#"):
         return True
     is_named = path.suffix.lower() == ".prom"
@@ -104,7 +104,7 @@ def read_page(data: bytes) -> Page:
     from prometheus_client import parser
     from prometheus_client.openmetrics import parser as openmetrics
 
-    text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+    text = decoded(data).replace("\r\n", "\n")
     text, _, cut = text.rpartition("\n")
     flaw = None
     if cut.strip() and not cut.startswith("#"):  # it may lack digits
@@ -253,11 +253,6 @@ def quantile(buckets: Mapping[float, float], share: float) -> float | None:
     return float(np.interp(share * count, up_to, [min(0.0, bounds[0]), *bounds]))
 
 
-def reader(path: Path) -> PageReader:
-    """Return a reader for one file."""
-    return PageReader(path)
-
-
 class PageReader(WholeReader):
     """Waits for the whole page; each page that takes the place of the one before is one more
     moment.
@@ -268,8 +263,7 @@ class PageReader(WholeReader):
     ends = ()  # only the file's end shows that a page is complete
 
     def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
+        super().__init__(path)
         self._at = -math.inf
         self._figures = PageFigures()
         self._rows = StepRows()
@@ -285,7 +279,7 @@ class PageReader(WholeReader):
         """Return what our exporter has found."""
         return self._rows.findings
 
-    def finish(self) -> tuple[Record, ...]:
+    def finish(self) -> Records:
         """Return the records of the page, which is only complete at its end."""
         data = bytes(self._held)
         self._held.clear()
@@ -308,9 +302,10 @@ class PageReader(WholeReader):
         flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
         return (*flaws, *self._batcher.take())
 
-    def restart(self, reason: str) -> tuple[Record, ...]:
-        """Take what follows for a further page: node_exporter's textfiles are replaced as a
-        whole.
-        """
-        super().restart(reason)
-        return ()
+    def goes_on(self) -> bool:
+        """Expect a further page: node_exporter's textfiles are replaced as a whole."""
+        super().__init__(self._path)
+        return True
+
+
+reader = PageReader

@@ -16,13 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from verl_tui import prometheus_names as names
 from verl_tui.means import clamp
 from verl_tui.metrics import describe
-from verl_tui.records import Event, EventKind, Progress, Record, Restart
-from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.names import (
-    TABLE,
-    machine_figures,
-    role,
-)
+from verl_tui.records import Event, EventKind, Progress, Restart
+from verl_tui.sources.fields.row_batcher import Item, MetricRow
+from verl_tui.sources.formats.prometheus_text.names import TABLE, machine_figures, role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,7 +70,7 @@ class StepRows:
             return None
         return "no step is stated: minutes are counted"
 
-    def take(self, lines: Sequence[PrometheusSeries]) -> Iterator[MetricRow | Record]:
+    def take(self, lines: Sequence[PrometheusSeries]) -> Iterator[Item]:
         """Yield the records of what is new, given all series of the run at some moments; 0.0 is one
         of unknown time.
         """
@@ -111,7 +107,7 @@ class StepRows:
                 moments[at][kind][key].append(same)
         yield from sorted(moments.items())
 
-    def _logs(self, at: float, moment: _Moment) -> Iterator[MetricRow | Record]:
+    def _logs(self, at: float, moment: _Moment) -> Iterator[Item]:
         """Yield the metrics of a moment, and what is stated besides, unless the last moment had the
         same: a page repeats them again and again.
         """

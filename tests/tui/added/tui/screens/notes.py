@@ -1,13 +1,13 @@
 """The notes about the shown run, over the dashboard."""
 
 from verl_tui.tui.keys import HelpSection, actions
-from verl_tui.tui.screens import ScreenSpec
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 
 
-class NotesScreen(RowsScreen[None]):
+class NotesScreen(RowsScreen):
     """The notes."""
 
+    SCREEN = ("K", "notes.open", "Notes about the run", "Notes")
     TITLE_WORDS = "notes"
     HELP_SECTION = HelpSection("notes", notes=("a note is a line of text",))
     FOOTER = "notes.close  closes"
@@ -16,8 +16,5 @@ class NotesScreen(RowsScreen[None]):
         w           write    notes.write  Write a note
     """)
 
-    def page(self, view, width):
+    def page(self, width):
         return RowsPage([[("learning rate halved", "")]])
-
-
-SCREEN = ScreenSpec(NotesScreen, "K", "notes.open", "Notes about the run", "Notes")

@@ -1,1 +1,0 @@
-"""Files as bytes, followed as they grow."""
