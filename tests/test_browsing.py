@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage
 from verl_tui.records import Dump, Sample
@@ -69,8 +70,7 @@ class Screen:
 
     def dump(self, path: Path, *rows: dict[str, Any]) -> None:
         """Write a dump and take note of it as its source does."""
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        self.note(path)
+        self.note(write_jsonl(path, rows))
 
     def note(self, path: Path) -> None:
         stat, at = path.stat(), path.stat().st_mtime_ns / 1e9

@@ -14,7 +14,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from real_logs import MADE
+from log_reading import MADE
 
 from verl_tui.cli import main
 from verl_tui.config import Config

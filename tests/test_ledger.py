@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import read_run, read_runs
-from real_logs import LOGS, MADE
+from jsonl import write_jsonl
+from log_reading import LOGS, MADE, read_run, read_runs
 from scenarios.failures import FAILURES
 from scenarios.worlds import NOW, World, dump, prose, verl
 from tensorboardX.event_file_writer import EventsWriter
@@ -74,9 +74,7 @@ def written(
     settings = (f"{key}: {json.dumps(it)}\n" for key, it in made.settings.items())
     (folder / "config.yaml").write_text("".join(settings))
     for step, records in made.dumps.items():
-        path = folder / "rollouts" / f"{step}.jsonl"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        write_jsonl(folder / "rollouts" / f"{step}.jsonl", records)
     return folder
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from command_line import complaint
+from jsonl import write_jsonl
 from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from verl_tui.cli import main
@@ -199,11 +200,10 @@ def test_only_what_a_glob_matches_is_served(logs):
 
 def test_answers_are_small_safe_and_masked(logs):
     dumps = logs / "new" / "rollout"
-    dumps.mkdir()
     for step in range(1, 40):
         output = f"\x1b[31mr{step}\u202e" + "r" * 9000
         row = {"step": step, "input": "p" * 3000, "output": output, "score": 1}
-        (dumps / f"{step}.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+        write_jsonl(dumps / f"{step}.jsonl", [row])
     console = logs / "new" / "train.log"
     form = "step:{} - critic/score/mean:0.5 - actor/entropy:1.0\n"
     lines = [*map(form.format, range(1, 2000)), f"export OPENAI_API_KEY={KEY}\n"]

@@ -4,10 +4,10 @@ to play.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.cli import main
 
@@ -19,21 +19,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def log(tmp_path: Path) -> str:
-    path = tmp_path / "run_7" / "verl_logs.jsonl"
-    path.parent.mkdir()
-    records = [
-        {
-            "scope": "rollout",
-            "step": step,
-            "timestamp": 1.7e9 + step,
-            "reward_mean": 2.5,
-        }
-        for step in range(1, 31)
-    ]
-    path.write_text(
-        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
-    )
-    return str(path)
+    rows = []
+    for step in range(1, 31):
+        stamp = {"step": step, "timestamp": 1.7e9 + step}
+        rows.append({"scope": "rollout", **stamp, "reward_mean": 2.5})
+    return str(write_jsonl(tmp_path / "run_7" / "verl_logs.jsonl", rows))
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import read_run
-from real_logs import LOGS
+from jsonl import write_jsonl
+from log_reading import LOGS, read_run
 
 from verl_tui.answers.samples import LONG
 from verl_tui.cli import build_parser, main
@@ -55,8 +55,7 @@ def answered(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Return the directory of a run whose KL rises, with samples and a value that is no number."""
-    path = tmp_path / "logs" / "run_7"
-    path.mkdir(parents=True)
+    path = tmp_path / "logs" / "run_7" / "verl_logs.jsonl"
     lines: list[dict[str, Any]] = []
     for step in range(1, 41):
         kl = 0.02 if step < 30 else 0.4
@@ -67,9 +66,7 @@ def run(tmp_path: Path) -> Path:
             text = {"prompt": "why\x1b[31m?", "response": "y" * 600, "reward": score}
             lines.append({"scope": "sample", "step": step, **text})
     lines.append({"scope": "ppo", "step": 40, "policy_loss": float("nan")})
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (path / "verl_logs.jsonl").write_text(text, encoding="utf-8")
-    return path
+    return write_jsonl(path, lines).parent
 
 
 NAMED = "version run run_id"

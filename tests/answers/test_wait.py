@@ -15,7 +15,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from real_logs import MADE
+from log_reading import MADE
 
 from verl_tui.cli import main
 

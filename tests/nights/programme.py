@@ -8,11 +8,11 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from log_reading import MADE
 from nights.playing import BEGAN, Fault, Scene
 from producers.pathologies import extracts
 from producers.pathologies.measure import EXTRACTS
 from producers.pathologies.training import halves
-from real_logs import MADE
 from scenarios import verl_names
 from scenarios.worlds import World, verl
 

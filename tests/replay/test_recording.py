@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonl import write_jsonl
 from property_examples import examples
 from recordings import BEGAN, GAP, console, file_logger, recording, tutorial
 
@@ -87,11 +87,9 @@ ERROR = "ray.exceptions.RayTaskError(ValueError): no\n"
 
 def dump(folder: Path, *steps: int) -> None:
     """Write dumps of a sample each, all at once."""
-    folder.mkdir(exist_ok=True)
     for step in steps:
-        path = folder / f"{step}.jsonl"
         row = {"input": "q", "output": f"a{step}", "score": 1.0, "step": step}
-        path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+        path = write_jsonl(folder / f"{step}.jsonl", [row])
         os.utime(path, (BEGAN, BEGAN))
 
 
