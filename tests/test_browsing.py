@@ -19,7 +19,7 @@ from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 PLACE = Place(3, validation=False)
@@ -79,7 +79,7 @@ class Screen:
 
 
 @pytest.fixture
-def screen() -> Iterator[Screen]:
+def screen():
     screen = Screen()
     yield screen
     screen.browser.stop()

@@ -86,7 +86,7 @@ def steps(first: int, last: int, **values: float) -> str:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
+def told(tmp_path):
     """A log of 20 healthy steps that this process holds open, as a trainer does."""
     log = Told(tmp_path / "run" / "log.jsonl")
     with log.path.open("ab"):

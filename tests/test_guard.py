@@ -48,7 +48,7 @@ def write(
 
 
 @pytest.fixture
-def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+def deaf(monkeypatch):
     """Leave the signals of this process alone."""
     monkeypatch.setattr("signal.signal", lambda *_: None)
 

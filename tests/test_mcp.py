@@ -40,7 +40,7 @@ HELLO = {
 
 
 @pytest.fixture(autouse=True)
-def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def logs(tmp_path, monkeypatch):
     """Two runs that are served, a third one beside them, and links that lead there."""
     monkeypatch.chdir(tmp_path)
     for name, source in (

@@ -12,13 +12,11 @@ from jsonl import write_jsonl
 from verl_tui.cli import main
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.replay import Playback
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> str:
+def log(tmp_path):
     rows = []
     for step in range(1, 31):
         stamp = {"step": step, "timestamp": 1.7e9 + step}
@@ -27,7 +25,7 @@ def log(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def playbacks(monkeypatch: pytest.MonkeyPatch) -> list[Playback]:
+def playbacks(monkeypatch):
     """Record what the app would be started with, on what looks like a terminal."""
     started: list[Playback] = []
     monkeypatch.setattr(

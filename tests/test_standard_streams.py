@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -26,9 +25,6 @@ from verl_tui.commands.signals import (
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 PROGRAM = (sys.executable, "-m", "verl_tui")
 FULL = Path("/dev/full")
 PATIENCE = 30.0
@@ -37,7 +33,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     path = tmp_path / "run" / "log.jsonl"
     path.parent.mkdir()
     write(path, "critic/score/mean", 0.5, 8)
@@ -134,7 +130,7 @@ def test_an_export_that_follows_outlives_a_full_disk(
 
 
 @pytest.fixture
-def kept() -> Iterator[None]:
+def kept():
     """Give the signals back as they were."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     for number in SIGNALS:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """Return a log of three steps."""
     path = tmp_path / "run.jsonl"
     lines = [f'{{"step": {at}, "reward/mean": {at / 4}}}\n' for at in range(1, 4)]

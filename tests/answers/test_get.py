@@ -22,12 +22,11 @@ from verl_tui.exporters.csv import write_csv
 from verl_tui.plain_data import value_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
 @pytest.fixture
-def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+def get(capsys):
     """Return a function that asks for an answer as JSON."""
 
     def ask(*words: str | Path) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def answered(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def answered(capsys):
     """Return a function that asks for an answer as text: exit code, output, messages."""
 
     def ask(*words: str | Path) -> tuple[int, str, str]:
@@ -53,7 +52,7 @@ def answered(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     """Return the directory of a run whose KL rises, with samples and a value that is no number."""
     path = tmp_path / "logs" / "run_7" / "verl_logs.jsonl"
     lines: list[dict[str, Any]] = []
@@ -188,7 +187,7 @@ def test_the_newest_samples_after_a_restart_are_those_of_its_steps(get, run):
 
 
 @pytest.fixture
-def crashed(tmp_path: Path) -> Path:
+def crashed(tmp_path):
     """Return a console of verl that ends with an error in the middle."""
     steps = "".join(
         f"step:{step} - actor/ppo_kl:0.1 - actor/pg_loss:0.2 - critic/rewards/mean:0.3 - perf/x:1\n"

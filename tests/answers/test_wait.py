@@ -28,7 +28,7 @@ GET = [sys.executable, "-m", "verl_tui", "get"]
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
     monkeypatch.setattr("verl_tui.answers.waiting.BETWEEN", 0.05)
 
@@ -69,7 +69,7 @@ def growing(log: Path, lines: Sequence[str]) -> Iterator[None]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """The log of a run of ten steps."""
     path = tmp_path / "run_7" / "log.jsonl"
     path.parent.mkdir()

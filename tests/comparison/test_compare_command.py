@@ -37,7 +37,7 @@ def write(
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Path:
+def runs(tmp_path):
     """Return a folder with two seeds of two kinds of runs."""
     for seed in (1, 2):
         write(tmp_path / "runs", f"low-seed{seed}", 0.4, seed=seed)

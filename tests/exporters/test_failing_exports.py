@@ -18,7 +18,6 @@ from verl_tui.monitor import Monitor, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from verl_tui.runs.run import Run
 
@@ -26,7 +25,7 @@ NOW = 1_800_000_000.0
 
 
 @pytest.fixture
-def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def logs(tmp_path, monkeypatch):
     """Two runs."""
     monkeypatch.setenv("VERL_TUI_STATE", "")
     for name in ("bad", "good"):

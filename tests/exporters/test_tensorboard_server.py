@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 SERVER = [
@@ -38,7 +37,7 @@ def line(step: int, score: float) -> str:
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def address(tmp_path):
     """The address of a server that looks at `tmp_path / "board"` every second."""
     command = [*SERVER, "--logdir", str(tmp_path / "board"), "--reload_interval", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 from command_line import write_log
@@ -13,15 +12,11 @@ from webhook_server import Webhook, answer, webhook
 
 from verl_tui.cli import main
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 VARIABLES = ("URL", "SECRET", "TOKEN", "FILE")
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_set(tmp_path, monkeypatch):
     """Neither an address nor a configuration nor a proxy of this machine's."""
     for name in VARIABLES:
         monkeypatch.delenv(f"VERL_TUI_NOTIFY_{name}", raising=False)
@@ -32,14 +27,14 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+def server(monkeypatch):
     with webhook() as found:
         monkeypatch.setenv("VERL_TUI_NOTIFY_URL", found.url)
         yield found
 
 
 @pytest.fixture
-def broken(tmp_path: Path) -> Path:
+def broken(tmp_path):
     """A run that has ended long ago, with a breaker tripped."""
     path = write_log(tmp_path, *[0.03] * 20, *[0.3] * 8, name="run_7")
     os.utime(path, (1_700_000_000, 1_700_000_000))

@@ -94,7 +94,7 @@ def dump(folder: Path, *steps: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logs(tmp_path_factory):
     """A run of everything at once: times and none, restarts, dumps, checkpoints, settings, a
     crash.
     """
@@ -115,7 +115,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def both(logs: Path) -> Recording:
+def both(logs):
     """The recording of both runs, which went on at the same time."""
     made = recording(logs)
     assert made.together
