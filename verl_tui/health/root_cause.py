@@ -313,29 +313,31 @@ def _missing_ranks(run: Run, suspects: Sequence[_Suspect]) -> str:
 
 
 def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
-    """Return what to try, with the settings in force: the first two remedies that apply.
-
-    A setting that another trainer's run does not state is one that it may not have, so what changes
-    it is said only where nothing else is known.
-    """
-    doing = phase.words if phase is not None else ""
-    remedies = [
-        remedy
-        for remedy in suspect.cause.remedy
-        if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text)
-    ]
-    foreign = bool(run.keys) and run.dialect == "other"
-    if foreign:
-        known = [
-            one
-            for one in remedies
-            if not one.settings or run.config.find(one.settings) is not None
-        ]
-        remedies = known or remedies[-1:]
-    said = [_said(run, remedy, -1 if foreign else 0) for remedy in remedies]
-    new = [words for words, done in said if not done] or [one[0] for one in said[-1:]]
-    words = "; or ".join(new[:2])
+    """Return what to try, with the settings in force: the first two remedies that apply."""
+    remedies, spelling = list(_remedies(suspect, phase)), 0
+    if run.keys and run.dialect == "other":
+        remedies, spelling = _stated(run, remedies) or remedies[-1:], -1
+    said = [_said(run, remedy, spelling) for remedy in remedies]
+    new = [one for one in said if not one[1]] or said[-1:]
+    words = "; or ".join(one for one, _ in new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
+
+
+def _remedies(suspect: _Suspect, phase: Phase | None) -> Iterator[Remedy]:
+    """Yield the remedies of a cause that apply."""
+    doing = phase.words if phase else ""
+    for remedy in suspect.cause.remedy:
+        if remedy.phase in ("", doing) and re.search(remedy.when, suspect.event.text):
+            yield remedy
+
+
+def _stated(run: Run, remedies: Sequence[Remedy]) -> list[Remedy]:
+    """Return the remedies that change no setting, or one that a run states: another trainer than
+    verl may not have the others.
+    """
+    return [
+        one for one in remedies if not one.settings or run.config.find(one.settings)
+    ]
 
 
 def _said(run: Run, remedy: Remedy, spelling: int) -> tuple[str, bool]:
