@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import pytest
 from log_reading import MADE
 
 from verl_tui.cli import main
+from verl_tui.reading import refreshes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +32,8 @@ GET = [sys.executable, "-m", "verl_tui", "get"]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
-    monkeypatch.setattr("verl_tui.answers.waiting.BETWEEN", 0.05)
+    often = partial(refreshes, between=0.05)
+    monkeypatch.setattr("verl_tui.answers.waiting.refreshes", often)
 
 
 def steps(first: int, last: int, **more: float) -> list[str]:
