@@ -13,6 +13,7 @@ from verl_tui.health.conditions.column import (
     Column,
     Shown,
     Spell,
+    behind_last,
     first,
     means,
     medians,
@@ -26,6 +27,11 @@ from verl_tui.means import median_along
 if TYPE_CHECKING:
     from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
+
+
+def _where(found: Flags, places: Places, levels: Numbers) -> dict[int, float]:
+    """Return the places at which something is found, with their levels."""
+    return dict(zip(places[found].tolist(), levels[found].tolist(), strict=True))
 
 
 _BACK = 0.5
@@ -82,13 +88,13 @@ def cliff(
     if unlike_all:
         drops = np.maximum.accumulate(np.append(0.0, -np.diff(values)))
         found &= fall > drops[places - ago]
-    known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
+    known = _where(found, places, level)
 
     def spell(place: int) -> Spell:
         foot, level = feet[place], known[place]
         start = max(0, place - ago)
         is_near = values[start : place + 1] >= level - _EDGE * (level - foot)
-        edge = start + np.flatnonzero(is_near).max(initial=-1) + 1
+        edge = start + behind_last(is_near)
         end = first(feet > foot + _BACK * (level - foot), place + 1)
         return Spell(min(edge, place), place, end, {"level": level, "foot": foot})
 
@@ -136,7 +142,7 @@ def slide(column: Column, share: float, *, steep: bool) -> Shown:
     def spell(place: int) -> Spell:
         at, (size, level, fall) = place // _SIZE, found[place]
         start = at - size + 1
-        high = np.flatnonzero(levels[start : at + 1] >= level - _FOOT * fall)
+        begin = start + behind_last(levels[start : at + 1] >= level - _FOOT * fall)
         after = course[at:]
         lows = np.minimum.accumulate(after)
         back = first(after[1:] > (lows + _BACK * (level - lows))[:-1], 0)
@@ -147,9 +153,8 @@ def slide(column: Column, share: float, *, steep: bool) -> Shown:
             "now": after[-1],
             "size": 2 * _SIZE,
         }
-        begin = _SIZE * (start + high.max(initial=0) + 1) - 1
         end = None if back is None else place + _SIZE * (back + 1)
-        return Spell(begin, place, end, facts)
+        return Spell(_SIZE * begin - 1, place, end, facts)
 
     return Shown(_STRETCHES[0] * _SIZE, sorted(found), spell, 4 * _SIZE)
 
@@ -201,7 +206,7 @@ def vanish(
     places = np.flatnonzero(rolling(gone, recent)[:within] == recent)
 
     def spell(place: int) -> Spell:
-        since = np.flatnonzero(~gone[:place]).max(initial=-1) + 1
+        since = behind_last(~gone[:place])
         end = first(low > back * begin, place + 1)
         return Spell(since, place, end, {"level": begin, "low": values[place]})
 
@@ -286,7 +291,7 @@ def jump(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
     spread = np.maximum(sigmas(past, level), _LEAST_SIGMA * abs(level))
     found = (new > rule.tail * medians(past, _TAIL)) & (new > rule.factor * level)
     found &= new - level > rule.spread * spread
-    usual = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
+    usual = _where(found, places, level)
 
     def spell(place: int) -> Spell:
         jumps: list[int] = []
@@ -331,7 +336,7 @@ def surge(column: Column, rule: Rule, *_: object) -> Shown:
     # its past.
     level = np.maximum(medians(past), medians(past[:, -half:]))
     found = low[places] > np.maximum(rule.floor, rule.factor * level)
-    known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
+    known = _where(found, places, level)
     newer = means(values, half)
     settled = newer <= _SETTLED * _before(newer, half)
     mean = values[-recent:].mean() if len(values) else 0.0
@@ -385,7 +390,7 @@ def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
     for at, past in ((places, pasts(up, places, window, recent)), (later, begun)):
         level = medians(past)
         found = low[at] - level > np.maximum(least, _SIGMAS * sigmas(past, level))
-        usual |= dict(zip(at[found].tolist(), level[found].tolist(), strict=True))
+        usual |= _where(found, at, level)
 
     def spell(place: int) -> Spell:
         level = usual[place]

@@ -101,6 +101,11 @@ def first(found: Flags, start: int) -> int | None:
     return start + int(at[0]) if len(at) else None
 
 
+def behind_last(found: Flags) -> int:
+    """Return the place behind the last one where something is found, 0 without any."""
+    return int(np.flatnonzero(found).max(initial=-1)) + 1
+
+
 class Trend(NamedTuple):
     """A straight line through equally spaced values."""
 
