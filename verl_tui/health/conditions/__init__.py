@@ -17,7 +17,7 @@ from verl_tui.health.conditions.changes import (
     zero,
 )
 from verl_tui.health.conditions.column import Column, Judged, Shown
-from verl_tui.health.conditions.stays import Range, level, opening, same, stays, streak
+from verl_tui.health.conditions.stays import level, opening, same, stays, streak
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,17 +51,6 @@ class Kind(NamedTuple):
         return found
 
 
-def _beyond(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
-    """Judge by the range that the name of the condition means."""
-    ranges = {
-        "above": Range(high=limit),
-        "at-least": Range(high=limit, inclusive=True),
-        "below": Range(low=limit),
-        "outside": Range(rule.low, rule.high),
-    }
-    return stays(of, rule, ranges[rule.condition])
-
-
 def _cliff(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
     return cliff(of, rule.window, rule.recent, 3 * rule.recent, limit)
 
@@ -73,10 +62,10 @@ def _vanish(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
 _FACTOR, _COUNT, _LIMIT = ("factor", "window"), ("threshold", "count"), ("threshold",)
 # fmt: off
 KINDS = {
-    "above": Kind("stays", _beyond),
-    "at-least": Kind("stays", _beyond),
-    "below": Kind("stays", _beyond),
-    "outside": Kind("stays", _beyond, ("low", "high", "window")),
+    "above": Kind("stays", stays),
+    "at-least": Kind("stays", stays),
+    "below": Kind("stays", stays),
+    "outside": Kind("stays", stays, ("low", "high", "window")),
     "zero": Kind("zero", zero, ("window", "count")),
     "jump": Kind("jump", jump, ("factor", "spread", "window")),
     "cliff": Kind("cliff", _cliff),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from verl_tui.health.conditions.column import (
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.column import Flags, Numbers
+    from collections.abc import Callable
+
+    from verl_tui.health.conditions.column import Numbers
     from verl_tui.health.guide import Rule
 
 _RISING_T, _RISING_SHARE = 3.0, 0.1
@@ -36,59 +38,46 @@ likelier than not.
 """
 
 
-class Range(NamedTuple):
-    """The range in which values should lie."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    inclusive: bool = False
-    """True if the limits themselves are breaches."""
-
-    def breached(self, values: Numbers) -> Flags:
-        """Return which values lie outside."""
-        excess = self.excess(values)
-        return excess >= 0 if self.inclusive else excess > 0
-
-    @property
-    def is_one_sided(self) -> bool:
-        """True if it has one limit only, so that the mean of breaches is one, too."""
-        return self.low == -math.inf or self.high == math.inf
-
-    @property
-    def words(self) -> str:
-        """The range of a breach in words, e.g. `above 0.1`."""
-        if not self.is_one_sided:
-            return f"outside {number(self.low)}–{number(self.high)}"
-        at_or = "at or " if self.inclusive else ""
-        if self.high < math.inf:
-            return f"{at_or}above {number(self.high)}"
-        return f"{at_or}below {number(self.low)}"
-
-    def excess(self, values: Numbers) -> Numbers:
-        """Return how far outside values lie; negative inside."""
-        found: Numbers = np.maximum(values - self.high, self.low - values)
-        return found
+def _outside(rule: Rule, limit: float) -> tuple[str, Callable[[Numbers], Numbers]]:
+    """Return in words where breaches lie, and what returns how far beyond values do, above 0 there
+    only.
+    """
+    above = number(limit)
+    where, low, high = {
+        "above": (f"above {above}", -np.inf, limit),
+        # the limit itself is a breach
+        "at-least": (f"at or above {above}", -np.inf, np.nextafter(limit, -np.inf)),
+        "below": (f"below {above}", limit, np.inf),
+        "outside": (
+            f"outside {number(rule.low)}–{number(rule.high)}",
+            rule.low,
+            rule.high,
+        ),
+    }[rule.condition]
+    return where, lambda values: np.maximum(values - high, low - values)
 
 
-def stays(column: Column, rule: Rule, outside: Range) -> Shown:
+def stays(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
     """Most of the last points and their mean lie outside a range.
 
     Args:
         column: The metric.
         rule: Its window; the shares of it in breach at which a breach begins and, far below, ends:
             a value that oscillates around its threshold is one finding; and whether it must rise.
-        outside: The range.
+        limit: The end of the range, where it has one.
+        *_: The rest that a condition gets.
     """
     steps, values = column
     window = rule.window
-    out = outside.breached(values)
+    where, excess = _outside(rule, limit)
+    out = excess(values) > 0
     # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
     least = math.ceil(rule.share * window - 1e-9)
     if out.sum() < least:
         return Shown(window, (), lambda _: Spell(0, 0, 0, {}))
     hits, mean = rolling(out, window), means(values, window)
-    is_out = outside.breached(mean)
-    if outside.is_one_sided:
+    is_out = excess(mean) > 0
+    if rule.condition != "outside":
         is_out |= hits == window  # the mean of such breaches is one
     begins = is_out & (hits >= least)
     ends = ~is_out | (hits <= math.floor(rule.clear * window + 1e-9))
@@ -108,17 +97,17 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
         if rule.climb:
             begun = values[start : place + 1] >= rule.climb * mean[window - 1]
         since = start + np.argmax(begun)
-        was, level = outside.words, mean[place]
+        was, level = where, mean[place]
         if rule.climb and not rule.threshold:
             was = f"{number(level / mean[window - 1])} × its level at the beginning"
-        facts = {"where": outside.words, "was": was, "mean": level}
+        facts = {"where": where, "was": was, "mean": level}
         return Spell(since, place, first(ends, place + 1), facts)
 
     def now(since: int) -> dict[str, object]:
         start = np.searchsorted(steps, since)
         spanned, newest = values[start:], values[-window:]
         hits = out[start:].sum()
-        worst = start + np.argmax(outside.excess(spanned))
+        worst = start + np.argmax(excess(spanned))
         is_steady = hits == len(spanned)
         mean = f", their mean {number(fmean(newest.tolist()))}"
         return {
