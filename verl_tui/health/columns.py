@@ -119,7 +119,9 @@ def _judge(
 
     def judge() -> Judged:
         column = column_of(series, context.end, rule.stream, scale, gate)
-        return KINDS[rule.condition].judge(column, rule, threshold, restarts)
+        return KINDS[rule.condition].judge(
+            column._replace(restarts=restarts), rule, threshold
+        )
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
@@ -335,7 +337,7 @@ def column_of(
         limit: The limit of `at limit` and `without spread`.
     """
     first, *others = [_points(one.until(end)) for one in series]
-    steps, values = first
+    steps, values, _ = first
     with np.errstate(all="ignore"):
         if kind == "mean of all":
             values = _mean(steps, (first, *others))

@@ -24,38 +24,32 @@ if TYPE_CHECKING:
 
     from verl_tui.health.guide import Rule
 
-    Restarts = tuple[int, ...]
-
 
 class Kind(NamedTuple):
     """A kind of conditions."""
 
     words: str
     """The entry of `words.toml`."""
-    find: Callable[[Column, Rule, float, Restarts], Shown]
-    """Returns what a column shows to a rule, with its threshold, and the first steps of the run's
-    later segments.
-    """
+    find: Callable[[Column, Rule, float], Shown]
+    """Returns what a column shows to a rule, with its threshold."""
     fields: tuple[str, ...] = ("threshold", "window")
     """The fields that a rule must have."""
 
-    def judge(
-        self, column: Column, rule: Rule, limit: float, restarts: Restarts = ()
-    ) -> Judged:
+    def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
         """Return what is found in a column."""
         with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            shown = self.find(column, rule, limit, restarts)
+            shown = self.find(column, rule, limit)
             found = Judged(self.words, column.steps, shown)
         if len(column):
             found.newest = int(column.steps[-1]), float(column.values[-1])
         return found
 
 
-def _cliff(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
+def _cliff(of: Column, rule: Rule, limit: float) -> Shown:
     return cliff(of, rule.window, rule.recent, 3 * rule.recent, limit)
 
 
-def _vanish(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
+def _vanish(of: Column, rule: Rule, limit: float) -> Shown:
     return vanish(of, limit, 3 * limit, rule.recent, rule.window)
 
 
@@ -72,8 +66,8 @@ KINDS = {
     "vanish": Kind("vanish", _vanish),
     "surge": Kind("surge", surge, _FACTOR),
     "shift": Kind("shift", shift),
-    "slide": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=False), _LIMIT),
-    "fall": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=True), _LIMIT),
+    "slide": Kind("slide", lambda of, _, limit: slide(of, limit, steep=False), _LIMIT),
+    "fall": Kind("slide", lambda of, _, limit: slide(of, limit, steep=True), _LIMIT),
     "scaled": Kind("scaled", scaled, _FACTOR),
     "streak": Kind("streak", streak, _COUNT),
     "drops": Kind("streak", streak, _COUNT),

@@ -223,7 +223,7 @@ in a row: heuristic, once in a hundred runs of a thousand steps.
 """
 
 
-def zero(column: Column, rule: Rule, *_: object) -> Shown:
+def zero(column: Column, rule: Rule, _: float) -> Shown:
     """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
     is zero.
 
@@ -273,12 +273,12 @@ _TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
 
 
-def jump(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
+def jump(column: Column, rule: Rule, limit: float) -> Shown:
     """A value far above the points before it; held for some points, four times as many after two,
     and so on.
     """
     floor, least = max(rule.floor, limit), rule.least or rule.window
-    steps, values = column
+    steps, values = column.steps, column.values
     is_kept = values > rule.ignore * floor
     before: Places = np.cumsum(is_kept) - is_kept
     kept = values[is_kept]
@@ -321,7 +321,7 @@ _SETTLED = 1.1
 """A surge is over when it has gained less than a tenth within a window: it is the new level."""
 
 
-def surge(column: Column, rule: Rule, *_: object) -> Shown:
+def surge(column: Column, rule: Rule, _: float) -> Shown:
     """The last points lie many times above the run's own past; holds until they are back, or the
     new level has settled.
     """
@@ -368,7 +368,7 @@ _SIGMAS = 5.0
 """Standard deviations by which a level shifts."""
 
 
-def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
+def shift(column: Column, rule: Rule, way: float) -> Shown:
     """The last points lie far above (or below) the ones before, or the first ones: what creeps
     leaves its past, too.
 
@@ -376,7 +376,6 @@ def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
         column: The metric.
         rule: Its window, the most points of the past, and `least` of these.
         way: How far at least, in the metric's own unit; negative to watch for a fall.
-        *_: The rest that a condition gets.
     """
     window, recent = rule.window, rule.recent
     needs = rule.least + recent
@@ -413,7 +412,7 @@ old range, after which it is over.
 """
 
 
-def scaled(column: Column, rule: Rule, *_: object) -> Shown:
+def scaled(column: Column, rule: Rule, _: float) -> Shown:
     """From one point to the next, all values lie far above all earlier ones, by so many times their
     size or range, and above a floor, e.g. 1 for shares; over when they are back.
     """

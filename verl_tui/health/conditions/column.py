@@ -6,7 +6,6 @@ where a breach may begin, and what it is from there on.
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from verl_tui.health.finding import WORDS, Finding, Severity, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -206,6 +205,8 @@ class Column(NamedTuple):
 
     steps: NDArray[np.int64]
     values: NDArray[np.float64]
+    restarts: tuple[int, ...] = ()
+    """First steps of the run's later segments."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -299,9 +300,3 @@ class Judged:
         assert self.spell is not None
         since = self.open.since
         return {**self.spell.facts, "since": since, **self._shown.now(since)}
-
-
-def segments(column: Column, restarts: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the first place of each segment of a run, and the one behind its last."""
-    starts = np.searchsorted(column.steps, sorted(restarts)).tolist()
-    yield from pairwise(sorted({0, *starts, len(column)}))

@@ -5,6 +5,7 @@ no trend or do not change at all; or are in breach on some records in a row.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from verl_tui.health.conditions.column import (
     first,
     means,
     rolling,
-    segments,
     trends,
 )
 from verl_tui.health.finding import number
@@ -57,7 +57,7 @@ def _outside(rule: Rule, limit: float) -> tuple[str, Callable[[Numbers], Numbers
     return where, lambda values: np.maximum(values - high, low - values)
 
 
-def stays(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
+def stays(column: Column, rule: Rule, limit: float) -> Shown:
     """Most of the last points and their mean lie outside a range.
 
     Args:
@@ -65,9 +65,8 @@ def stays(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
         rule: Its window; the shares of it in breach at which a breach begins and, far below, ends:
             a value that oscillates around its threshold is one finding; and whether it must rise.
         limit: The end of the range, where it has one.
-        *_: The rest that a condition gets.
     """
-    steps, values = column
+    steps, values = column.steps, column.values
     window = rule.window
     where, excess = _outside(rule, limit)
     out = excess(values) > 0
@@ -133,20 +132,18 @@ _OFTEN = 20
 """Points after which a trend is computed again."""
 
 
-def streak(
-    column: Column, rule: Rule, limit: float, restarts: tuple[int, ...]
-) -> Shown:
+def streak(column: Column, rule: Rule, limit: float) -> Shown:
     """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
-    Records that lack the metric never come here, so they neither count nor interrupt. Of `drops` a
-    record counts when `(last − r) > threshold × last`. Where `last` is not positive, it does not
-    count and so ends the row: a share of nothing means nothing.
+    Records that lack the metric never come here, so they neither count nor interrupt; with the
+    run's later segments it begins anew. Of `drops` a record counts when `(last − r) > threshold ×
+    last`. Where `last` is not positive, it does not count and so ends the row: a share of nothing
+    means nothing.
 
     Args:
         column: The metric.
         rule: The number of records.
         limit: What a record must exceed.
-        restarts: First steps of the run's later segments: there it begins anew.
     """
     count, drops = rule.count, rule.condition == "drops"
     where = f"above {number(limit)}"
@@ -154,7 +151,8 @@ def streak(
         where = f"more than {limit:.0%} below the one before"
     tripped: dict[int, Spell] = {}
     seen = 0
-    for start, stop in segments(column, restarts):
+    starts = np.searchsorted(column.steps, sorted(column.restarts)).tolist()
+    for start, stop in pairwise(sorted({0, *starts, len(column)})):
         values = column.values[start:stop]
         breached, seen = values > limit, len(values)
         if drops:
@@ -164,7 +162,7 @@ def streak(
         if at is not None:
             place = start + at
             shown = slice(place - count + 1, place + 1)
-            steps, numbers = (one[shown].tolist() for one in column)
+            steps, numbers = (one[shown].tolist() for one in column[:2])
             records = zip(map(number, numbers), steps, strict=True)
             facts = {
                 "where": where,
@@ -178,15 +176,15 @@ def streak(
     return Shown(count + drops, tripped, tripped.__getitem__, seen=seen)
 
 
-def opening(column: Column, _: Rule, limit: float, *__: object) -> Shown:
+def opening(column: Column, _: Rule, limit: float) -> Shown:
     """The run's very first value is beyond a limit."""
-    steps, values = column
+    steps, values = column.steps, column.values
     is_beyond = bool(len(values) and steps[0] <= 1 and values[0] > limit)
     facts = {"value": values[0] if len(values) else 0.0}
     return Shown(1, [0] if is_beyond else [], lambda _: Spell(0, 0, None, facts))
 
 
-def same(column: Column, rule: Rule, *_: object) -> Shown:
+def same(column: Column, rule: Rule, _: float) -> Shown:
     """The last so many values are the same, digit by digit; over with another one."""
     values, count = column.values, rule.count
     is_other = np.append(True, np.diff(values) != 0)[: len(values)]
@@ -206,7 +204,7 @@ _FLAT_T = 2.0
 """Below two standard errors a slope is no trend."""
 
 
-def level(column: Column, rule: Rule, *_: object) -> Shown:
+def level(column: Column, rule: Rule, _: float) -> Shown:
     """A window without a trend; over with the first one that has one."""
     window = rule.window
     places = np.arange(window - 1, len(column), _OFTEN)

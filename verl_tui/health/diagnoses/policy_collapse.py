@@ -85,8 +85,8 @@ class _Sign(NamedTuple):
 # steps of all, which have no level before.
 # fmt: off
 _WATCHES = (
-    (_MANY, Kind("cliff", lambda of, _, fall, __: cliff(of, 40, 5, 15, fall))),
-    (_FEW, Kind("cliff", lambda of, _, fall, __: cliff(of, 10, 2, 2, fall, 5.0, unlike_all=True))),
+    (_MANY, Kind("cliff", lambda of, _, fall: cliff(of, 40, 5, 15, fall))),
+    (_FEW, Kind("cliff", lambda of, _, fall: cliff(of, 10, 2, 2, fall, 5.0, unlike_all=True))),
     (_FEW, Kind("vanish", lambda of, *_: vanish(of, 0.4, 0.5, 5, _PAST))),
 )
 # fmt: on
