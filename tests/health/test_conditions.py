@@ -26,7 +26,7 @@ RULES = [rule for rule in load_guide().rules if rule.condition in KINDS]
 CONDITIONS: dict[str, Callable[[Column, tuple[int, ...]], Judged]] = {
     **{
         rule.name: lambda one, marks, rule=rule: KINDS[rule.condition].judge(  # type: ignore[misc]
-            one._replace(restarts=marks), rule, rule.threshold
+            Column(*one[:2], marks), rule, rule.threshold
         )
         for rule in RULES
     },

@@ -119,9 +119,8 @@ def _judge(
 
     def judge() -> Judged:
         column = column_of(series, context.end, rule.stream, scale, gate)
-        return KINDS[rule.condition].judge(
-            column._replace(restarts=restarts), rule, threshold
-        )
+        column = Column(*column[:2], restarts)
+        return KINDS[rule.condition].judge(column, rule, threshold)
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
