@@ -236,8 +236,6 @@ class Shown(NamedTuple):
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
-    seen: int | None = None
-    """How many points count, if not all do."""
     now: Callable[[int], Mapping[str, Any]] = lambda _: {}
     """Returns what else is known of a breach that holds and began at a step."""
 
@@ -262,7 +260,7 @@ class Judged:
         """The newest one."""
         self.newest = 0, 0.0
         """Step and value of a column's newest point."""
-        self.seen = len(steps) if shown.seen is None else shown.seen
+        self._seen = len(steps)
         begun = steps if starts is None else starts
         until: int | None = -1
         for place in shown.places:
@@ -286,7 +284,7 @@ class Judged:
     def needs(self) -> str | None:
         """Why it cannot be judged yet, None where there are enough points."""
         needs = self._shown.needs
-        return f"needs {needs} points, has {self.seen}" if self.seen < needs else None
+        return f"needs {needs} points, has {self._seen}" if self._seen < needs else None
 
     @property
     def open(self) -> Breach | None:

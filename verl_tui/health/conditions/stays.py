@@ -150,11 +150,10 @@ def streak(column: Column, rule: Rule, limit: float) -> Shown:
     if drops:
         where = f"more than {limit:.0%} below the one before"
     tripped: dict[int, Spell] = {}
-    seen = 0
     starts = np.searchsorted(column.steps, sorted(column.restarts)).tolist()
     for start, stop in pairwise(sorted({0, *starts, len(column)})):
         values = column.values[start:stop]
-        breached, seen = values > limit, len(values)
+        breached = values > limit
         if drops:
             last = np.append(0.0, values[:-1])
             breached = (last > 0) & (last - values > limit * last)
@@ -173,7 +172,7 @@ def streak(column: Column, rule: Rule, limit: float) -> Shown:
             }
             end = stop if stop < len(column) else None
             tripped[place] = Spell(shown.start, place, end, facts)
-    return Shown(count + drops, tripped, tripped.__getitem__, seen=seen)
+    return Shown(count + drops, tripped, tripped.__getitem__)
 
 
 def opening(column: Column, _: Rule, limit: float) -> Shown:
