@@ -28,7 +28,7 @@ from verl_tui.health.exemptions import (
     WITHOUT_BREACH,
     exempt,
 )
-from verl_tui.health.finding import LACKS, Finding, filled, number
+from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import RuleContext, present_names
@@ -216,24 +216,23 @@ def _told(
     """Return the breach that holds."""
     known = judged.facts
     since, (newest, last) = known["since"], judged.newest
+    is_alone = rule.stream not in ("widest", "of the others")
     facts = {
         **known,
         "title": _title(rule, key),
+        "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
         "last": last,
         "newest": f"{number(last)} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
+        "label": f" ({rule.label})" if rule.label else "",
     }
     case = ("says-often" if known.get("case") else "says") if rule.says else ""
-    words = {**judged.words, **judged.words.get(case, {})}
-    evidence = (filled(one, facts) for one in words["evidence"])
-    name = (
-        f"{key} ({rule.title})" if rule.stream in ("widest", "of the others") else key
-    )
-    return rule.finding(
-        filled(words["message"], facts) + (f" ({rule.label})" if rule.label else ""),
-        [f"{name}: {sentence}" for sentence in evidence],
+    return rule.told(
+        facts,
+        case=case,
+        words=judged.words,
         since=since,
         step=newest,
         key=key,
