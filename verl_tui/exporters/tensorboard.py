@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import weakref
 from array import array
 from collections import defaultdict
@@ -176,8 +177,8 @@ class RunLogDirectory:
                 places = run.samples.places
                 kept = (one.step for one in places if one.validation is validation)
                 ends = min(kept, default=math.inf)
-            for step, bins in run.histograms.since(key, self._after(tag)):
-                if step < ends:
+            for step, bins in run.histograms.some(key, None, sys.maxsize):
+                if self._after(tag) <= step < ends:
                     self._write_histogram(tag, step, bins, times)
 
     def _write_histogram(
