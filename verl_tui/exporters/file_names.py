@@ -61,16 +61,10 @@ def create(folder: Path, name: str, *endings: str) -> tuple[Path, ...]:
                 path = folder / f"{stem}{ending}"
                 path.open("xb").close()
                 made.append(path)
-        except FileExistsError:
-            _remove(made)
-            continue
-        except OSError:
-            _remove(made)
-            raise
-        return tuple(made)
+            return tuple(made)
+        except OSError as error:
+            for path in made:
+                path.unlink()
+            if not isinstance(error, FileExistsError):
+                raise
     raise FileExistsError(f"{name}{endings[0]}, and a thousand more of that name")
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink()

@@ -29,11 +29,11 @@ from verl_tui.notify.message import (
     Message,
     of_finding,
     of_guard,
-    shown,
     summary_message,
 )
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
+from verl_tui.secrets import shown
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
