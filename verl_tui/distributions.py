@@ -4,6 +4,7 @@ and as bins.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -11,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from verl_tui.means import clamp, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 

@@ -9,12 +9,10 @@ import errno
 import os
 import select
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import TextIO
 
 PATIENCE = 10.0
 """Seconds to wait for a process at the other end of a pipe."""

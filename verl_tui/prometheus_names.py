@@ -10,16 +10,14 @@ Prometheus knows letters, digits and underscores, and wants seconds, bytes and r
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 from verl_tui.metrics import describe, scale
 from verl_tui.patterns import pattern
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 PREFIX = "verl_"
 """Prefix of every name."""

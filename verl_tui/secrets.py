@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 from verl_tui.secret_forms import (
@@ -29,9 +30,6 @@ from verl_tui.secret_forms import (
     WEBHOOK,
 )
 from verl_tui.text import one_line, safe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 HIDDEN = "***"
 

@@ -6,14 +6,11 @@ these become visible symbols, so that no other code has to handle them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import fsencode
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _ANSI = pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements

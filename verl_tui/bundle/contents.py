@@ -10,6 +10,7 @@ import os
 import re
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,8 +44,6 @@ from verl_tui.text import fenced
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from psutil import Process
 
     from verl_tui.monitor import Monitor

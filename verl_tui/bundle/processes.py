@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from psutil import Process
 
     from verl_tui.runs.run import Run

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -20,9 +22,6 @@ from verl_tui.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from pathlib import Path
-
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
 
 from verl_tui.commands.shared import (
     CONFIG,
@@ -14,10 +16,6 @@ from verl_tui.commands.shared import (
     print_messages,
 )
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping
 
 HELP = "why a run broke: what moved first, what shows it, what to change"
 EXAMPLES = ("verl-tui explain logs/run_7", "verl-tui explain logs/run_7 --md")

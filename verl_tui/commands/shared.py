@@ -9,9 +9,12 @@ import io
 import os
 import select
 import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from verl_tui import debug_log
@@ -21,10 +24,6 @@ from verl_tui.text import one_line
 from verl_tui.trainers import broken
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.notify.delivery import Destination

@@ -7,6 +7,8 @@ import os
 import shlex
 import signal
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -22,9 +24,6 @@ from verl_tui.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
-
     from verl_tui.web import WebServer
 
 HELP = "watch runs in a browser, in the same app as in the terminal"

@@ -5,6 +5,7 @@ which setting goes with which outcome, by ranks, over groups of runs.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,8 +18,6 @@ from verl_tui.runs.views.identity import short
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun

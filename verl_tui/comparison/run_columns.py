@@ -14,6 +14,14 @@ contrary.
 from __future__ import annotations
 
 import ast
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -33,15 +41,6 @@ from verl_tui.runs.views.state import state, state_words
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Callable,
-        Collection,
-        Iterable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
-
     from verl_tui.health.finding import Moment
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series

@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.text import cell, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.plain_data import Data
 

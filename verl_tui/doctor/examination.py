@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,8 +44,6 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.monitor import Monitor
     from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus

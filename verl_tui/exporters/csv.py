@@ -6,6 +6,7 @@ import csv
 import math
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -17,8 +18,6 @@ from verl_tui.text import cell
 from verl_tui.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 

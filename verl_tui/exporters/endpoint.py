@@ -14,14 +14,13 @@ import ssl
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING
 
 from prometheus_client import generate_latest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.exporters.prometheus import Exposition
 
 PATH = "/metrics"

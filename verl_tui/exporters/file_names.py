@@ -5,11 +5,8 @@ count; and new files of the app under descriptive names, which never overwrite a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path
 
 _LONGEST = 200
 """Bytes of a file's name: most file systems take 255, and a suffix has to fit."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -27,8 +28,6 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor

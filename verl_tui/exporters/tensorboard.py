@@ -14,6 +14,8 @@ import os
 import weakref
 from array import array
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,9 +31,6 @@ from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.text import fenced, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -25,8 +26,6 @@ from verl_tui.health.finding import Severity
 from verl_tui.sources.http.addresses import NoAnswerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from verl_tui.notify.message import Message
 
 DEADLINE = 10.0

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.secrets import shown
 from verl_tui.words import few
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 VERSION = 1
 """Version of the fields: grows when a field is removed or changes its meaning."""

@@ -9,8 +9,10 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from queue import Full, Queue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,9 +39,6 @@ from verl_tui.secrets import shown
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notify_settings import Choice, NotifySettings
     from verl_tui.runs.run import Run
