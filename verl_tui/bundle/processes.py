@@ -46,8 +46,8 @@ def processes_of(run: Run) -> list[Process]:
     import psutil
 
     found: dict[int, Process] = {}
-    for state in run.sources.values():
-        writer = state.status.writer
+    for status in run.statuses:
+        writer = status.writer
         if writer is not None and not writer.gone and not writer.by_name:
             with suppress(psutil.Error):
                 process = psutil.Process(writer.pid)

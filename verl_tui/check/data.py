@@ -193,7 +193,7 @@ def run_data(
         "not_judged": [
             {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
         ],
-        "sources": [source_data(source.status) for source in run.sources.values()],
+        "sources": [source_data(one) for one in run.statuses],
         "best": _best(run, top),
         "targets": [one._asdict() for one in targets_of(run, wanted or {})],
         "history": list(map(_episode, verdict.history)),

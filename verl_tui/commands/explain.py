@@ -38,7 +38,7 @@ def run(options: Namespace) -> int:
     reading = read_run(paths_of(options), options.run, now, alive=True)
     print_messages(reading.sentences)
     run = reading.run
-    if not any(source.status.records for source in run.sources.values()):
+    if not any(one.records for one in run.statuses):
         raise NothingError(f"nothing readable so far in {run.name}")
     found = explain(run, Judge(guide, run).verdict(now), guide, now)
     print(json.dumps(found) if options.json else _written(found, md=options.md))
