@@ -20,6 +20,7 @@ from verl_tui.commands.shared import (
     print_note,
     writing,
 )
+from verl_tui.given_files import replacing
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -58,7 +59,7 @@ def run(options: Namespace) -> int:
         raise CommandError(
             "-: standard input is kept nowhere, write it to a file first"
         )
-    from verl_tui.bundle.contents import Bundle, masked_files, write_private, zipped
+    from verl_tui.bundle.contents import Bundle, masked_files, zipped
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
@@ -81,8 +82,9 @@ def run(options: Namespace) -> int:
     if not options.yes and not _is_agreed(options.output):
         print_note("nothing was written")
         return 0
-    with writing(options.output):
-        write_private(options.output, data)
+    new = replacing(options.output, new=True, rights=0o600)
+    with writing(options.output), new as out:
+        out.buffer.write(data)
     print_note(f"wrote {options.output}")
     return 0
 
