@@ -44,7 +44,7 @@ def read_given(path: Path, most: int) -> bytes:
     Raises:
         OSError: It cannot be read, or it is a pipe into which nobody writes.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             return file.read(most) or b""
@@ -66,7 +66,7 @@ def writable(path: Path) -> int:
         OSError: It cannot be written to, or it is a pipe that nobody reads.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENXIO and stat.S_ISFIFO(path.stat().st_mode):
             raise OSError(errno.ENXIO, "nobody reads this pipe", str(path)) from None

@@ -73,7 +73,6 @@ def as_text(markdown: str, width: int, *, styled: bool = False) -> str:
         color_system="standard" if styled else None,
         no_color=True,
         theme=_STYLES,
-        legacy_windows=False,
     )
     console.print(_Page(markdown, hyperlinks=False))
     lines = "\n".join(

@@ -92,7 +92,6 @@ def note_text(
         color_system="standard" if colour else None,
         no_color=not colour,
         width=width or 10_000,
-        legacy_windows=False,
         _environ={},  # the caller has decided
     )
     for indent, text in lines:

@@ -332,7 +332,6 @@ _COLOURS: Mapping[str | None, str] = {
     "standard": "16",
     "256": "256",
     "truecolor": "16 million",
-    "windows": "16",
 }
 
 
@@ -341,9 +340,7 @@ def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> Dat
     from rich.console import Console
 
     size = shutil.get_terminal_size()
-    system = Console(
-        force_terminal=True, legacy_windows=False, _environ=environment
-    ).color_system
+    system = Console(force_terminal=True, _environ=environment).color_system
     dumb = environment.get("TERM") in ("dumb", "unknown")
     return {
         "is_terminal": bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty(),

@@ -9,6 +9,7 @@ points from there on.
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
 import weakref
@@ -110,10 +111,6 @@ class RunLogDirectory:
         """Lock the directory for the lifetime of this object: two exports would write everything
         twice.
         """
-        try:
-            import fcntl
-        except ImportError:
-            return
         place = os.open(self.directory, os.O_RDONLY)
         weakref.finalize(self, os.close, place)
         try:

@@ -137,7 +137,7 @@ def read_private(path: Path) -> tuple[str, str]:
     """
     try:
         # A named pipe would have us wait for its writer.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
             if why := _not_private(path, os.fstat(descriptor)):
                 raise UsageError(f"{path}: {why}")
