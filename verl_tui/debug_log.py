@@ -8,7 +8,6 @@ since such a log is made to be given away; it ends when it has become large.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import traceback
@@ -128,6 +127,4 @@ def recording(path: Path, mask: Mask) -> Iterator[DebugLog]:
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None:
         note_error("thread ended by", args.exc_value)
-    sys.__excepthook__(
-        args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback
-    )
+    threading.__excepthook__(args)

@@ -112,7 +112,7 @@ def _chosen(monitor: Monitor, named: str | None) -> Run:
 
 def _is_agreed(path: Path) -> bool:
     """Ask on a terminal whether to write the file; without one nobody can be asked."""
-    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     print(f"Write {path}? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

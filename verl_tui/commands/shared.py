@@ -251,7 +251,7 @@ def paths_of(options: Namespace) -> Sequence[str]:
             f"{options.example}; `verl-tui demo` shows a simulated training and needs nothing, "
             "`verl-tui help` explains"
         )
-    if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
+    if piped(paths) and sys.stdin.isatty():
         raise CommandError(
             "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import signal
 import sys
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     EXIT_NOTHING,
-    EXIT_OUTPUT,
     SCREEN,
     CommandError,
     configuration,
@@ -21,6 +19,7 @@ from verl_tui.commands.shared import (
     piped,
     print_message,
     something_at,
+    writing,
 )
 
 if TYPE_CHECKING:
@@ -53,13 +52,8 @@ def run(options: Namespace) -> int:
     if not something_at(paths):
         return EXIT_NOTHING
     command = _command(options, paths)
-    try:
+    with writing(f"{options.bind}:{options.port}"):
         asyncio.run(_serve(WebServer(command, options.bind, options.port, public)))
-    except OSError as error:
-        known = error.errno and error.errno > 0
-        why = os.strerror(error.errno or 0).lower() if known else str(error)
-        where = f"{options.bind}:{options.port}"
-        raise CommandError(f"{where}: {why}", EXIT_OUTPUT) from error
     return 0
 
 

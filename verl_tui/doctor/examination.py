@@ -343,7 +343,7 @@ def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> Dat
     system = Console(force_terminal=True, _environ=environment).color_system
     dumb = environment.get("TERM") in ("dumb", "unknown")
     return {
-        "is_terminal": bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty(),
+        "is_terminal": sys.stdin.isatty() and sys.stdout.isatty(),
         "columns": size.columns,
         "rows": size.lines,
         "colours": "none" if dumb or environment.get("NO_COLOR") else _COLOURS[system],

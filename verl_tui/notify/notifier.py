@@ -433,7 +433,7 @@ class Notifier:
         parts = [failure] if failure != before[0] else []
         if unsent != before[1]:
             why = self.sender.problem
-            parts.append(f"{_messages(unsent)} could not be sent: {why}")
+            parts.append(f"{counted(unsent, 'notification')} could not be sent: {why}")
         return "; ".join(parts)
 
     @property
@@ -462,7 +462,7 @@ class Notifier:
         held = 0 if keeps_held else self.limits.waiting
         if held:
             why = "held back by quiet hours or the hourly limit, and not sent"
-            problems.append(f"{_messages(held)} {why}")
+            problems.append(f"{counted(held, 'notification')} {why}")
         return list(filter(None, problems))
 
     def _send(self, messages: Sequence[Message], now: float) -> None:
@@ -507,7 +507,3 @@ class Notifier:
         kept = {"sent": limits.sent, "held_back": limits.held, "worst": limits.worst}
         with replacing(path, rights=0o600) as file:
             json.dump({**_KIND, **self.changes.as_data(), **kept}, file)
-
-
-def _messages(count: int) -> str:
-    return counted(count, "notification", "notifications")
