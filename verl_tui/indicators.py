@@ -43,12 +43,12 @@ class Indicator(NamedTuple):
 _VALIDATIONS: dict[str, Any] = toml_table(__file__, "validations.toml")
 
 
-def _validation_part(named: re.Match[str]) -> str:
-    return str(_VALIDATIONS[named[1]]).replace("\n", "")
-
-
 _SCORES_OF = [
-    NamePattern(re.sub(r"<(\w*score)>", _validation_part, form))
+    NamePattern(
+        re.sub(r"<(\w*score)>", lambda named: _VALIDATIONS[named[1]], form).replace(
+            "\n", ""
+        )
+    )
     for form in (*_VALIDATIONS["core"], *_VALIDATIONS["auxiliary"])
 ]
 """Forms of validation scores, the best first."""

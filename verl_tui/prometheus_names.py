@@ -105,13 +105,9 @@ def named(key: str) -> Name:
     if word and not stem.endswith(word):
         stem = f"{stem}_{word}"
     name = PREFIX + stem.removeprefix(PREFIX)
-    lost = not stem or not text.isascii()
-    return Name(_marked(name, key) if lost or _is_taken(name) else name, factor)
-
-
-def _is_taken(name: str) -> bool:
-    """True if a name is too long, or means something else."""
-    return len(name) > _LONGEST or name in OWN or _ENDS.sub("", name) in OWN
+    lost = not stem or not text.isascii() or len(name) > _LONGEST
+    means_other = not OWN.keys().isdisjoint((name, _ENDS.sub("", name)))
+    return Name(_marked(name, key) if lost or means_other else name, factor)
 
 
 def names_of(keys: Iterable[str]) -> dict[str, Name]:

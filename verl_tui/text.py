@@ -127,12 +127,9 @@ def shell_words(words: Iterable[str]) -> str:
     `'`.
     """
     return " ".join(
-        quote(word) if word.isprintable() else _escaped(word) for word in words
+        quote(word) if word.isprintable() else f"$'{''.join(map(_escaped_sign, word))}'"
+        for word in words
     )
-
-
-def _escaped(word: str) -> str:
-    return f"$'{''.join(map(_escaped_sign, word))}'"
 
 
 def _escaped_sign(sign: str) -> str:

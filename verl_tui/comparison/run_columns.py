@@ -18,7 +18,6 @@ from collections.abc import (
     Callable,
     Collection,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -164,17 +163,13 @@ def apart(columns: Iterable[str], runs: Collection[Run]) -> tuple[str, ...]:
 
     def both(column: str) -> Sequence[str]:
         one = _OF_KL.fullmatch(column)
-        shown = {shown_kl(run) for run in runs if one} & {*_logged(runs)}
+        logged = chain.from_iterable(run.indicators for run in runs)
+        shown = {shown_kl(run) for run in runs if one} & {*logged}
         if one is None or len(shown) < 2:
             return [column]
         return [f"{one[1]}{INDICATORS[id].label}{one[2] or ''}" for id in KL_INDICATORS]
 
     return tuple(chain.from_iterable(map(both, columns)))
-
-
-def _logged(runs: Iterable[Run]) -> Iterator[str]:
-    """Yield the indicators that runs have logged."""
-    return chain.from_iterable(run.indicators for run in runs)
 
 
 def together(

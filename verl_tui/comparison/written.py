@@ -237,7 +237,7 @@ def as_csv(comparison: Comparison) -> str:
             row[f"setting:{setting.label}"] = "" if value is ABSENT else value
         if at == 0:
             writer.writerow(row)
-        writer.writerow(map(_cell, row.values()))
+        writer.writerow(cell(it) if isinstance(it, str) else it for it in row.values())
     return out.getvalue()
 
 
@@ -253,7 +253,3 @@ def _cells(one: ComparedRun) -> Iterator[tuple[str, Any]]:
             yield f"{kind.id}_n", figure.n or None
         if kind.of in ("best", "highest"):
             yield f"{kind.id}_step", figure.step
-
-
-def _cell(value: object) -> object:
-    return cell(value) if isinstance(value, str) else value

@@ -124,17 +124,23 @@ class Changes:
         wanted = (one for one in found if not one.consequence_of)
         for one in filter(choice.wants, wanted):
             last = self._sent[id].get((one.id, one.key))
-            known = last is not None and _is_known(last, one)
-            due = last is not None and self._is_due(last, now)
+            known = (
+                last is not None
+                and last.since == one.begun
+                and last.severity >= one.severity
+            )
+            due = self._is_due(last, now)
             if known and not due:
                 continue
             self._sent[id][one.id, one.key] = _Last(one.begun, one.severity, now)
             if due or not self._is_told(id, one, choice, run, now):
                 yield of_finding(run.name, one, now, run_id=id, repeated=known)
 
-    def _is_due(self, last: _Last, now: float) -> bool:
+    def _is_due(self, last: _Last | None, now: float) -> bool:
         again = self._settings.repeat_after
-        return again is not None and not last.silent and now - last.at >= again
+        if again is None or last is None or last.silent:
+            return False
+        return now - last.at >= again
 
     def _is_told(
         self, id: str, one: Finding, choice: Choice, run: Run, now: float
@@ -209,11 +215,6 @@ class Changes:
             last = _Last(since, Severity(severity), float(at), bool(silent))
             self._sent.setdefault(str(id), {})[str(rule), key] = last
         self._states |= {id: State(value) for id, value in data["states"].items()}
-
-
-def _is_known(last: _Last, finding: Finding) -> bool:
-    """Return whether a finding is the one of the last notification, and no worse."""
-    return last.since == finding.begun and last.severity >= finding.severity
 
 
 def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:
