@@ -7,7 +7,6 @@ before it have left, so that an hour is counted once. What nothing has taken has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,6 +26,8 @@ from verl_tui.toml_tables import toml_table
 from verl_tui.words import counted, few
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from verl_tui.health.conditions.condition import Column
     from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data
