@@ -71,7 +71,7 @@ def described(name: str) -> Data:
 
 
 def _options(parser: CommandParser) -> dict[str, argparse.Action]:
-    known = {f"{one.option_strings[-1:]}"[4:-2]: one for one in actions(parser)}
+    known = {one.dest.replace("_", "-"): one for one in actions(parser)}
     return {name: one for name, one in known.items() if _OFFERED.fullmatch(name)}
 
 
