@@ -9,12 +9,15 @@ points from there on.
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
 import sys
 import weakref
 from array import array
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,9 +33,6 @@ from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.text import fenced, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
@@ -112,10 +112,6 @@ class RunLogDirectory:
         """Lock the directory for the lifetime of this object: two exports would write everything
         twice.
         """
-        try:
-            import fcntl
-        except ImportError:
-            return
         place = os.open(self.directory, os.O_RDONLY)
         weakref.finalize(self, os.close, place)
         try:
