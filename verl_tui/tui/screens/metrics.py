@@ -259,9 +259,7 @@ class MetricsScreen(ChartActions):
 
     def _change(self, change: Callable[[UserState], UserState]) -> None:
         """Change the user's choices that are kept, and draw."""
-        problem = self._file.change(change)
-        if problem:
-            toast(self.app, problem)
+        toast(self.app, self._file.change(change))
         self._draw()
 
     # -- keys --------------------------------------------------------------------------------------
