@@ -158,7 +158,7 @@ class MetricsScreen(ChartActions):
         self._draw()
 
     @property
-    def chosen(self) -> str | None:
+    def chosen(self) -> str:
         """Key of the chosen metric."""
         return self._grid.chosen
 
@@ -210,7 +210,7 @@ class MetricsScreen(ChartActions):
             self._head.show([])
             self._table.set(paragraph(self._metrics.if_empty(self.view), "dim", width))
             self._table.choose(None)
-            self._grid.chosen = None
+            self._grid.chosen = ""
             return
         columns = metric_table(width, max(map(cell_len, keys)), self._metrics.order)
         self._head.show([columns.heading()] * (self.size.height >= _WITH_HEAD))
@@ -242,7 +242,7 @@ class MetricsScreen(ChartActions):
             page = None if self._is_table else self._grid.pages
             self._status.show(*listed_words(self._shown(), filter_, page, width))
         key = self.chosen
-        self._detail.show(() if key is None else metric_words(key, width))
+        self._detail.show(metric_words(key, width) if key else ())
 
     @on(Rows.Chosen)
     def _row_chosen(self, event: Rows.Chosen) -> None:
@@ -296,13 +296,13 @@ class MetricsScreen(ChartActions):
         order = self._metrics.order
         turned = order._replace(reverse=not order.reverse)
         self._metrics.order = turned if back else order.next()
-        self._grid.chosen = None  # the first one is chosen now
+        self._grid.chosen = ""  # the first one is chosen now
         self._draw()
 
     def action_pin(self) -> None:
         """Pin or unpin the chosen metric."""
         key = self.chosen
-        if key is not None:
+        if key:
             self._change(lambda user: user.with_pin(key))
 
     def action_zoom(self) -> None:
