@@ -79,13 +79,13 @@ class SampleFiles(NamedTuple):
 
     name: NamePattern
     """Of a step's file or folder, with the `step`."""
-    inner: str
+    has: frozenset[str]
+    """Fields by which a record is known."""
+    inner: str = ""
     """The file in a step's folder, as a glob where there is one a sample; empty where the step has
     a file.
     """
-    has: frozenset[str]
-    """Fields by which a record is known."""
-    fields: Mapping[str, str]
+    fields: Mapping[str, str] = {}
     """Field of a sample as verl writes it -> where its value stands in a record: names and indices
     between dots, `*` for all of a list or dict, `1:` for all from the second on; none where verl's
     own names serve.
@@ -218,14 +218,8 @@ def _keys(*written: str) -> NamePattern:
 
 
 def _samples(table: dict[str, Any]) -> SampleFiles:
-    name = NamePattern(table["name"])
-    return SampleFiles(
-        name,
-        table.get("inner", ""),
-        frozenset(table["has"]),
-        table.get("fields", {}),
-        table.get("validation", "never"),
-    )
+    known = {"name": NamePattern(table["name"]), "has": frozenset(table["has"])}
+    return SampleFiles(**(table | known))
 
 
 def _form(trainer: str, table: dict[str, str]) -> Form:

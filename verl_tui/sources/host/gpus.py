@@ -19,6 +19,7 @@ from verl_tui import debug_log
 from verl_tui.records import POWER_CAP, Gpu, GpuReading
 from verl_tui.sources.host.processes import gpu_process
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,17 +35,7 @@ HANGS = "the NVIDIA driver does not answer"
 """The message if it takes longer."""
 
 _LOST, _NO_LIBRARY, _NO_DEVICE = 15, 12, 28
-_PROBLEMS = {
-    4: "no permission to read the NVIDIA devices",
-    6: "the NVIDIA driver finds no device",
-    9: "the NVIDIA driver is installed but not loaded",
-    _NO_LIBRARY: "no NVIDIA driver here",
-    13: "the NVIDIA driver is too old to be read",
-    _LOST: "an NVIDIA device fell off the bus",
-    18: "the NVIDIA driver and its library have different versions:"
-    " reload the driver or reboot",
-    _NO_DEVICE: "the NVIDIA driver finds no device",
-}
+_PROBLEMS = toml_table(__file__, "nvml.toml")["problems"]
 """By NVML's return codes, written out because pynvml is imported only when the first reading is
 wanted.
 """
@@ -298,8 +289,8 @@ def _sentence(error: Any) -> str:
         return "the Python package nvidia-ml-py is not installed"
     no_library = isinstance(error, OSError)
     code = _NO_LIBRARY if no_library else getattr(error, "value", None)
-    if code in _PROBLEMS:
-        return _PROBLEMS[code]
+    if problem := _PROBLEMS.get(str(code)):
+        return str(problem)
     if code is not None:
         return f"the NVIDIA driver fails: {one_line(str(error), 80)} (NVML code {code})"
     debug_log.note_error("reading the GPUs", error)
