@@ -160,13 +160,11 @@ class Writers:
         Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
         once the file grows.
         """
-        known = {path: one for path in paths if (one := self._known.get(path))}
-        return [
-            path
-            for path in paths
-            if path not in known
-            or (known[path].writer.gone and known[path].size != file_size(path))
-        ]
+        return list(filter(self._is_unknown, paths))
+
+    def _is_unknown(self, path: Path) -> bool:
+        known = self._known.get(path)
+        return known is None or (known.writer.gone and known.size != file_size(path))
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
