@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.sources.formats.console import events as console_events
+from verl_tui.sources.formats.console import line_parts as console_events
 from verl_tui.sources.formats.console import samples as console_blocks
 from verl_tui.sources.formats.console import settings as console_settings
-from verl_tui.sources.formats.console.events import any_of
+from verl_tui.sources.formats.console.line_parts import any_of
 
 WORDS = (
     *console_blocks.WORDS,

@@ -11,7 +11,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.search import Search, needle
 from verl_tui.sources.formats.console import errors as console_errors
-from verl_tui.sources.formats.console.prefixes import parted, unrepeated
+from verl_tui.sources.formats.console.line_parts import parted, unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import strip_ansi
 

@@ -37,9 +37,8 @@ from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.files import opened
-from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
-from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line, safe
 

@@ -16,7 +16,7 @@ from verl_tui.sources.fields.jsonl import Fields, flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.line_parts import parted
 from verl_tui.text import decoded, strip_ansi
 from verl_tui.trainers import Form, trainers
 
