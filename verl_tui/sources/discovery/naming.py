@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import takewhile
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -154,10 +154,8 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     """Return the part in which paths differ, where a single one of them tells, else all of it."""
     rests = [[*place] for place in places]
     for _ in range(2):  # what all begin with, and what all end with
-        same = list(
-            takewhile(lambda parts: len({*parts}) == 1, zip(*rests, strict=False))
-        )
-        rests = [rest[len(same) :][::-1] for rest in rests]
+        same = len(commonprefix(rests))  # noqa: RUF071 - of parts
+        rests = [rest[same:][::-1] for rest in rests]
     firsts = [rest[0] if rest else "" for rest in rests]
     if all(firsts) and len({*firsts}) == len(firsts):
         rests = [[first] for first in firsts]
