@@ -1,5 +1,6 @@
 """Files as bytes, followed as they grow; what a path is, where unreadable places count as missing
-(pathlib raises up to Python 3.13); and a source, which most files are.
+(pathlib raises up to Python 3.13); and a source, which most files are, with a bound of how many
+metrics are kept: a broken file, or one with a name for each sample, has any number of them.
 """
 
 from __future__ import annotations
