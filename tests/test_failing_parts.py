@@ -18,7 +18,7 @@ from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.host import gpus
 from verl_tui.sources.host.gpus import GpuSource
-from verl_tui.sources.host.writers import Writers
+from verl_tui.sources.host.processes import Writers
 
 if TYPE_CHECKING:
     from pathlib import Path
