@@ -1,5 +1,5 @@
 """What this host tells of its processes: the name, directory and ancestors of one that computes on
-a GPU.
+a GPU, and which one holds a log open for writing: is a silent run alive?
 
 A container may know another process under the number that the driver means: one whose open files
 can be seen and among which there is no NVIDIA device is not it. What is hidden or gone stays
@@ -8,9 +8,7 @@ unsaid.
 psutil says what a process is. What it has open stands in `/proc`: psutil names only plain files, by
 paths that are another's where the process lies in a container.
 
-Find the process of this host that holds a log open for writing: is a silent run alive?
-
-On Linux `/proc/PID/fd` says so, by device and inode, so that symlinks and a file's other names do
+On Linux `/proc/PID/fd` says who holds a log, by device and inode, so that symlinks and a file's other names do
 not matter. For a `tee`, the process that writes to its pipe is the writer. No statement is made
 about processes that cannot be seen (another host, container or user), and nothing on other systems.
 All processes are searched rarely; once the writer of a file is known, only it is checked.
