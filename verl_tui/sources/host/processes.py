@@ -8,10 +8,11 @@ unsaid.
 psutil says what a process is. What it has open stands in `/proc`: psutil names only plain files, by
 paths that are another's where the process lies in a container.
 
-On Linux `/proc/PID/fd` says who holds a log, by device and inode, so that symlinks and a file's other names do
-not matter. For a `tee`, the process that writes to its pipe is the writer. No statement is made
-about processes that cannot be seen (another host, container or user), and nothing on other systems.
-All processes are searched rarely; once the writer of a file is known, only it is checked.
+On Linux `/proc/PID/fd` says who holds a log, by device and inode, so that symlinks and a file's
+other names do not matter. For a `tee`, the process that writes to its pipe is the writer. No
+statement is made about processes that cannot be seen (another host, container or user), and nothing
+on other systems. All processes are searched rarely; once the writer of a file is known, only it is
+checked.
 
 TensorBoard does not keep its files open, but calls them `events.out.tfevents.TIME.HOST.PID.N`
 (tensorboard/summary/writer/event_file_writer.py). A name alone proves little: a container may have
