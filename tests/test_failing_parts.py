@@ -17,7 +17,7 @@ from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.host import gpus
 from verl_tui.sources.host.gpus import GpuSource
-from verl_tui.sources.host.writers import Writers
+from verl_tui.sources.host.processes import Writers
 
 NOW = 1_800_000_000.0
 PATIENCE = 30.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from verl_tui.sources.host.writers import Writers, WriterState
+from verl_tui.sources.host.processes import Writers, WriterState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import names
 from verl_tui.sources.files import head, opened
-from verl_tui.sources.formats.console.bars import has_bar
+from verl_tui.sources.formats.console.line_parts import has_bar
 from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted
 
