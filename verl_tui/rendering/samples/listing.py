@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import fsum, isfinite, sqrt
+from math import fsum, isfinite, nan, sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -234,17 +235,18 @@ class SampleListing:
 
     def extreme(self, current: int | None, *, best: bool) -> int | None:
         """Return the best or worst listed sample; of several, the next one after the current."""
-        scores = {at: self.facts[at].score for at in self.visible}
-        known = [one for one in scores.values() if one is not None and isfinite(one)]
+        known = [(at, one) for at in self.visible if isfinite(one := self._score(at))]
         if not known:
             return None
-        extreme = max(known) if best else min(known)
-        same = [at for at in self.visible if scores[at] == extreme]
+        _, extreme = (max if best else min)(known, key=itemgetter(1))
+        same = [at for at, score in known if score == extreme]
         place = self.place_of(current)
-        later = (
-            at for at in same if self._places[at] > (-1 if place is None else place)
-        )
+        later = (one for one in same if place is not None and self._places[one] > place)
         return next(later, same[0])
+
+    def _score(self, at: int) -> float:
+        score = self.facts[at].score
+        return nan if score is None else score
 
 
 _NUMBER, _WIDEST = 7, 12
