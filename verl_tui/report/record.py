@@ -108,7 +108,7 @@ def make_report(
     runs: Sequence[Run],
     now: float,
     origin: Origin,
-    notebook: NoteBook | None = None,
+    notebook: NoteBook,
 ) -> Report:
     """Return the report on runs; the samples of those with a colour are read for it.
 
@@ -119,7 +119,6 @@ def make_report(
         origin: How it is made.
         notebook: The user's notes.
     """
-    notebook = notebook or NoteBook()
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}
