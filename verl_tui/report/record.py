@@ -16,7 +16,6 @@ from verl_tui.check.note import (
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.ledger import ledger
 from verl_tui.patterns import pattern
-from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.reported_samples import ReportedSamples, excerpts_of, masked
 from verl_tui.report.run_charts import (
     COLOURED,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from verl_tui.monitor import Monitor
+    from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 
 _BESTS = ("reward", "validation")
