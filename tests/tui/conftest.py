@@ -7,6 +7,7 @@ import gc
 import os
 from dataclasses import replace
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from verl_tui.demo.grpo import GrpoRun
 from verl_tui.demo.simulation import Simulation
 from verl_tui.monitor import load
 from verl_tui.on_demand import worker
+from verl_tui.tui import monitor_app
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,11 +120,17 @@ def somewhere(new_directory, monkeypatch):
 @pytest.fixture(scope="session", autouse=True)
 def seldom_garbage():
     """Leave all that lives long alone, as the app itself does: else the logs that all tests share
-    are searched for garbage with every app, a fifth of the time of these tests.
+    are searched for garbage with every app, and with everything that is read again, a fifth of the
+    time of these tests.
     """
     before = gc.get_threshold()
     gc.set_threshold(*before[:2], 1_000_000)
-    yield
+    idle = SimpleNamespace(
+        **dict.fromkeys(("freeze", "unfreeze", "collect"), lambda: 0)
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(monitor_app, "gc", idle)
+        yield
     gc.set_threshold(*before)
 
 
