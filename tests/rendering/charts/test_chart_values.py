@@ -18,7 +18,7 @@ from verl_tui.rendering.charts.axes import ZoomSpan
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import title_row
-from verl_tui.rendering.charts.values import in_sight, listed, reading
+from verl_tui.rendering.charts.values import in_sight, listed, reading, rows_of
 from verl_tui.rendering.session.run_order import Selection
 from verl_tui.rendering.session.snapshot import View
 
@@ -212,3 +212,18 @@ def test_names_with_commas_and_quotes_are_quoted(
 
 def replace_key(column: CsvColumn, key: str) -> CsvColumn:
     return column._replace(key=key)
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "rows"),
+    [
+        ([], 3, []),
+        (["step 7", "a b 1", "c 2"], 3, ["step 7   a b 1", "c 2"]),
+        (["step 7", "a b 1", "c 2"], 1, ["step 7   a b …"]),
+        (["step 7", "long 12345", "c 2"], 1, ["step 7 …"]),
+    ],
+)
+def test_readings_are_wrapped_between_each_other(
+    values: list[str], most: int, rows: list[str]
+) -> None:
+    assert rows_of(values, 14, most) == rows
