@@ -18,7 +18,7 @@ from verl_tui.rendering.charts.axes import ZoomSpan
 from verl_tui.rendering.charts.plan import ChartLook, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.title_row import title_row
-from verl_tui.rendering.charts.values import in_sight, listed, reading
+from verl_tui.rendering.charts.values import in_sight, listed, reading, rows_of
 from verl_tui.rendering.session.run_order import Selection
 from verl_tui.rendering.session.snapshot import View
 
@@ -172,3 +172,16 @@ def _read(path, found):
         csv.writer(file).writerows(csv_rows(found))
     assert b"\r\n" in path.read_bytes(), "RFC 4180"
     return load([str(path)], Config(), NOW)
+
+
+@pytest.mark.parametrize(
+    ("values", "most", "rows"),
+    [
+        ([], 3, []),
+        (["step 7", "a b 1", "c 2"], 3, ["step 7   a b 1", "c 2"]),
+        (["step 7", "a b 1", "c 2"], 1, ["step 7   a b …"]),
+        (["step 7", "long 12345", "c 2"], 1, ["step 7 …"]),
+    ],
+)
+def test_readings_are_wrapped_between_each_other(values, most, rows):
+    assert rows_of(values, 14, most) == rows

@@ -206,7 +206,8 @@ def rows_of(values: Sequence[str], width: int, most: int) -> list[str]:
     an ellipsis.
     """
     text = _GAP.join(value.replace(" ", _UNBROKEN) for value in values)
-    rows = [row.strip().replace(_UNBROKEN, " ") for row in wrap(text, width)]
+    wrapped = wrap(text, width) if text else ()
+    rows = [row.strip().replace(_UNBROKEN, " ") for row in wrapped]
     if len(rows) > most:
-        rows[most - 1 :] = [f"{fit(rows[most - 1], width - 2)} {ELLIPSIS}"]
+        rows[most - 1 :] = [fit(f"{rows[most - 1]} {ELLIPSIS}", width)]
     return rows
