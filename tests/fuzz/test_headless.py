@@ -1,5 +1,6 @@
 """Every command without a screen answers whatever the logs hold: with an exit code it may have, in
-plain text, and never by a traceback. With options it is asked of one run, of the next in turn.
+plain text, and never by a traceback. Each is asked of one run, of the next in turn; with
+--thorough of all.
 """
 
 from __future__ import annotations
@@ -29,11 +30,16 @@ def folder(
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_answers(
-    command: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str,
+    folder: Path,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("VERL_TUI_STATE", "")
     runs = sorted(folder.iterdir())
-    if not command.endswith("RUN") or len(runs) > 4:
+    each = pytestconfig.getoption("thorough") and "RUN" in command and len(runs) < 5
+    if not each:
         runs = [runs[COMMANDS.index(command) % len(runs)]]
     for number, run in enumerate(runs):
         scratch = tmp_path / f"{number}"

@@ -78,7 +78,7 @@ def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name: str) -> N
         chance = np.random.default_rng(seed)
         marks = (int(chance.integers(1, len(values) + 1)),) if seed % 2 else ()
         whole = breaches(CONDITIONS[name](column(values), marks))
-        for stop in chance.integers(1, len(values) + 1, 8).tolist():
+        for stop in chance.integers(1, len(values) + 1, 4).tolist():
             known = [one for one in whole if one.raised <= stop]
             before = breaches(CONDITIONS[name](column(values[:stop]), marks))
             assert [one[:3] for one in before] == [one[:3] for one in known]

@@ -161,12 +161,9 @@ def test_the_order_in_trainings_whose_fault_is_known(
 
 
 CUT = f"responses cut off since step 1, {FIRST}"
-NONE = "of 69 rules, "
 RUNS = {
-    "lf93_ppo": NONE,
     "lf_dpo_raise": f"{JUDGE_503}; {{path}}/train.log, line 511",
     "swift_log1": "Size does not match at dimension 1",
-    "swift_raise": f"{JUDGE_503}; {{path}}/train.log, line 713",
     "t014_eval": "has no attribute 'get'; {path}/train.log, line 31",
     "t019_resume": "noted: the log started over at step 101",
     "t019_unbuf": "truncated share 0 → 12.5 % (step 54): responses cut off; nothing else",
