@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-    Exemption: TypeAlias = Callable[[RuleContext, str], object]
+    Exemption: TypeAlias = Callable[[RuleContext], object]
 
 _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
@@ -43,19 +43,20 @@ _STALENESS = (
 _ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 
-def judged_as_idle(context: RuleContext, key: str) -> bool:
+def judged_as_idle(context: RuleContext) -> bool:
     """Exempt a utilisation that is so low that it is called idle."""
-    series, known = context.known(key), context.finite(key, _LATELY)
+    series, known = context.known(context.key), context.finite(context.key, _LATELY)
     if not series or not known:
         return False
     scale = 100.0 if series.highest <= 1.0 else 1.0
     return scale * fmean(known) < _IDLE
 
 
-def unused_device(context: RuleContext, key: str) -> str | None:
+def unused_device(context: RuleContext) -> str | None:
     """Exempt a device whose memory holds next to nothing, or that has never worked: W&B logs all
     devices of a host, not only the run's, and others may hold memory there.
     """
+    key = context.key
     memory = context.run.present(memory_key(key))
     if memory and memory.last_finite and memory.highest < HELD:
         never = f"{memory.key} has never reached {HELD:g}%"
@@ -65,7 +66,7 @@ def unused_device(context: RuleContext, key: str) -> str | None:
     return f"whether the run uses this device is unknown: {key} has never reached {WORKED:g}%"
 
 
-def asynchronous(context: RuleContext, _key: str) -> str | None:
+def asynchronous(context: RuleContext) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
@@ -95,21 +96,22 @@ _DIGITS = 4
 _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")
 
 
-def rate_rounded(context: RuleContext, key: str) -> str | None:
+def rate_rounded(context: RuleContext) -> str | None:
     """Exempt a learning rate of 0 that may be rounded, as consoles with three digits print it."""
+    key = context.key
     kl = context.run.present(context.indicators.get("reference_kl"))
     if kl and any(kl.tail(_NEWEST)):
         moves = f"{kl.key} is not 0, so the policy moves"
         return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
     words = "all numbers have few digits: {} may be rounded"
-    return words.format(key) if few_digits(context, key) else None
+    return words.format(key) if few_digits(context) else None
 
 
-def schedule_over(context: RuleContext, key: str) -> bool:
+def schedule_over(context: RuleContext) -> bool:
     """Exempt a learning rate that has come down to 0: at the end of its schedule there is nothing
     left to learn; in the middle of a run it is too early for that.
     """
-    rate, run = context.known(key), context.run
+    rate, run = context.known(context.key), context.run
     if not rate or rate.highest <= 0 or rate.values[-1] != 0:
         return False
     last = next(value for value in reversed(rate.values) if value != 0)
@@ -117,7 +119,7 @@ def schedule_over(context: RuleContext, key: str) -> bool:
     return late and abs(last) <= _LOW * rate.highest
 
 
-def few_digits(context: RuleContext, _key: str) -> bool:
+def few_digits(context: RuleContext) -> bool:
     """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
     whole = (*map(context.indicators.get, _WHOLE_LOG), context.first_key(RATES))
     newest = [value for one in whole for value in context.finite(one, _NEWEST)]
@@ -128,7 +130,7 @@ _SEQUENCES = pattern(r"gspo|seq(?:uence)?(?:_|-|$)", re.IGNORECASE)
 _KINDS = ["policy_loss.loss_mode", "loss_mode", "importance_sampling_level"]
 
 
-def clips_sequences(context: RuleContext, _key: str) -> str | None:
+def clips_sequences(context: RuleContext) -> str | None:
     """Exempt the clip fraction of GSPO: it clips about a hundred times as much by design (arXiv
     2507.18071).
     """
@@ -139,7 +141,7 @@ def clips_sequences(context: RuleContext, _key: str) -> str | None:
     return None
 
 
-def no_sequence_weights(context: RuleContext, _key: str) -> str | None:
+def no_sequence_weights(context: RuleContext) -> str | None:
     """Exempt rules on importance weights per sequence if weights are per token."""
     stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
     if not stated:
@@ -155,7 +157,7 @@ and half of the way to its best so far: heuristic.
 """
 
 
-def has_learnt_at_once(context: RuleContext, _key: str) -> str | None:
+def has_learnt_at_once(context: RuleContext) -> str | None:
     """Exempt what falls while the task is learnt as fast: the reward is near its best and well
     above its beginning; or there is no reward that tells.
     """
@@ -175,8 +177,9 @@ trainers compute means in, is as close to it as this.
 """
 
 
-def few_answers(context: RuleContext, key: str) -> str | None:
+def few_answers(context: RuleContext) -> str | None:
     """Exempt a score that may be a share of few answers, or beside which another one changes."""
+    key = context.key
     for other in validation_keys(context.run.keys):
         if len({*context.finite(other, 2)}) > 1:
             return f"{other} has changed"
@@ -192,7 +195,7 @@ beside which it is looked for.
 """
 
 
-def validation_moves(context: RuleContext, _key: str) -> str | None:
+def validation_moves(context: RuleContext) -> str | None:
     """Exempt a level reward while validation moves, or is too rare to tell."""
     rewards = context.indicator("reward")
     for key in validation_keys(context.run.keys)[:1]:
@@ -214,21 +217,23 @@ _FACTOR = 0.999
 
 def exempt(name: str, context: RuleContext, key: str) -> str | None:
     """Return why a rule does not judge a metric by one of its exemptions, None if it does."""
-    found = {**BY_VALUES, **FOR_WHOLE_RUN}[name](context, key)
+    found = {**BY_VALUES, **FOR_WHOLE_RUN}[name](context._replace(key=key))
     words: str = WORDS["exemptions"].get(name, "{found}")
     return words.format(key=key, found=found) if found else None
 
 
 BY_VALUES: Mapping[str, Exemption] = {
-    "bounded-reward": lambda context, _: reward.bounded(context.run, context.end),
+    "bounded-reward": lambda context: reward.bounded(context.run, context.end),
     "small-scale": reward.small_scale,
     "asynchronous": asynchronous,
-    "synchronous": lambda context, key: asynchronous(context, key) is None,
+    "synchronous": lambda context: not asynchronous(context),
     # NeMo-RL's error is no factor from 1 upwards.
-    "no-factor": lambda context, key: min(context.finite(key), default=1.0) < _FACTOR,
+    "no-factor": lambda context: (
+        min(context.finite(context.key), default=1.0) < _FACTOR
+    ),
     "judged-as-idle": judged_as_idle,
     "solved": reward.solved,
-    "not-solved": lambda context, key: reward.solved(context, key) is None,
+    "not-solved": lambda context: not reward.solved(context),
     "learning": reward.learning,
     "has-gained": reward.has_gained,
     "learnt-at-once": has_learnt_at_once,
@@ -239,9 +244,7 @@ BY_VALUES: Mapping[str, Exemption] = {
     "no-part-lost": reward.no_part_lost,
     "by-reference-kl": reward.by_reference_kl,
 }
-"""Name in the guide -> exemption that depends on a run's values and is evaluated at each step; each
-takes the judged key, too.
-"""
+"""Name in the guide -> exemption that depends on a run's values and is evaluated at each step."""
 _EXCUSES = (
     "learning", "has-gained", "solved", "reward-holds", "validation-moves", "few-answers",
     "right-answers", "no-part-lost",
@@ -249,39 +252,41 @@ _EXCUSES = (
 WITHOUT_BREACH = BY_VALUES.keys() - {*_EXCUSES}
 """Those that say, too, that a rule cannot judge where it finds nothing; others excuse breaches."""
 FOR_WHOLE_RUN: Mapping[str, Exemption] = {
-    "adaptive": lambda context, _: adaptive(context.run),
+    "adaptive": lambda context: adaptive(context.run),
     # verl's and others' KL to the reference.
-    "no-target": lambda context, _: (
+    "no-target": lambda context: (
         context.run.dialect != "tutorial" and not stated_target(context.run)
     ),
-    "has-target": lambda context, _: stated_target(context.run),
-    "of-own-making": lambda _, key: is_home_made(key),
+    "has-target": lambda context: stated_target(context.run),
+    "of-own-making": lambda context: is_home_made(context.key),
     # That trainer's are shares of the longest response in the batch.
-    "v1-trainer": lambda context, _: v1_trainer(context.run),
-    "not-v1-trainer": lambda context, _: not v1_trainer(context.run),
-    "no-response-limit": lambda context, _: (
+    "v1-trainer": lambda context: v1_trainer(context.run),
+    "not-v1-trainer": lambda context: not v1_trainer(context.run),
+    "no-response-limit": lambda context: (
         not (
             context.guide.response_limit
             or stated_limit(context.run, "max_response_length")
         )
     ),
-    "no-prompt-limit": lambda context, _: (
+    "no-prompt-limit": lambda context: (
         not stated_limit(context.run, "max_prompt_length")
     ),
     # The tutorials' 512 is that of their own logs.
-    "assumed-limit": lambda context, _: (
+    "assumed-limit": lambda context: (
         not known_response_limit(context.run, context.guide)
     ),
-    "no-staleness-limit": lambda context, _: no_staleness_limit(context.run),
+    "no-staleness-limit": lambda context: no_staleness_limit(context.run),
     "clips-sequences": clips_sequences,
     "no-sequence-weights": no_sequence_weights,
-    "has-reward": lambda context, _: "reward" in context.indicators,
+    "has-reward": lambda context: "reward" in context.indicators,
     # One figure for single devices.
-    "has-utilization": lambda context, _: context.indicators.get("gpu_utilization"),
+    "has-utilization": lambda context: context.indicators.get("gpu_utilization"),
     "unused-device": unused_device,
     "no-score": reward.is_no_score,
     # Home-made logs have the names without a scope, too, for other quantities.
-    "another-name": lambda _, key: not ("/" in key and is_tutorials(key)),
+    "another-name": lambda context: (
+        not ("/" in context.key and is_tutorials(context.key))
+    ),
     "rate-rounded": rate_rounded,
     "schedule-over": schedule_over,
     "few-digits": few_digits,

@@ -228,10 +228,8 @@ class Guide:
         for band in self.bands:
             if band.indicator == indicator_id and dialect in band.dialects:
                 unit = limit if band.of else 1.0
-                return (
-                    None if band.low is None else band.low * unit,
-                    None if band.high is None else band.high * unit,
-                )
+                low, high = (end and end * unit for end in (band.low, band.high))
+                return low, high
         return None
 
 

@@ -64,13 +64,9 @@ class RuleOnRun:
         """All findings so far; they depend on the numbers alone, unless it is alive."""
         self._past: Sequence[Breach] = ()
         """What was found each time that it looked, if it looks at the present only."""
-        self._kept: dict[Hashable, tuple[Hashable, Any]] = {}
+        self.kept: dict[Hashable, tuple[Hashable, Any]] = {}
         """Figures with all that they depend on."""
         self._has_failed = False
-
-    def rest(self) -> None:
-        """Forget all but what was found."""
-        self._kept.clear()
 
     def judge(self, context: RuleContext) -> None:
         """Judge a run as it is; numbers that are too large for a rule's sums tell it nothing."""
@@ -109,9 +105,9 @@ class RuleOnRun:
 
     def _keep(self, name: Hashable, basis: Hashable, make: Callable[[], Any]) -> Any:
         """Return figures, made anew only where something that they depend on is another."""
-        known = self._kept.get(name)
+        known = self.kept.get(name)
         if not known or known[0] != basis:
-            known = self._kept[name] = basis, make()
+            known = self.kept[name] = basis, make()
         return known[1]
 
     def _look(self, context: RuleContext) -> Sequence[Found]:
@@ -194,9 +190,11 @@ class Judge:
         """Forget all but the verdict, for a run that will hardly go on; if it does, it is read
         again from its beginning.
         """
-        for one in self._rules:
-            one.rest()
-        self.run.forget_series()
+        kept = [one.kept for one in self._rules if one.kept]
+        for figures in kept:
+            figures.clear()
+        if kept:
+            self.run.forget_series()
 
 
 _STANDSTILL = frozenset({"crash", "hang"})

@@ -123,9 +123,9 @@ _A_SCORE = pattern(
 """Names of figures of samples that are scores: others, as of tools, may well be 0."""
 
 
-def is_no_score(_: RuleContext, key: str) -> bool:
+def is_no_score(context: RuleContext) -> bool:
     """Return whether a figure of samples has no name of a score."""
-    return key.startswith(PREFIX) and not _A_SCORE.search(key)
+    return context.key.startswith(PREFIX) and not _A_SCORE.search(context.key)
 
 
 _POINTS, _SCORES, _ENOUGH = 100, 20, 5
@@ -158,7 +158,7 @@ _BELOW = -1e-9
 """Below 0 but for rounding."""
 
 
-def solved(context: RuleContext, _key: str) -> str | None:
+def solved(context: RuleContext) -> str | None:
     """Exempt rules on runs that do not learn if the reward is close to the top of its scale.
 
     On a scale that ends at 1 that is known. On others it is the best so far, if the run began far
@@ -192,7 +192,7 @@ def _is_at_its_best(known: Numbers, now: float) -> bool:
     return bool(has_risen and is_best and len(known) > _SCORES)
 
 
-def learning(context: RuleContext, _key: str) -> str | None:
+def learning(context: RuleContext) -> str | None:
     """Exempt what learning itself brings where the reward has lately gained much."""
     reward = context.indicator("reward")
     if not reward or not gains(reward.values):
@@ -214,14 +214,14 @@ def gains(values: Sequence[float]) -> bool:
     return bool(gain > _SURE * error and gain >= _GOOD_PART * np.ptp(means))
 
 
-def has_gained(context: RuleContext, key: str) -> str | None:
+def has_gained(context: RuleContext) -> str | None:
     """Exempt what learning brings where the reward has likely risen since the beginning, or where
     there are too few rewards to tell and a KL has not gone far.
     """
     reward = context.indicator("reward")
     if not reward:
         return None
-    values, kl = reward.values, context.finite(key, _SCORES)
+    values, kl = reward.values, context.finite(context.key, _SCORES)
     is_far = sum(kl) > _FAR * len(kl)
     if len(values) < 2 * _SCORES and not is_far:
         return f"needs {2 * _SCORES} points of {reward.key}, has {len(values)}"
@@ -277,7 +277,7 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
 SAMPLE_SCORES = ("samples/score", "samples/score_std")
 
 
-def right_answers(context: RuleContext, _key: str) -> bool:
+def right_answers(context: RuleContext) -> bool:
     """Return whether samples are right or wrong and have become better."""
     scores, spreads = (context.finite(name)[-_POINTS:] for name in SAMPLE_SCORES)
     return answers_improve(scores, spreads)
@@ -301,7 +301,7 @@ def answers_improve(means: Sequence[float], spreads: Sequence[float]) -> bool:
     return bool(0 < widest <= spread.sum() / _LIKE and learnt)
 
 
-def no_part_lost(context: RuleContext, _key: str) -> bool:
+def no_part_lost(context: RuleContext) -> bool:
     """Return whether a reward of several parts has gained, or is at its top, and none of these is
     lower than it was at the beginning, by more than a tenth of its range: where a proxy is bought,
     the others pay for it.
@@ -317,10 +317,10 @@ def no_part_lost(context: RuleContext, _key: str) -> bool:
         size = min(_SCORES, len(one) // 3)
         if one[-size:].mean() < one[:size].mean() - _LEAST * np.ptp(one):
             return False
-    return gains(reward.values) or solved(context, "") is not None
+    return gains(reward.values) or bool(solved(context))
 
 
-def holds(context: RuleContext, _key: str) -> str | None:
+def holds(context: RuleContext) -> str | None:
     """Exempt what harms nothing as long as the reward has not surely lost a tenth of its size since
     its best points of late.
     """
@@ -407,7 +407,7 @@ def _bounded_scores(run: Run) -> str | None:
     return f"the newest samples' scores all lie within {within}: a bounded scale"
 
 
-def small_scale(context: RuleContext, _key: str) -> str | None:
+def small_scale(context: RuleContext) -> str | None:
     """Exempt all spellings of the reward but those of the tutorials' own records, unless some value
     exceeds 1.
     """
@@ -424,14 +424,14 @@ on others count; the KL must account for half of each.
 """
 
 
-def by_reference_kl(context: RuleContext, key: str) -> str | None:
+def by_reference_kl(context: RuleContext) -> str | None:
     """Exempt a loss that jumps where the KL to the reference jumps as far at that step: it is a
     term of the loss.
 
     TRL's loss holds β times that KL, so that one answer far from the reference makes it jump.
     verl's policy loss is next to 0 and holds no such term: its jumps are many times those of a KL.
     """
-    loss, kl = map(context.known, (key, context.indicators.get("reference_kl")))
+    loss, kl = context.known(context.key), context.indicator("reference_kl")
     if not loss or not kl or len(loss) < _SCORES:
         return None
     lately = dict(zip(loss.steps[-_HELD:], map(abs, loss.tail(_HELD)), strict=True))

@@ -34,6 +34,8 @@ class RuleContext(NamedTuple):
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned.
     None = no end.
     """
+    key: str = ""
+    """The metric that is judged, for exemptions."""
 
     @property
     def goes_on(self) -> bool:

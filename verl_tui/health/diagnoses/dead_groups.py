@@ -224,7 +224,7 @@ def _known_cause(context: RuleContext, reward: Sequence[float]) -> _Cause | None
         return "cut", {}, False
     if _is_constant(reward) and may_be_constant(context, by_shares=reward[-1] == 1):
         return "constant" if reward[-1] else "zero", {"score": reward[-1]}, False
-    if solved(context, "") or _came_up(reward):
+    if solved(context) or _came_up(reward):
         return "solved", {}, True
     if cold := _cold(context):
         return cold

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.indicators import validation_keys
 from verl_tui.means import median_along
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.runs.run import Run
-
-    _Taken: TypeAlias = "tuple[Pace | None, int, Any, Any]"
 
 _USUAL, _USUAL_RARE = 30, 3
 """Newest durations whose median is the usual one, of plain steps and of others: all steps of a run
@@ -82,7 +80,7 @@ def steps_per_minute(run: Run) -> SpeedFigure | None:
 
 
 @cached_by_revision
-def _measured(run: Run) -> _Taken:
+def _measured(run: Run) -> tuple[Pace | None, int, Any, Any]:
     """Return the pace, the steps from record to record, and steps with the seconds from the record
     before, by the best evidence.
     """
