@@ -244,7 +244,9 @@ def _name(names: Sequence[str], taken: set[str]) -> str:
     """Return a name for several runs that no other bears: what they share without the seed."""
     stems = {_WITH_SEED.sub("", name).strip("-_./ ") for name in names}
     stem = commonprefix([*stems])  # noqa: RUF071 - of letters is what is wanted
-    stem = stem.rstrip("-_./ (")
+    if stem.count("(") > stem.count(")"):
+        stem = stem[: stem.rindex("(")]
+    stem = stem.rstrip("-_./ ")
     if stem and stem not in taken and (len(stems) == 1 or len(stem) > _SHORT):
         return stem
     if len(names) <= _SPELLED:
