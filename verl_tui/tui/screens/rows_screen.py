@@ -210,10 +210,9 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     # -- keys --------------------------------------------------------------------------------------
 
     @on(Rows.Chosen)
-    def _row_chosen(self) -> None:
-        at = self.list.entry
-        if at is not None and at < len(self._page.names):
-            self._chosen = self._page.names[at]
+    def _row_chosen(self, event: Rows.Chosen) -> None:
+        if event.entry < len(self._page.names):
+            self._chosen = self._page.names[event.entry]
         self._draw_detail()
 
     async def action_other(self, way: int) -> None:
