@@ -37,7 +37,8 @@ class GpusPanel(TextPanel):
         """
         if width + FRAME < _COLUMNS or height + FRAME < _ROWS:
             return int(bool(gpu_row(view, width)))
-        return len(gpu_rows(view, width, height, zoomed=False)[1])
+        room = max(1, int(height * self.PANEL.share) - FRAME)
+        return len(gpu_rows(view, width, room, zoomed=False)[1])
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the newest reading and the newest logged values."""
