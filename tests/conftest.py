@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Neither a user's settings nor the colours of his terminal decide.
-os.environ["XDG_CONFIG_HOME"] = os.path.join(tempfile.gettempdir(), "nobody's settings")  # noqa: PTH118
+os.environ["XDG_CONFIG_HOME"] = f"{tempfile.gettempdir()}/no-settings-of-anybody"
 os.environ["TERM"] = "xterm-256color"
 for _name in ("VERL_TUI_CONFIG", "NO_COLOR", "FORCE_COLOR"):
     os.environ.pop(_name, None)

@@ -9,6 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.on_demand.samples import Hits, SampleBrowser, SamplePage
 from verl_tui.records import Dump, Sample
@@ -18,7 +19,7 @@ from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 PLACE = Place(3, validation=False)
@@ -69,8 +70,7 @@ class Screen:
 
     def dump(self, path: Path, *rows: dict[str, Any]) -> None:
         """Write a dump and take note of it as its source does."""
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        self.note(path)
+        self.note(write_jsonl(path, rows))
 
     def note(self, path: Path) -> None:
         stat, at = path.stat(), path.stat().st_mtime_ns / 1e9
@@ -79,7 +79,7 @@ class Screen:
 
 
 @pytest.fixture
-def screen() -> Iterator[Screen]:
+def screen():
     screen = Screen()
     yield screen
     screen.browser.stop()

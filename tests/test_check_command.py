@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 from command_line import complaint, run, write_log
@@ -15,13 +14,9 @@ from ordinary_rights import ordinary_rights
 
 from verl_tui.cli import main
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
 
 @pytest.fixture
-def log(tmp_path: Path) -> Callable[..., Path]:
+def log(tmp_path):
     """Return a writer of tutorial logs."""
     return partial(write_log, tmp_path)
 

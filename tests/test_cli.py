@@ -10,7 +10,6 @@ import sys
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import pytest
 from command_line import complaint, write_log
@@ -21,12 +20,9 @@ from verl_tui.cli import build_parser, main, read
 from verl_tui.commands import export, watch
 from verl_tui.commands.arguments import CommandError
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 @pytest.fixture
-def log(tmp_path: Path) -> Callable[..., Path]:
+def log(tmp_path):
     """Return a writer of tutorial logs."""
     return partial(write_log, tmp_path)
 

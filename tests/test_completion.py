@@ -101,9 +101,7 @@ _ASKING = {"bash": ("bash", "-c", _BASH, "bash"), "zsh": ("zsh", "-fc", _ZSH, "z
 
 
 @pytest.fixture(scope="module", params=["bash", "zsh", "fish"])
-def completed(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, set[str]]:
+def completed(request, tmp_path_factory):
     """What a real shell completes each line to, in a directory with a log."""
     shell = request.param
     if shutil.which(shell) is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     """Nobody's own configuration is read."""
     monkeypatch.delenv("VERL_TUI_CONFIG", raising=False)
     home = tmp_path / "home"

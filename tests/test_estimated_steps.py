@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,6 @@ from verl_tui.monitor import load
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.status_line import status
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 DICTS = "".join(
     f"{{'loss': {at / 8}, 'reward': {at / 50}, 'epoch': {at / 100}}}\n"
     for at in range(1, 13)
@@ -25,7 +21,7 @@ ESTIMATED = "steps are estimated: no source states them"
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     path = tmp_path / "plain" / "train.log"
     path.parent.mkdir()
     path.write_text(DICTS)

@@ -14,7 +14,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from real_logs import MADE
+from log_reading import MADE
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -64,7 +64,7 @@ class Told:
             assert one.keys() >= FIELDS
         return told
 
-    def play(self, log: Path, looks: int = 80) -> Iterator[dict[str, Any]]:
+    def play(self, log: Path, looks: int = 50) -> Iterator[dict[str, Any]]:
         """Append the lines of a real log, and yield what is told."""
         lines = log.read_bytes().splitlines(keepends=True)
         each = max(1, len(lines) // looks)
@@ -86,7 +86,7 @@ def steps(first: int, last: int, **values: float) -> str:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Told]:
+def told(tmp_path):
     """A log of 20 healthy steps that this process holds open, as a trainer does."""
     log = Told(tmp_path / "run" / "log.jsonl")
     with log.path.open("ab"):

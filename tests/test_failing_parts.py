@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,7 @@ from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.host import gpus
 from verl_tui.sources.host.gpus import GpuSource
-from verl_tui.sources.host.writers import Writers
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from verl_tui.sources.host.processes import Writers
 
 NOW = 1_800_000_000.0
 PATIENCE = 30.0
@@ -34,7 +31,7 @@ def batch(path: str, *steps: int, run: str = "run_1") -> Batch:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
+def logs(tmp_path):
     for name in ("good", "bad"):
         folder = tmp_path / name
         folder.mkdir()

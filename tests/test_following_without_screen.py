@@ -34,7 +34,7 @@ class Clock:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """A run whose newest step is a second old."""
     path = tmp_path / "run.jsonl"
     append(path, *range(1, 21))

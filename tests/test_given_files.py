@@ -16,7 +16,7 @@ from verl_tui.rendering.session.preferences import StateFile
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(tmp_path, monkeypatch):
     """A run in the current directory, beside a pipe with nobody at its other end."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(given_files, "PATIENCE", 0.01)

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -29,14 +30,6 @@ DEADLINE = 60
 GUARD = [sys.executable, "-m", "verl_tui", "guard"]
 
 
-def step(number: int, kl: float, reward: float = 2.5) -> str:
-    records = [
-        {"scope": "rollout", "step": number, "reward_mean": reward, "sample_count": 8},
-        {"scope": "ppo", "step": number, "kl_div": kl},
-    ]
-    return "".join(json.dumps(record) + "\n" for record in records)
-
-
 def write(
     path: Path,
     kls: Sequence[float] = (),
@@ -44,15 +37,18 @@ def write(
     modified: float = NOW,
 ) -> Path:
     """Write a log of so many values of KL, or of rewards."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    rows = [*((kl, 2.5) for kl in kls), *((0.03, one) for one in rewards)]
-    path.write_text("".join(step(i, *row) for i, row in enumerate(rows, 1)))
+    rows = []
+    for kl, reward in [*((kl, 2.5) for kl in kls), *((0.03, one) for one in rewards)]:
+        step = 1 + len(rows) // 2
+        rows.append({"scope": "rollout", "step": step, "reward_mean": reward})
+        rows.append({"scope": "ppo", "step": step, "kl_div": kl})
+    write_jsonl(path, rows)
     os.utime(path, (modified, modified))
     return path
 
 
 @pytest.fixture
-def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
+def deaf(monkeypatch):
     """Leave the signals of this process alone."""
     monkeypatch.setattr("signal.signal", lambda *_: None)
 

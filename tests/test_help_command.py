@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(autouse=True)
-def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def surroundings(tmp_path, monkeypatch):
     """An empty configuration, no pager, 80 columns."""
     config = tmp_path / "config.toml"
     config.write_text("", encoding="utf-8")

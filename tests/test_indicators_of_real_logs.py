@@ -9,7 +9,7 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from real_logs import LOGS
+from log_reading import LOGS
 
 from verl_tui.indicators import dialect, resolve
 from verl_tui.metrics import describe, family

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import read_run, read_runs
-from real_logs import LOGS, MADE
+from jsonl import write_jsonl
+from log_reading import LOGS, MADE, read_run, read_runs
 from scenarios.failures import FAILURES
 from scenarios.worlds import NOW, World, dump, prose, verl
 from tensorboardX.event_file_writer import EventsWriter
@@ -74,9 +74,7 @@ def written(
     settings = (f"{key}: {json.dumps(it)}\n" for key, it in made.settings.items())
     (folder / "config.yaml").write_text("".join(settings))
     for step, records in made.dumps.items():
-        path = folder / "rollouts" / f"{step}.jsonl"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        write_jsonl(folder / "rollouts" / f"{step}.jsonl", records)
     return folder
 
 
@@ -270,10 +268,8 @@ def test_without_times_it_says_that_it_estimates_and_of_what(tmp_path):
     made = world()
     made.settings = {}
     (tmp_path / "run").mkdir()
-    lines = (
-        f"step:{step} - critic/score/mean:0.5 - timing_s/step:60.0" for step in EVERY
-    )
-    (tmp_path / "run" / "train.log").write_text("".join(f"{it}\n" for it in lines))
+    form = "step:{} - critic/score/mean:0.5 - timing_s/step:60.0\n"
+    (tmp_path / "run" / "train.log").write_text("".join(map(form.format, EVERY)))
     found = told(read_run(tmp_path / "run"))
     assert not found["times_stated"]
     assert (found["unit"], found["devices"]) == ("hours of the run", None)

@@ -40,7 +40,7 @@ BYTES = st.lists(
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(monkeypatch):
     """Blocks so small that lines fill several of them."""
     monkeypatch.setattr(log_blocks, "BLOCK", SMALL)
     monkeypatch.setattr(log_blocks, "WINDOW", SHORT)

@@ -11,7 +11,7 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from real_logs import MADE
+from log_reading import MADE
 
 from verl_tui.config import Config
 from verl_tui.health.finding import Severity

@@ -41,7 +41,7 @@ def run(*words: object, **environment: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory):
     """The unpacked source distribution."""
     directory = tmp_path_factory.mktemp("sdist")
     build = "import os, sys; os.chdir(sys.argv[1]); from hatchling.build import build_sdist as b; b(sys.argv[2])"
@@ -56,7 +56,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(source, tmp_path_factory):
     """The wheel that pip builds of the source distribution, offline."""
     directory = tmp_path_factory.mktemp("wheel")
     offline = ("--no-build-isolation", "--no-deps", "--no-index", "--quiet")
@@ -66,7 +66,7 @@ def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed(wheel, tmp_path_factory):
     """A directory that the wheel is installed into, offline."""
     directory = tmp_path_factory.mktemp("installed")
     offline = ("--no-index", "--no-deps", "--no-compile", "--quiet")

@@ -19,7 +19,6 @@ from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
 from verl_tui.sources.formats.catalog import FORMATS
-from verl_tui.tui import screens
 from verl_tui.tui.app import SCREENS
 from verl_tui.tui.screens.dashboard_layout import PANELS
 
@@ -83,8 +82,7 @@ def test_every_command_is_listed():
 
 @pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS)
 def test_every_screen_is_in_the_table_of_keys_as_it_describes_itself(screen):
-    modules = vars(screens).values()
-    module = next(one for one in modules if getattr(one, "SCREEN", None) is screen)
+    module = sys.modules[screen.kind.__module__]
     words = " ".join(module.__doc__.split()).removesuffix(".")
     keys = " ".join(f"`{key}`" for key in screen.key.split(","))
     row = f"| {keys} | {words[0].lower()}{words[1:]} |"

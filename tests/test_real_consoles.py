@@ -10,8 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import read_run, values
-from real_logs import LOGS, MADE
+from log_reading import LOGS, MADE, read_run, values
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import own_keys, read_run, read_runs, values
-from real_logs import LOGS
+from log_reading import LOGS, own_keys, read_run, read_runs, values
 
 from verl_tui.runs.views.state import State, state
 

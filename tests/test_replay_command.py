@@ -4,40 +4,28 @@ to play.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.cli import main
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.replay import Playback
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> str:
-    path = tmp_path / "run_7" / "verl_logs.jsonl"
-    path.parent.mkdir()
-    records = [
-        {
-            "scope": "rollout",
-            "step": step,
-            "timestamp": 1.7e9 + step,
-            "reward_mean": 2.5,
-        }
-        for step in range(1, 31)
-    ]
-    path.write_text(
-        "".join(json.dumps(record) + "\n" for record in records), encoding="utf-8"
-    )
-    return str(path)
+def log(tmp_path):
+    rows = []
+    for step in range(1, 31):
+        stamp = {"step": step, "timestamp": 1.7e9 + step}
+        rows.append({"scope": "rollout", **stamp, "reward_mean": 2.5})
+    return str(write_jsonl(tmp_path / "run_7" / "verl_logs.jsonl", rows))
 
 
 @pytest.fixture
-def playbacks(monkeypatch: pytest.MonkeyPatch) -> list[Playback]:
+def playbacks(monkeypatch):
     """Record what the app would be started with, on what looks like a terminal."""
     started: list[Playback] = []
     monkeypatch.setattr(

@@ -17,21 +17,20 @@ from verl_tui.config import Config
 from verl_tui.demo.simulation import Simulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
 
 Watch = list[tuple[list[str], Config, dict[str, Any]]]
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Callable[..., Path]:
+def log(tmp_path):
     """Return a writer of tutorial logs."""
     return partial(write_log, tmp_path)
 
 
 @pytest.fixture
-def watched(monkeypatch: pytest.MonkeyPatch) -> Watch:
+def watched(monkeypatch):
     """Record what the app would be started with, on what looks like a terminal."""
     calls: Watch = []
 
@@ -95,7 +94,7 @@ def test_interrupting_exits_130(log, watched, monkeypatch):
 
 
 @pytest.fixture
-def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+def brief(monkeypatch):
     """Have a demo begin with few steps: two hundred take longer than all else about it."""
     prepare = Simulation.prepare
     monkeypatch.setattr(Simulation, "prepare", lambda self: prepare(self, 5))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """Return a log of three steps."""
     path = tmp_path / "run.jsonl"
     lines = [f'{{"step": {at}, "reward/mean": {at / 4}}}\n' for at in range(1, 4)]
@@ -104,14 +104,13 @@ def test_nothing_to_watch(tmp_path, capsys):
     assert "missing" in capsys.readouterr().err
 
 
-def test_a_port_in_use_is_said_in_one_sentence(log):
+def test_a_port_in_use_is_said_in_one_sentence(log, asked):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        port = str(taken.getsockname()[1])
-        command = [sys.executable, "-m", "verl_tui", "web", "--port", port, str(log)]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 73
-    (line,) = ended.stderr.splitlines()
+        port = taken.getsockname()[1]
+        said = asked("web", "--port", port, log)
+    assert said.code == 73
+    (line,) = said.err.splitlines()
     assert line.startswith(f"verl-tui: 127.0.0.1:{port}: ")
     assert "in use" in line

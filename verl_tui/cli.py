@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
@@ -23,10 +25,6 @@ from verl_tui.commands.shared import (
     print_message,
 )
 from verl_tui.given_files import UsageError, is_there
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Mapping, Sequence
 
 _COMPLETION = """
 --print-completion bash|zsh|fish|tcsh  print a completion script for a shell

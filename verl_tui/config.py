@@ -6,17 +6,15 @@ import difflib
 import json
 import math
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tomli
 
 from verl_tui.given_files import UsageError, read_given
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 ENVIRONMENT = "VERL_TUI_CONFIG"
 """Environment variable that names another configuration file."""

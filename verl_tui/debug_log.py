@@ -8,19 +8,17 @@ since such a log is made to be given away; it ends when it has become large.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from verl_tui.secrets import Mask
 
 MOST = 16 * 2**20
@@ -129,6 +127,4 @@ def recording(path: Path, mask: Mask) -> Iterator[DebugLog]:
 def _thread_ended(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None:
         note_error("thread ended by", args.exc_value)
-    sys.__excepthook__(
-        args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback
-    )
+    threading.__excepthook__(args)

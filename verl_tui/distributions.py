@@ -4,6 +4,7 @@ and as bins.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate, pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -11,8 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from verl_tui.means import clamp, mean
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -233,13 +232,6 @@ def _check(edges: Floats, counts: Floats) -> None:
         raise ValueError("a histogram with a count below 0 or beyond all numbers")
 
 
-def _edges(low: float, high: float) -> NDArray[np.float64]:
-    """Return the bounds of bins of equal width."""
-    import numpy as np
-
-    return np.append(low + (high / BINS - low / BINS) * np.arange(BINS), high)
-
-
 def _bins(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.int64]:
     """Return the bins of equal width that values lie in, the first where they have no width."""
     import numpy as np
@@ -265,7 +257,8 @@ def _rebinned(
     amounts = np.array(counts, np.float64)
     is_wide = bounds[1:] > bounds[:-1]
     below = np.cumsum([0.0, *np.where(is_wide, amounts, 0.0)])
-    found = np.diff(np.interp(_edges(low, high), bounds, below))
+    ends = np.append(low + (high / BINS - low / BINS) * np.arange(BINS), high)
+    found = np.diff(np.interp(ends, bounds, below))
     np.add.at(found, _bins(bounds[:-1][~is_wide], low, high), amounts[~is_wide])
     spread: list[float] = found.tolist()
     return spread

@@ -8,18 +8,14 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from verl_tui.distributions import MOST_VALUES, QUANTILES, Bins, Distribution, of_values
 from verl_tui.means import mean
 from verl_tui.patterns import NamePattern
 from verl_tui.repetition import entropy, repetition, tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 PREFIX = "samples/"
 """Of figures from training samples; those from validation begin with `val_samples/`."""

@@ -4,6 +4,7 @@ what is new in its log, the setting to change.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
@@ -29,8 +30,6 @@ from verl_tui.times import age
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from verl_tui.health.guide import Guide
     from verl_tui.health.moves import Moves
     from verl_tui.plain_data import Data

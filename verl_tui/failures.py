@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +15,6 @@ from verl_tui import __version__, debug_log
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.secrets import Mask
 
 _MOST = 20

@@ -9,12 +9,10 @@ import errno
 import os
 import select
 import stat
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import TextIO
 
 PATIENCE = 10.0
 """Seconds to wait for a process at the other end of a pipe."""
@@ -46,7 +44,7 @@ def read_given(path: Path, most: int) -> bytes:
     Raises:
         OSError: It cannot be read, or it is a pipe into which nobody writes.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             return file.read(most) or b""
@@ -68,7 +66,7 @@ def writable(path: Path) -> int:
         OSError: It cannot be written to, or it is a pipe that nobody reads.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as error:
         if error.errno == errno.ENXIO and stat.S_ISFIFO(path.stat().st_mode):
             raise OSError(errno.ENXIO, "nobody reads this pipe", str(path)) from None

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from verl_tui import trainers
 from verl_tui.distributions import one_each, spreads
@@ -17,10 +18,6 @@ from verl_tui.metrics import Direction, Group, modern, slashed
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.toml_tables import toml_table
 from verl_tui.trainers import writers
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
 
 KeysOfLog: TypeAlias = "Collection[str]"
 """The keys of a log, or some of them."""
@@ -46,12 +43,12 @@ class Indicator(NamedTuple):
 _VALIDATIONS: dict[str, Any] = toml_table(__file__, "validations.toml")
 
 
-def _validation_part(named: re.Match[str]) -> str:
-    return str(_VALIDATIONS[named[1]]).replace("\n", "")
-
-
 _SCORES_OF = [
-    NamePattern(re.sub(r"<(\w*score)>", _validation_part, form))
+    NamePattern(
+        re.sub(r"<(\w*score)>", lambda named: _VALIDATIONS[named[1]], form).replace(
+            "\n", ""
+        )
+    )
     for form in (*_VALIDATIONS["core"], *_VALIDATIONS["auxiliary"])
 ]
 """Forms of validation scores, the best first."""

@@ -5,11 +5,10 @@ others; also steps through a list.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 

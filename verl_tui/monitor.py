@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -20,8 +21,6 @@ from verl_tui.sources.discovery.passed_over import PassedOver, sentences
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.config import Config
     from verl_tui.health.finding import Verdict
     from verl_tui.health.guide import Guide

@@ -5,8 +5,9 @@ terminal.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import CodeBlock, Heading, Markdown, TableElement
@@ -16,10 +17,6 @@ from rich.text import Text
 from rich.theme import Theme
 
 from verl_tui.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _IMAGE = pattern(r"!\[[^\[\]]*\]\([^()]*\)\n*")
 _LINK = pattern(r"\[([^\[\]]+)\]\((?!https?:)[^()]*\)")
@@ -76,7 +73,6 @@ def as_text(markdown: str, width: int, *, styled: bool = False) -> str:
         color_system="standard" if styled else None,
         no_color=True,
         theme=_STYLES,
-        legacy_windows=False,
     )
     console.print(_Page(markdown, hyperlinks=False))
     lines = "\n".join(

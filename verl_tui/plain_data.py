@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 Data: TypeAlias = "Mapping[str, Any]"
 """An object of JSON, or what becomes one: texts, numbers, lists and the like, by name."""

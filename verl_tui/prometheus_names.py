@@ -10,16 +10,14 @@ Prometheus knows letters, digits and underscores, and wants seconds, bytes and r
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 from verl_tui.metrics import describe, scale
 from verl_tui.patterns import pattern
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 PREFIX = "verl_"
 """Prefix of every name."""
@@ -107,13 +105,9 @@ def named(key: str) -> Name:
     if word and not stem.endswith(word):
         stem = f"{stem}_{word}"
     name = PREFIX + stem.removeprefix(PREFIX)
-    lost = not stem or not text.isascii()
-    return Name(_marked(name, key) if lost or _is_taken(name) else name, factor)
-
-
-def _is_taken(name: str) -> bool:
-    """True if a name is too long, or means something else."""
-    return len(name) > _LONGEST or name in OWN or _ENDS.sub("", name) in OWN
+    lost = not stem or not text.isascii() or len(name) > _LONGEST
+    means_other = not OWN.keys().isdisjoint((name, _ENDS.sub("", name)))
+    return Name(_marked(name, key) if lost or means_other else name, factor)
 
 
 def names_of(keys: Iterable[str]) -> dict[str, Name]:

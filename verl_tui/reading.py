@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,8 +17,6 @@ from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor, News
     from verl_tui.sources.feed import Feed

@@ -6,13 +6,10 @@ Times are seconds since the Unix epoch, steps are the trainer's optimiser steps.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+from typing import Any, NamedTuple
 
 SAMPLES = "samples"
 """Name of the format of files that hold samples alone: where they state no step, a run of them is

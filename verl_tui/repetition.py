@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from verl_tui.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 Spans: TypeAlias = "list[tuple[int, int]]"
 """Where they begin and end."""

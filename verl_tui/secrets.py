@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 from verl_tui.secret_forms import (
@@ -28,10 +29,7 @@ from verl_tui.secret_forms import (
     SUSPECT,
     WEBHOOK,
 )
-from verl_tui.text import safe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+from verl_tui.text import one_line, safe
 
 HIDDEN = "***"
 
@@ -73,6 +71,11 @@ def hide(text: str) -> str:
         text = _STATED.sub(_hidden, text)
     text = FORMS.sub(HIDDEN, text)
     return WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
+
+
+def shown(text: str | None, longest: int = 500) -> str | None:
+    """Return text from a log as one line of so many characters that is safe to send."""
+    return text and one_line(hide(one_line(text, 2 * longest)), longest)
 
 
 def _hidden(found: re.Match[str]) -> str:

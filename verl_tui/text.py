@@ -6,14 +6,11 @@ these become visible symbols, so that no other code has to handle them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import fsencode
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _ANSI = pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movements
@@ -135,12 +132,9 @@ def shell_words(words: Iterable[str]) -> str:
     `'`.
     """
     return " ".join(
-        quote(word) if word.isprintable() else _escaped(word) for word in words
+        quote(word) if word.isprintable() else f"$'{''.join(map(_escaped_sign, word))}'"
+        for word in words
     )
-
-
-def _escaped(word: str) -> str:
-    return f"$'{''.join(map(_escaped_sign, word))}'"
 
 
 def _escaped_sign(sign: str) -> str:

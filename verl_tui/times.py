@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from math import isnan, nan
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _ZONES = 26 * 3600.0
 """Seconds by which two honest clocks can differ through their time zones alone (UTC-12 to

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import aiohttp_jinja2
@@ -19,7 +20,6 @@ from textual_serve.server import Server
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
 
 _POLICY = (
     "default-src 'none'; connect-src 'self'; font-src 'self'; img-src 'self' data:; script-src "

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _MOST_DECIMALS = 8
 _NAMES = ("Ray", "Slurm", "Python", "Triton")

@@ -27,7 +27,7 @@ def file_logger(steps: list[int], note: str = "") -> str:
     """Return a file logger's lines; the values tell one segment from another."""
     lines = []
     for at, step in enumerate(steps):
-        data: dict[str, Any] = {"actor/ppo_kl": at / 7, "note": note}
+        data = {"actor/ppo_kl": at / 7, "note": note}
         if step % 5 == 0:
             data["val/acc"] = at / 3
         lines.append(json.dumps({"step": step, "data": data}) + "\n")

@@ -13,8 +13,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import read_run
-from real_logs import LOGS
+from jsonl import write_jsonl
+from log_reading import LOGS, read_run
 
 from verl_tui.answers.samples import LONG
 from verl_tui.cli import build_parser, main
@@ -22,12 +22,11 @@ from verl_tui.exporters.csv import write_csv
 from verl_tui.plain_data import value_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 
 @pytest.fixture
-def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+def get(capsys):
     """Return a function that asks for an answer as JSON."""
 
     def ask(*words: str | Path) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def get(capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def answered(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+def answered(capsys):
     """Return a function that asks for an answer as text: exit code, output, messages."""
 
     def ask(*words: str | Path) -> tuple[int, str, str]:
@@ -53,10 +52,9 @@ def answered(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Path:
+def run(tmp_path):
     """Return the directory of a run whose KL rises, with samples and a value that is no number."""
-    path = tmp_path / "logs" / "run_7"
-    path.mkdir(parents=True)
+    path = tmp_path / "logs" / "run_7" / "verl_logs.jsonl"
     lines: list[dict[str, Any]] = []
     for step in range(1, 41):
         kl = 0.02 if step < 30 else 0.4
@@ -67,9 +65,7 @@ def run(tmp_path: Path) -> Path:
             text = {"prompt": "why\x1b[31m?", "response": "y" * 600, "reward": score}
             lines.append({"scope": "sample", "step": step, **text})
     lines.append({"scope": "ppo", "step": 40, "policy_loss": float("nan")})
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    (path / "verl_logs.jsonl").write_text(text, encoding="utf-8")
-    return path
+    return write_jsonl(path, lines).parent
 
 
 NAMED = "version run run_id"
@@ -191,7 +187,7 @@ def test_the_newest_samples_after_a_restart_are_those_of_its_steps(get, run):
 
 
 @pytest.fixture
-def crashed(tmp_path: Path) -> Path:
+def crashed(tmp_path):
     """Return a console of verl that ends with an error in the middle."""
     steps = "".join(
         f"step:{step} - actor/ppo_kl:0.1 - actor/pg_loss:0.2 - critic/rewards/mean:0.3 - perf/x:1\n"

@@ -11,13 +11,15 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from real_logs import MADE
+from log_reading import MADE
 
 from verl_tui.cli import main
+from verl_tui.reading import refreshes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,9 +30,10 @@ GET = [sys.executable, "-m", "verl_tui", "get"]
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch):
     monkeypatch.setattr("signal.signal", lambda *_: None)  # those of the tests stay
-    monkeypatch.setattr("verl_tui.answers.waiting.BETWEEN", 0.05)
+    often = partial(refreshes, between=0.05)
+    monkeypatch.setattr("verl_tui.answers.waiting.refreshes", often)
 
 
 def steps(first: int, last: int, **more: float) -> list[str]:
@@ -69,7 +72,7 @@ def growing(log: Path, lines: Sequence[str]) -> Iterator[None]:
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """The log of a run of ten steps."""
     path = tmp_path / "run_7" / "log.jsonl"
     path.parent.mkdir()

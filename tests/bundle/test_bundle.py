@@ -23,7 +23,6 @@ from verl_tui.monitor import load
 from verl_tui.secrets import Mask
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 NOW = 1_800_000_000.0
@@ -201,7 +200,7 @@ def test_no_secret_and_no_home_survives_in_any_file(tmp_path, secrets, owner):
 
 
 @pytest.fixture
-def training(tmp_path: Path) -> Iterator[Path]:
+def training(tmp_path):
     """Return the log of a process that goes on writing it."""
     path = tmp_path / "train.log"
     code = """

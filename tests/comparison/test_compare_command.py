@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from compared_runs import KL, REWARD, VALIDATION, noise
+from jsonl import write_jsonl
 
 from verl_tui.cli import main
 
@@ -22,13 +23,12 @@ def write(
 ) -> Path:
     """Write the log and the settings of a run of 40 steps."""
     run = folder / name
-    run.mkdir(parents=True)
     rewards = noise(centre, seed + round(centre * 100))
     lines = (
         {"step": step, "data": {REWARD: reward, KL: 0.01, VALIDATION: reward}}
         for step, reward in enumerate(rewards, 1)
     )
-    (run / "train.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_jsonl(run / "train.jsonl", lines)
     (run / "config.yaml").write_text(
         f"data:\n  seed: {seed}\n  train_batch_size: 64\nactor_rollout_ref:\n  actor:\n"
         f"    ppo_mini_batch_size: 16\n    optim:\n      lr: {lr}\n"
@@ -37,7 +37,7 @@ def write(
 
 
 @pytest.fixture
-def runs(tmp_path: Path) -> Path:
+def runs(tmp_path):
     """Return a folder with two seeds of two kinds of runs."""
     for seed in (1, 2):
         write(tmp_path / "runs", f"low-seed{seed}", 0.4, seed=seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from real_logs import MADE
+from log_reading import MADE
 
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.comparison.outcomes import KINDS, MeasuredRun, incomparable

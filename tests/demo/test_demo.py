@@ -44,7 +44,7 @@ class Clock:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
+def whole(tmp_path_factory):
     """Return a simulation that has written all of its steps at once."""
     simulation = Simulation(tmp_path_factory.mktemp("demo"), 7, Clock())
     simulation.prepare(curves.STEPS)
@@ -52,17 +52,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
 
 
 @pytest.fixture(scope="module")
-def run(whole: Simulation) -> Path:
+def run(whole):
     return whole.directory / HEALTHY
 
 
 @pytest.fixture(scope="module")
-def lines(run: Path) -> list[str]:
+def lines(run):
     return (run / "train.log").read_bytes().decode().split("\n")
 
 
 @pytest.fixture(scope="module")
-def metrics(run: Path) -> dict[int, dict[str, float]]:
+def metrics(run):
     content = (run / "verl_examples" / "run_grpo_gsm8k.jsonl").read_bytes()
     records = [json.loads(line) for line in content.splitlines()]
     assert all(list(record) == ["step", "data"] for record in records)

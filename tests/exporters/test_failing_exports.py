@@ -4,11 +4,11 @@ rest of an export going; where nothing is left, the command says what a report o
 
 from __future__ import annotations
 
-import json
 import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
+from jsonl import write_jsonl
 
 from verl_tui.cli import main
 from verl_tui.commands.signals import write_until_stopped
@@ -18,7 +18,6 @@ from verl_tui.monitor import Monitor, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from verl_tui.runs.run import Run
 
@@ -26,7 +25,7 @@ NOW = 1_800_000_000.0
 
 
 @pytest.fixture
-def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def logs(tmp_path, monkeypatch):
     """Two runs."""
     monkeypatch.setenv("VERL_TUI_STATE", "")
     for name in ("bad", "good"):
@@ -94,7 +93,7 @@ def test_an_export_that_follows_outlives_an_error_of_its_own(logs, monkeypatch, 
 
 def test_a_report_goes_without_samples_that_cannot_be_shown(logs, monkeypatch):
     sample = {"prompt": "p", "response": "r", "score": 1.0, "step": 1}
-    (logs / "bad" / "samples.jsonl").write_text(json.dumps(sample) + "\n")
+    write_jsonl(logs / "bad" / "samples.jsonl", [sample])
     monkeypatch.setattr("verl_tui.report.reported_samples.shortened", lambda *_: 1 / 0)
     assert main(["report", str(logs), "-o", str(logs.parent / "r.md")]) == 0
     text = (logs.parent / "r.md").read_text()

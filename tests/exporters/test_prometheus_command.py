@@ -5,18 +5,14 @@ from __future__ import annotations
 import socket
 import sys
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import pytest
 
 from verl_tui.cli import main
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def log(tmp_path, monkeypatch):
     """A run of two steps, and no login from outside."""
     monkeypatch.delenv("VERL_TUI_LOGIN", raising=False)
     path = tmp_path / "run.jsonl"

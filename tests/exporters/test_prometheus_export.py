@@ -62,7 +62,7 @@ def of(**labels: str) -> Labels:
 
 
 @pytest.fixture
-def monitor() -> Monitor:
+def monitor():
     return Monitor(Config())
 
 

@@ -15,56 +15,35 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 SERVER = [
     sys.executable,
-    "-m",
-    "tensorboard.main",
-    "--port",
-    "0",
-    "--host",
-    "127.0.0.1",
+    *["-m", "tensorboard.main", "--port", "0", "--host", "127.0.0.1"],
 ]
 PATIENCE = 60.0
 """Seconds that a server may take to start, or to find what is new."""
 
 
 def exporting(log: Path, board: Path, *options: str) -> subprocess.Popen[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "verl_tui",
-        "export",
-        "tensorboard",
-        str(log),
-        "-o",
-        str(board),
-        *options,
-    ]
+    words = ["-m", "verl_tui", "export", "tensorboard", log, "-o", board, *options]
+    command = [sys.executable, *words]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
 
 def line(step: int, score: float) -> str:
-    return (
-        json.dumps(
-            {"step": step, "data": {"critic/score/mean": score, "actor/grad_norm": 0.5}}
-        )
-        + "\n"
-    )
+    data = {"critic/score/mean": score, "actor/grad_norm": 0.5}
+    return json.dumps({"step": step, "data": data}) + "\n"
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def address(tmp_path):
     """The address of a server that looks at `tmp_path / "board"` every second."""
     command = [*SERVER, "--logdir", str(tmp_path / "board"), "--reload_interval", "1"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        addresses = (
-            re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stderr
-        )
-        yield next(found.group() for found in addresses if found)
+        said = (re.search(r"http://127\.0\.0\.1:\d+", line) for line in server.stderr)
+        yield next(found.group() for found in said if found)
         server.terminate()
 
 
@@ -80,20 +59,17 @@ def points(address: str, count: int) -> list[list[float]]:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if "critic/score/mean" in asked(address, "scalars/tags").get("run", {}):
-            found = asked(
-                address, "scalars/scalars", run="run", tag="critic/score/mean"
-            )
+            which = {"run": "run", "tag": "critic/score/mean"}
+            found = asked(address, "scalars/scalars", **which)
             if len(found) >= count:
                 return [point[1:] for point in found]
-        time.sleep(0.2)
+        time.sleep(0.05)
     pytest.fail(f"TensorBoard found no {count} points")
 
 
 def test_tensorboard_shows_what_was_written_while_it_is_written(tmp_path, address):
     log = tmp_path / "run.jsonl"
-    log.write_text(
-        "".join(line(step, step / 4) for step in range(1, 5)), encoding="utf-8"
-    )
+    log.write_text("".join(line(step, step / 4) for step in range(1, 5)))
     with exporting(log, tmp_path / "board", "--follow", "--interval", "0.5") as command:
         assert points(address, 4) == [[step, step / 4] for step in range(1, 5)]
         with log.open("a", encoding="utf-8") as file:

@@ -14,7 +14,6 @@ from ordinary_rights import ordinary_rights
 from verl_tui.cli import main
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 EXPORTS = [
@@ -28,7 +27,7 @@ EXPORTS = [
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
+def log(tmp_path):
     """A log of one step."""
     path = tmp_path / "run.jsonl"
     path.write_text('{"step": 1, "data": {"critic/score/mean": 0.5}}\n')
@@ -36,7 +35,7 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sealed(tmp_path: Path) -> Iterator[Path]:
+def sealed(tmp_path):
     """A directory that nobody may write to."""
     path = tmp_path / "sealed"
     path.mkdir()

@@ -42,7 +42,7 @@ COMMANDS = (
     "export csv RUN", "export csv PATH -o OUT", "export csv RUN -o OUT.csv",
     "export tensorboard PATH -o OUT", "export prometheus PATH --textfile OUT.prom",
     "report PATH -o OUT.html", "report PATH -o OUT.md --charts OUT", "report PATH --format json -o -",
-    "report PATH --format md -o -", "report PATH --format html -o -",
+    "report PATH --format md -o -",
     "bundle RUN --list", "bundle RUN --yes --samples -o OUT.zip",
     "doctor PATH", "doctor PATH --json", "notify --show PATH", "notify --show RUN",
     "--snapshot OUT.txt PATH", "--snapshot OUT.svg --size 60x20 PATH",

@@ -15,7 +15,7 @@ from verl_tui.indicators import dialect, spellings
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from verl_tui.health.guide import Guide, Rule
@@ -114,7 +114,7 @@ def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def check_alerts(tmp_path: Path) -> Callable[..., None]:
+def check_alerts(tmp_path):
     """Return what asks promtool whether the rules do as expected."""
 
     def ask(cases: list[dict[str, Any]], guide: Guide = ONLY_SAID) -> None:

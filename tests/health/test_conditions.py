@@ -26,7 +26,7 @@ RULES = [rule for rule in load_guide().rules if rule.condition in KINDS]
 CONDITIONS: dict[str, Callable[[Column, tuple[int, ...]], Judged]] = {
     **{
         rule.name: lambda one, marks, rule=rule: KINDS[rule.condition].judge(  # type: ignore[misc]
-            one, rule, rule.threshold, marks
+            Column(*one[:2], marks), rule, rule.threshold
         )
         for rule in RULES
     },
@@ -96,7 +96,8 @@ def test_what_holds_is_said_in_words(name: str) -> None:
     for seed in range(6):
         judged = CONDITIONS[name](column(hostile(seed)), ())
         if judged.open is not None:
-            facts = dict.fromkeys(("title", "note", "long", "last", "newest"), "")
+            names = ("title", "key", "note", "long", "last", "newest", "label")
+            facts = dict.fromkeys(names, "")
             said = [judged.words["message"], *judged.words["evidence"]]
             assert all(filled(one, {**facts, **judged.facts}) for one in said)
             assert type(judged.open.since) is int

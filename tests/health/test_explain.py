@@ -168,7 +168,6 @@ RUNS = {
     "swift_log1": "Size does not match at dimension 1",
     "swift_raise": f"{JUDGE_503}; {{path}}/train.log, line 713",
     "t014_eval": "has no attribute 'get'; {path}/train.log, line 31",
-    "t019_log1": "noted: share of prompt groups without any spread",
     "t019_resume": "noted: the log started over at step 101",
     "t019_unbuf": "truncated share 0 → 12.5 % (step 54): responses cut off; nothing else",
     "t116_rloo_raise": f"{JUDGE_503}; {{path}}/train.log, line 59",
@@ -178,7 +177,6 @@ RUNS = {
     "verl061_raise": "; {path}/train.log, line 723",
     "verl061_sigterm": "*** SIGTERM received at time=1795344697 on cpu 1 ***; {path}/train.log",
     "verl061_startfail_ray": "CUDA_VISIBLE_DEVICES contains []",
-    "verl091_raise": "; {path}/train.log, line 1151",
 }
 """Runs -> a part of the line on each."""
 

@@ -8,11 +8,11 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from log_reading import MADE
 from nights.playing import BEGAN, Fault, Scene
 from producers.pathologies import extracts
 from producers.pathologies.measure import EXTRACTS
 from producers.pathologies.training import halves
-from real_logs import MADE
 from scenarios import verl_names
 from scenarios.worlds import World, verl
 
@@ -218,7 +218,7 @@ def silence(
     for scene in steps_of(console, world, last=last):
         yield scene._replace(**how)
     yield console.wait(pace, **how, begins=True, shows=True)
-    yield console.wait(15 * 240.0, **how)
+    yield console.wait(max(1800.0, 15 * pace), **how)
 
 
 @night("hang", "no step comes, its process lives", "tell", *HANGS)

@@ -118,10 +118,10 @@ class Supervisor:
 def ask(question: Question, paths: list[str]) -> Answer | None:
     """Ask the program, and wait for what is to be awaited first; None where it cannot answer."""
     run = ["--run", question.run, *paths]
-    now = _answer("get", "state", *run)
-    further = (now or {"step": None})["step"] or 0
-    step = further + 1 if question.step is None else question.step
-    most = "1h" if question.step is not None else f"{SECONDS:.0f}"
+    step, most = question.step, "1h"
+    if step is None:
+        now = _answer("get", "state", *run) or {"step": None}
+        step, most = (now["step"] or 0) + 1, f"{SECONDS:.0f}"
     _answer("get", "state", *run, "--wait", f"step>={step}", "--timeout", most)
     state = _answer("get", "state", "--whole", *run)
     found = _answer("get", "findings", *run)

@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
+from command_line import write_log
 from webhook_server import Webhook, answer, webhook
 
 from verl_tui.cli import main
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 VARIABLES = ("URL", "SECRET", "TOKEN", "FILE")
 
 
 @pytest.fixture(autouse=True)
-def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_set(tmp_path, monkeypatch):
     """Neither an address nor a configuration nor a proxy of this machine's."""
     for name in VARIABLES:
         monkeypatch.delenv(f"VERL_TUI_NOTIFY_{name}", raising=False)
@@ -31,25 +27,16 @@ def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Webhook]:
+def server(monkeypatch):
     with webhook() as found:
         monkeypatch.setenv("VERL_TUI_NOTIFY_URL", found.url)
         yield found
 
 
 @pytest.fixture
-def broken(tmp_path: Path) -> Path:
+def broken(tmp_path):
     """A run that has ended long ago, with a breaker tripped."""
-    kls = [0.03] * 20 + [0.3] * 8
-    lines = []
-    for step, kl in enumerate(kls, 1):
-        lines += [
-            {"scope": "rollout", "step": step, "reward_mean": 2.5, "sample_count": 8},
-            {"scope": "ppo", "step": step, "kl_div": kl},
-        ]
-    path = tmp_path / "run_7" / "verl_logs.jsonl"
-    path.parent.mkdir()
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = write_log(tmp_path, *[0.03] * 20, *[0.3] * 8, name="run_7")
     os.utime(path, (1_700_000_000, 1_700_000_000))
     return path
 
@@ -60,18 +47,16 @@ def findings(server: Webhook) -> list[str | None]:
 
 def test_a_test_message_is_sent(server, capsys):
     assert main(["notify", "--test"]) == 0
-    assert capsys.readouterr().out == (
-        "sent through the webhook from VERL_TUI_NOTIFY_URL as json: HTTP 200\n"
-    )
+    said = "sent through the webhook from VERL_TUI_NOTIFY_URL as json: HTTP 200\n"
+    assert capsys.readouterr().out == said
     assert server.received[0].data["event"] == "test"
 
 
 def test_a_test_that_fails_says_why_and_not_where(server, capsys):
     server.answers[:] = [answer(403, body=b"/hooks/T0P-SECRET")]
     assert main(["notify", "--test"]) == 69
-    assert capsys.readouterr().err == (
-        "verl-tui: the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 403\n"
-    )
+    said = "verl-tui: the webhook from VERL_TUI_NOTIFY_URL answers with HTTP 403\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.parametrize(

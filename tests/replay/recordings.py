@@ -4,14 +4,15 @@ them.
 
 from __future__ import annotations
 
-import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jsonl import write_jsonl
 
 from verl_tui.replay import Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 BEGAN = 1_700_000_000.0
@@ -34,11 +35,7 @@ def tutorial(
         if step % 3 == 0:
             sample = {"prompt": "p", "response": f"r{step}", "reward": 1.0}
             lines.append({"scope": "sample", "step": step, **sample})
-    return _write(directory / "verl_logs.jsonl", _rows(lines))
-
-
-def _rows(lines: Iterable[dict[str, Any]]) -> str:
-    return "".join(json.dumps(line) + "\n" for line in lines)
+    return write_jsonl(directory / "verl_logs.jsonl", lines)
 
 
 def file_logger(
@@ -52,7 +49,7 @@ def file_logger(
         {"step": step, "data": {"critic/score/mean": 0.01 * step, **timer}}
         for step in range(1, steps + 1)
     ]
-    path = _write(directory / "p" / "run.jsonl", _rows(lines))
+    path = write_jsonl(directory / "p" / "run.jsonl", lines)
     os.utime(path, (written, written))
     return path
 
@@ -66,7 +63,9 @@ def console(
         f"step:{step} - critic/score/mean:{0.01 * step} - actor/entropy:0.5\n"
         for step in range(1, steps + 1)
     ]
-    path = _write(directory / "train.log", "".join(lines) + ending)
+    path = directory / "train.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines) + ending, encoding="utf-8")
     os.utime(path, (written, written))
     return path
 
@@ -74,9 +73,3 @@ def console(
 def recording(*paths: Path) -> Recording:
     """Return the recording of some logs."""
     return Recording.read([str(path) for path in paths])
-
-
-def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from recordings import BEGAN, GAP, file_logger, recording, tutorial
 
 from verl_tui.records import Batch
 from verl_tui.replay import Playback
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Wall:
@@ -25,12 +20,12 @@ class Wall:
 
 
 @pytest.fixture
-def wall() -> Wall:
+def wall():
     return Wall()
 
 
 @pytest.fixture
-def playback(tmp_path: Path, wall: Wall) -> Playback:
+def playback(tmp_path, wall):
     tutorial(tmp_path / "run", range(1, 11))
     return Playback(recording(tmp_path / "run"), speed=20.0, wall=wall)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonl import write_jsonl
 from property_examples import examples
 from recordings import BEGAN, GAP, console, file_logger, recording, tutorial
 
@@ -87,16 +87,14 @@ ERROR = "ray.exceptions.RayTaskError(ValueError): no\n"
 
 def dump(folder: Path, *steps: int) -> None:
     """Write dumps of a sample each, all at once."""
-    folder.mkdir(exist_ok=True)
     for step in steps:
-        path = folder / f"{step}.jsonl"
         row = {"input": "q", "output": f"a{step}", "score": 1.0, "step": step}
-        path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+        path = write_jsonl(folder / f"{step}.jsonl", [row])
         os.utime(path, (BEGAN, BEGAN))
 
 
 @pytest.fixture(scope="module")
-def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logs(tmp_path_factory):
     """A run of everything at once: times and none, restarts, dumps, checkpoints, settings, a
     crash.
     """
@@ -117,7 +115,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def both(logs: Path) -> Recording:
+def both(logs):
     """The recording of both runs, which went on at the same time."""
     made = recording(logs)
     assert made.together

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, Sample, Settings, SourceStatus
+from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.record import Origin, Report, make_report
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def report_of(
 ) -> Report:
     """Return the report on runs, the first one the baseline."""
     monitor = monitor_of(runs, samples)
-    return make_report(monitor, [*monitor.runs.values()], NOW, ORIGIN)
+    return make_report(monitor, [*monitor.runs.values()], NOW, ORIGIN, NoteBook())
 
 
 def rising(count: int = 60, by: float = 0.01, start: float = 0.1) -> list[float]:

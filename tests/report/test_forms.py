@@ -157,7 +157,7 @@ def test_text_and_curves_can_be_seen_on_each_ground(ground):
 def test_notes_are_listed_and_marked_and_stay_text(name, tmp_path):
     monitor = monitor_of({"a": {REWARD: rising()}})
     runs = [*monitor.runs.values()]
-    without = form(make_report(monitor, runs, NOW, ORIGIN), name)
+    without = form(make_report(monitor, runs, NOW, ORIGIN, NoteBook()), name)
     book = NoteBook(tmp_path / "state.json")
     book.write(runs[0], 7, f"rate halved {HOSTILE}")
     text = form(make_report(monitor, runs, NOW, ORIGIN, book), name)

@@ -8,6 +8,8 @@ from trainings import again, put, training
 from verl_tui.records import Progress
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.forecast import (
+    Pace,
+    RemainingSteps,
     next_occasions,
     pace,
     remaining_steps,
@@ -38,6 +40,18 @@ def validating(
     return training(columns, total=total, settings=more, testing=tested)
 
 
+def ahead(run: Run) -> RemainingSteps:
+    found = remaining_steps(run)
+    assert found is not None
+    return found
+
+
+def pace_of(run: Run) -> Pace:
+    usual = pace(run)
+    assert usual is not None
+    return usual
+
+
 def truth(
     step: int, total: int, *, plain: float = 30.0, test: float = 120.0, every: int = 10
 ) -> float:
@@ -56,19 +70,14 @@ def test_validation_every_tenth_step_takes_five_times_as_long(
 ) -> None:
     run = validating(step, total, inside=inside, **settings)
     assert remaining(run, 0.0) == pytest.approx(truth(step, total))
-    usual = pace(run)
-    assert usual is not None
-    assert (total - step) * usual.seconds < truth(step, total), (
-        "what a progress bar's pace would make of it"
-    )
+    bar = (total - step) * pace_of(run).seconds
+    assert bar < truth(step, total), "what a progress bar's pace would make of it"
 
 
 def test_after_a_restart_the_pace_is_that_of_the_newest_segment() -> None:
     run = validating(40, 100, every=1000)
     assert remaining(again(run, {"timing_s/step": [10.0] * 6}), 0.0) == 94 * 10.0
-    usual = pace(run)
-    assert usual is not None
-    assert usual.seconds == 10.0
+    assert pace_of(run).seconds == 10.0
 
 
 def test_the_same_by_the_clock() -> None:
@@ -79,8 +88,7 @@ def test_the_same_by_the_clock() -> None:
     scores = {"critic/score/mean": [0.5] * 45}
     tested = dict.fromkeys(range(10, 46, 10), 1.0)
     run = training(scores, times=times, total=100, testing=tested)
-    found = remaining_steps(run)
-    assert found is not None
+    found = ahead(run)
     assert found.seconds == pytest.approx(truth(45, 100))
     assert [(usual.kind, usual.seconds, count) for usual, count in found.kinds] == [
         (0, 30.0, 49.0),
@@ -92,20 +100,10 @@ def test_validation_and_checkpoints_coincide() -> None:
     count, total = 120, 200
     tested = dict.fromkeys(range(10, count + 1, 10), 60.0)
     saved = dict.fromkeys(range(50, count + 1, 50), 100.0)
-    columns = {
-        "critic/score/mean": [0.5] * count,
-        "timing_s/step": [30.0] * count,
-        "timing_s/gen": [29.0] * count,
-    }
-    run = training(
-        columns,
-        total=total,
-        settings=FREQUENCIES,
-        testing=tested,
-        save_checkpoint=saved,
-    )
-    found = remaining_steps(run)
-    assert found is not None
+    columns = {"timing_s/step": [30.0] * count, "timing_s/gen": [29.0] * count}
+    rare = {"testing": tested, "save_checkpoint": saved}
+    run = training(columns, total=total, settings=FREQUENCIES, **rare)
+    found = ahead(run)
     assert {usual.kind: (usual.seconds, count) for usual, count in found.kinds} == {
         0: (30.0, 72.0),
         1: (90.0, 6.0),
@@ -122,11 +120,7 @@ def test_what_grows_is_estimated_as_it_is_now() -> None:
     count = 200
     tested = dict.fromkeys(range(10, count + 1, 10), 100.0)
     step = [10.0 + n for n in range(1, count + 1)]
-    run = training(
-        {"critic/score/mean": [0.5] * count, "timing_s/step": step},
-        total=300,
-        testing=tested,
-    )
+    run = training({"timing_s/step": step}, total=300, testing=tested)
     plain, validation = usual_times(run)
     assert 190 < plain.seconds < 211
     assert 95 < validation.seconds - plain.seconds < 125
@@ -134,14 +128,9 @@ def test_what_grows_is_estimated_as_it_is_now() -> None:
 
 def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
     tested = dict.fromkeys((10, 25, 30, 50), 100.0)
-    columns = {
-        "critic/score/mean": [0.5] * 60,
-        "timing_s/step": [10.0] * 60,
-        "timing_s/gen": [9.0] * 60,
-    }
+    columns = {"timing_s/step": [10.0] * 60, "timing_s/gen": [9.0] * 60}
     run = training(columns, total=100, testing=tested)
-    found = remaining_steps(run)
-    assert found is not None
+    found = ahead(run)
     # Every 13 steps, and in any case at the end.
     assert found.seconds == pytest.approx(40 * 10 + (3 + 1) * 100)
     assert next_occasions(run).validation is None
@@ -150,13 +139,10 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
 def test_a_progress_bar_tells_where_nothing_else_does() -> None:
     run = Run("r")
     put(run, *(Progress(step, 100, 30.0 * step) for step in range(1, 41)))
-    usual = pace(run)
-    assert usual is not None
+    usual = pace_of(run)
     assert usual.seconds == 30.0
     assert "progress bar" in usual.origin
-    found = remaining_steps(run)
-    assert found is not None
-    assert found.seconds == 60 * 30.0
+    assert ahead(run).seconds == 60 * 30.0
 
 
 def test_what_is_not_known_is_not_reported() -> None:

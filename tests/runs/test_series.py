@@ -1,18 +1,62 @@
-"""Questions about a series that cost only what is new."""
+"""Series of a run: questions that cost only what is new, metrics of one value, and what is forgotten
+where nobody looks any more.
+"""
 
 from __future__ import annotations
 
 import math
+from array import array
 
+from hypothesis import given
+from hypothesis import strategies as st
+from run_views import make_run
+
+from verl_tui.config import Config
+from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.runs.run import Run
 
-STATUS = SourceStatus(path="x", format="f")
+NOW = 1_800_000_000.0
+STATUS = SourceStatus(path="x", format="f", modified=NOW)
+POINTS = st.lists(st.tuples(st.integers(1, 12), st.floats(-9, 9)), max_size=12)
 
 
-def put(run: Run, step: int, value: float, order: int) -> None:
-    rows = MetricRows(keys=("x",), steps=(step,), columns=((value,),), orders=(order,))
-    run.apply(Batch("r", STATUS, (rows,)), now=0.0)
+def rows(points: list[tuple[int, float]], first: int = 0, key: str = "x") -> Batch:
+    steps, values = zip(*points, strict=True)
+    orders = range(first, first + len(points))
+    return Batch("r", STATUS, (MetricRows((key,), steps, (values,), orders),))
+
+
+@given(before=POINTS, after=POINTS)
+def test_a_series_made_anew_has_the_same_points_and_says_that_it_is_another(
+    before: list[tuple[int, float]], after: list[tuple[int, float]]
+) -> None:
+    kept, forgotten = Run("kept"), Run("forgotten")
+    revisions = []
+    for first, part in ((0, [(1, 0.5), *before]), (100, after)):
+        for run in (kept, forgotten):
+            if part:
+                run.apply(rows(part, first), NOW)
+            assert run.series("x") is run.series("x")
+        one, other = kept.series("x"), forgotten.series("x")
+        assert one is not None
+        assert other is not None
+        assert (one.steps, one.values) == (other.steps, other.values)
+        revisions.append(other.revision)
+        forgotten.forget_series()
+    assert revisions[1] > revisions[0]
+
+
+def test_a_run_whose_files_change_is_not_quiet_although_it_makes_no_step() -> None:
+    monitor = Monitor(Config())
+    monitor.apply(rows([(1, 0.5)], key="actor/grad_norm"), NOW)
+    run = monitor.runs["r"]
+    monitor.judge(NOW)
+    series = run.series("actor/grad_norm")
+    for later in range(0, 3600, 300):
+        monitor.apply(Batch("r", STATUS), NOW + later)
+        monitor.judge(NOW + later)
+    assert run.series("actor/grad_norm") is series
 
 
 def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change() -> None:
@@ -25,18 +69,40 @@ def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change() ->
         (2.0, 2.0, 3),
     ]
     for step, (value, highest, first) in enumerate(points, 1):
-        put(run, step, value, step)
+        run.apply(rows([(step, value)], step), NOW)
         series = run.series("x")
         assert series is not None
         assert series.highest == highest
         found = series.first_beyond(1.0)
         assert (found.step if found else None) == first
     assert series.first_beyond(0.3, down=True) == (4, 0.2)
-    put(run, 5, 0.4, 6)  # the newest point is replaced
+    run.apply(rows([(5, 0.4)], 6), NOW)  # the newest point is replaced
     run.series("x")
     assert series.highest == 1.5
-    put(run, 3, 0.1, 7)  # an earlier one is
+    run.apply(rows([(3, 0.1)], 7), NOW)  # an earlier one is
     run.series("x")
     assert series.highest == 0.5
     assert series.first_beyond(1.0) is None
     assert series.first_beyond(0.3, down=True) == (3, 0.1)
+
+
+def constant(*logs: list[float]) -> bool:
+    run = Run("r")
+    for number, values in enumerate(logs):
+        said = rows([*enumerate(values)])
+        run.apply(said._replace(status=STATUS._replace(path=f"{number}.log")), NOW)
+    return "x" in run.constants
+
+
+def test_a_log_that_rounds_to_24_bits_says_the_same() -> None:
+    rounded = array("f", [1e-6])[0]
+    assert rounded != 1e-6
+    assert constant([1e-6] * 9, [rounded] * 9)
+    assert not constant([1e-6] * 9, [1.1e-6] * 9)
+
+
+def test_a_run_knows_its_constants() -> None:
+    run = make_run(steps=20, columns={"actor/lr": [1e-6] * 20})
+    assert run.constants == {"actor/lr"}
+    assert run.is_constant("actor/lr")
+    assert not run.is_constant("critic/score/mean")

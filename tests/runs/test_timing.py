@@ -20,7 +20,7 @@ from verl_tui.runs.time.step_timing import (
 
 if TYPE_CHECKING:
     from verl_tui.runs.run import Run
-    from verl_tui.runs.time.step_timing import SpeedFigure
+    from verl_tui.runs.time.step_timing import Breakdown, SpeedFigure
 
 STEP = {
     "timing_s/gen": 20.0,
@@ -52,14 +52,19 @@ def verl(
     return training({**columns, "timing_s/step": step}, testing=tested)
 
 
+def timed(run: Run) -> Breakdown:
+    found = breakdown(run)
+    assert found is not None
+    return found
+
+
 def figures(found: list[SpeedFigure]) -> dict[str, tuple[float, str]]:
     return {figure.label: (round(figure.value, 6), figure.unit) for figure in found}
 
 
 def test_parts_and_what_nobody_times() -> None:
     run = verl(every=100)
-    found = breakdown(run)
-    assert found is not None
+    found = timed(run)
     assert next(waiting(run, found)) == (
         *("time spent generating", 0.5, "share", "timing_s/gen"),
     )
@@ -77,8 +82,7 @@ def test_parts_and_what_nobody_times() -> None:
 
 def test_after_a_restart_it_is_of_the_newest_segment() -> None:
     run = again(verl(every=100), {key: [value / 2] * 10 for key, value in STEP.items()})
-    found = breakdown(run)
-    assert found is not None
+    found = timed(run)
     assert (found.steps, found.step) == (tuple(range(2, 11)), 20.0)
     assert (found.parts[0].name, found.parts[0].seconds) == ("gen", 10.0)
     assert newest_steps(run, found, 3)[-1][0] == 10
@@ -88,8 +92,7 @@ def test_after_a_restart_it_is_of_the_newest_segment() -> None:
 def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_not(
     inside: bool,
 ) -> None:
-    found = breakdown(verl(inside=inside))
-    assert found is not None
+    found = timed(verl(inside=inside))
     (testing,) = [part for part in found.parts if part.name == "testing"]
     assert testing.inside is inside
     assert (testing.seconds, testing.each, testing.times) == (6.0, 60.0, 2)
@@ -107,7 +110,7 @@ def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it() -> 
 
 
 def test_parts_that_run_side_by_side_are_said_to() -> None:
-    found = breakdown(
+    found = timed(
         training(
             {
                 "time/step": [10.0] * 5,
@@ -116,7 +119,6 @@ def test_parts_that_run_side_by_side_are_said_to() -> None:
             }
         )
     )
-    assert found is not None
     assert found.overlaps
     assert found.rest == pytest.approx(-7.0)
 
@@ -130,14 +132,8 @@ def test_parts_that_run_side_by_side_are_said_to() -> None:
         ({"timing/generation": 5.0, "timing/step_total": 9.0, "timing/ppo_train": 3.0}, {"generation", "ppo_train"}),
         ({"train/timing/train/generation": 5.0, "train/timing/train/total_step_time": 9.0}, {"generation"}),
         (
-            {
-                "perf/step_time": 9.0,
-                "perf/train_wait_time": 5.0,
-                "perf/train_time": 4.0,
-                "perf/actor_train_time": 3.0,
-                "perf/log_probs_time": 1.0,
-                "perf/rollout_time": 5.0,
-            },
+            {"perf/step_time": 9.0, "perf/train_wait_time": 5.0, "perf/train_time": 4.0,
+             "perf/actor_train_time": 3.0, "perf/log_probs_time": 1.0, "perf/rollout_time": 5.0},
             {"train_wait", "actor_train", "log_probs"},
         ),
         ({"perf/step_time": 9.0, "perf/train_wait_time": 5.0, "perf/train_time": 4.0}, {"train_wait", "train"}),
@@ -146,19 +142,17 @@ def test_parts_that_run_side_by_side_are_said_to() -> None:
     ],
 )  # fmt: skip
 def test_other_spellings(columns: dict[str, float], parts: set[str]) -> None:
-    found = breakdown(training({key: [value] * 6 for key, value in columns.items()}))
-    assert found is not None
+    found = timed(training({key: [value] * 6 for key, value in columns.items()}))
     assert found.step == 9.0
     assert {part.name for part in found.parts} == parts
 
 
 def test_the_first_step_warms_up() -> None:
-    found = breakdown(
+    found = timed(
         training(
             {"timing_s/step": [900.0, 10.0, 10.0], "timing_s/gen": [800.0, 9.0, 9.0]}
         )
     )
-    assert found is not None
     assert (found.steps, found.step) == ((2, 3), 10.0)
 
 
@@ -169,8 +163,7 @@ def test_trend_is_against_the_run_s_own_past() -> None:
     assert slowdown(series, 61) == 1.5
     assert slowdown(series, 4) is None, "too little of a past"
     assert slowdown(series, 90) is None, "nothing since"
-    found = breakdown(slower)
-    assert found is not None
+    found = timed(slower)
     assert found.trend == 1.5
 
 
@@ -222,10 +215,9 @@ def test_asynchronous_trainers() -> None:
 
 
 def test_a_part_beside_a_step_of_no_length_is_a_finite_share() -> None:
-    found = breakdown(
+    found = timed(
         training(
             {"timing_s/step": [0.0] * 5 + [2.3e-308], "timing_s/gen": [0.0] * 5 + [4.0]}
         )
     )
-    assert found is not None
     assert [part.share for part in found.parts] == [100.0]

@@ -14,6 +14,8 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jsonl import write_jsonl
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
@@ -358,10 +360,7 @@ def write(world: World, directory: Path, form: str) -> Path:
     text = "".join(f"{line}\n" for line in [*lines, *world.lines])
     (directory / name).write_text(text, encoding="utf-8")
     for step, records in world.dumps.items():
-        path = directory / "rollouts" / f"{step}.jsonl"
-        path.parent.mkdir(exist_ok=True)
-        text = "".join(json.dumps(record) + "\n" for record in records)
-        path.write_text(text, encoding="utf-8")
+        write_jsonl(directory / "rollouts" / f"{step}.jsonl", records)
     if world.settings:
         settings = (f"{key}: {json.dumps(it)}\n" for key, it in world.settings.items())
         (directory / "config.yaml").write_text("".join(settings), encoding="utf-8")

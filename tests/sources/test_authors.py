@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from verl_tui.records import Writer
-from verl_tui.sources.host.writers import Authors
+from verl_tui.sources.host.processes import Authors
 
 if TYPE_CHECKING:
     from pathlib import Path

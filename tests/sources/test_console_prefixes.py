@@ -11,7 +11,7 @@ from log_reading import drain, read_run, values
 from verl_tui.records import MetricRows
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.console.kept import printed_line
-from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.line_parts import parted
 from verl_tui.sources.source import FileSource
 from verl_tui.times import parse_time
 

@@ -24,14 +24,7 @@ EACH = settings(
 
 
 def row(**more: Any) -> dict[str, Any]:
-    return {
-        "input": "q",
-        "output": "a",
-        "score": 1.0,
-        "step": 3,
-        "uid": "g_0_0",
-        **more,
-    }
+    return {"input": "q", "output": "a", "score": 1.0, "step": 3, "uid": "g_0_0"} | more
 
 
 ROWS = st.lists(
@@ -141,11 +134,8 @@ def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
     assert isinstance(broken, Unreadable)
     assert isinstance(nothing, Unreadable)
     assert isinstance(last, Sample)
-    assert (broken.line, nothing.line, nothing.reason) == (
-        4,
-        5,
-        "no prompt and response",
-    )
+    assert (broken.line, nothing.line) == (4, 5)
+    assert nothing.reason == "no prompt and response"
     assert broken.reason.startswith("not JSON")
     assert file.facts(1, 2) == [SampleFacts(1, None, None, 0, {}, validation=False)]
 

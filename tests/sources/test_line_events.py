@@ -9,8 +9,7 @@ import pytest
 
 from verl_tui.records import EventKind
 from verl_tui.sources.formats.console.errors import ErrorReader, printed_by
-from verl_tui.sources.formats.console.events import TABLE, form_of
-from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.line_parts import TABLE, form_of, parted
 
 ENTRIES: list[dict[str, Any]] = TABLE["event"]
 OF_TRACEBACKS = ("head", "hard", "exception", "unusual")

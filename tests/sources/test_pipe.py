@@ -131,7 +131,8 @@ def test_a_silence_before_the_format_is_known_decides_nothing(end: int) -> None:
 
 
 def test_what_tells_nothing_is_a_console_in_the_end() -> None:
-    noise = b"installing\n" * (HEAD // 11 + 1)
+    noise = b"installing" * 99 + b"\n"
+    noise *= HEAD // len(noise) + 1
     assert points([noise, b"\nstep:1 - a:1\n"]) == [("a", 1, "1.0")]
     assert (
         points([b"step:1 - a:1"])

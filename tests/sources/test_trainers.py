@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import struct
+import subprocess
+import sys
 from base64 import b64encode
 from pathlib import Path
 
@@ -278,24 +280,29 @@ def test_an_entry_of_the_user_is_read(
     assert run["indicators"]["reward"] == {"key": "my/score", "value": 0.5, "step": 4}
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("name = ", "mine.toml: Invalid value"),
-        ('name = "mine"', "mine.toml: has no 'names'"),
-        (ENTRY.replace("(?P<step>", "("), "mine.toml: `step` needs a group"),
-        (ENTRY.replace("\\d+)", "\\d+"), "mine.toml: missing ), unterminated"),
-    ],
-)
-def test_a_broken_entry_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+BROKEN = {
+    "name = ": "Invalid value",
+    'name = "mine"': "has no 'names'",
+    ENTRY.replace("(?P<step>", "("): "`step` needs a group",
+    ENTRY.replace("\\d+)", "\\d+"): "missing ), unterminated",
+}
+
+
+def test_broken_entries_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry(tmp_path, text)
+    entry(tmp_path, "")
+    for at, text in enumerate(BROKEN):
+        (tmp_path / f"trainers/{at}.toml").write_text(text)
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
-    done = run_command("check", str(tmp_path))
-    assert done.returncode == 64
-    assert reason in done.stderr
-    assert "Traceback" not in done.stderr
+    asks = "from verl_tui import cli, trainers; print(cli.main(['check', '.']), trainers.broken())"
+    done = subprocess.run(
+        [sys.executable, "-c", asks], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("64 ")
+    assert "0.toml: Invalid value" in done.stderr
+    for at, reason in enumerate(BROKEN.values()):
+        assert f"{at}.toml: {reason}" in done.stdout
 
 
 SAMPLES = {

@@ -105,13 +105,9 @@ def truth(path: Path) -> tuple[dict[str, dict[int, list[str]]], int]:
 
 def plain(text: str) -> float | None:
     value = json.loads(text, parse_int=float)
-    return (
-        nan
-        if value is None
-        else float(value)
-        if isinstance(value, (float, bool))
-        else None
-    )
+    if value is None:
+        return nan
+    return float(value) if isinstance(value, (float, bool)) else None
 
 
 @pytest.fixture(scope="module")
@@ -119,23 +115,11 @@ def offline(tmp_path_factory):
     """A directory in which wandb has written a run."""
     pytest.importorskip("wandb")
     folder = tmp_path_factory.mktemp("offline")
-    home = {
-        name: str(folder / "home")
-        for name in ("HOME", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR")
-    }
-    environment = {
-        **os.environ,
-        **home,
-        "WANDB_MODE": "offline",
-        "WANDB_SILENT": "true",
-        "WANDB_ERROR_REPORTING": "false",
-    }
-    subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(folder)],
-        check=True,
-        env=environment,
-        timeout=120,
-    )
+    homes = ("HOME", "WANDB_CACHE_DIR", "WANDB_CONFIG_DIR", "WANDB_DATA_DIR")
+    environment = os.environ | dict.fromkeys(homes, str(folder / "home"))
+    environment |= {"WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
+    command = [sys.executable, "-c", SCRIPT, str(folder)]
+    subprocess.run(command, check=True, env=environment, timeout=120)
     return folder / "wandb"
 
 
@@ -148,13 +132,8 @@ def test_what_wandb_itself_writes_is_read_value_for_value(offline):
     assert numbers == expected
     assert len(expected["loss"]) == 30
     assert any(key.startswith("system/") for key in expected)
-    assert {key.rpartition("/")[2] for key in quantile} == {
-        "p05",
-        "p25",
-        "p50",
-        "p75",
-        "p95",
-    }
+    shares = {key.rpartition("/")[2] for key in quantile}
+    assert shares == {"p05", "p25", "p50", "p75", "p95"}
     assert found["h2/p50"] == {2 * i: ["1.0"] for i in range(30)}
     middle = [float(value) for (value,) in found["h/p50"].values()]
     assert max(map(abs, middle)) < 0.2

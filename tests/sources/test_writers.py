@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from verl_tui.sources.host.writers import Writers, WriterState
+from verl_tui.sources.host.processes import Writers, WriterState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from verl_tui.records import Writer
+
 SLEEPER = "import sys; sys.stdin.read()"
 
 
@@ -26,6 +29,18 @@ def log(tmp_path: Path) -> Path:
     path = tmp_path / "train.log"
     path.write_text("step:1 - a:1\n")
     return path
+
+
+def scanned(log: Path) -> Writers:
+    writers = Writers()
+    writers.scan([log])
+    return writers
+
+
+def writer(writers: Writers, log: Path) -> Writer:
+    found = writers.held(log).writer
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -45,30 +60,26 @@ def test_the_process_that_holds_a_log_is_named(
 ) -> None:
     link = log.with_name("latest.log")
     link.symlink_to(log)
-    writers = Writers()
-    writers.scan([link])
-    held = writers.held(link)
-    assert held.writer is not None
-    assert (held.writer.pid, held.writer.gone, held.unheld) == (
+    writers = scanned(link)
+    found = writer(writers, link)
+    assert (found.pid, found.gone, writers.held(link).unheld) == (
         trainer.pid,
         False,
         False,
     )
-    assert "python" in held.writer.words
+    assert "python" in found.words
     assert not writers.refresh()
 
 
 def test_a_writer_that_is_killed_is_gone_at_the_next_look(
     log: Path, trainer: subprocess.Popen[bytes]
 ) -> None:
-    writers = Writers()
-    writers.scan([log])
+    writers = scanned(log)
     trainer.kill()
     trainer.wait()
     assert writers.refresh()
-    held = writers.held(log)
-    assert held.writer is not None
-    assert (held.writer.pid, held.writer.gone) == (trainer.pid, True)
+    found = writer(writers, log)
+    assert (found.pid, found.gone) == (trainer.pid, True)
     assert writers.unknown([log]) == [], "whoever holds it still is no writer"
     with log.open("a") as file:
         file.write("step:2 - a:1\n")
@@ -88,18 +99,13 @@ def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
     tee.stdin.close()
     try:
         assert tee.stdout.readline() == b"begun\n"  # so it has opened the log
-        writers = Writers()
-        writers.scan([log])
-        held = writers.held(log)
-        assert held.writer is not None
-        assert held.writer.pid == trainer.pid
+        writers = scanned(log)
+        assert writer(writers, log).pid == trainer.pid
         trainer.kill()
         trainer.wait()
         tee.wait()
         writers.refresh()
-        held = writers.held(log)
-        assert held.writer is not None
-        assert held.writer.gone
+        assert writer(writers, log).gone
     finally:
         trainer.kill()
         trainer.communicate()
@@ -139,22 +145,18 @@ TRAINER = f"{sys.executable} -c 'import sys, time; print(\"begun\", file=sys.std
 def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
     shell = started(TRAINER, log, through=through)
     try:
-        writers = Writers()
-        writers.scan([log])
-        before = writers.held(log).writer
-        assert before is not None
+        writers = scanned(log)
+        before = writer(writers, log)
         assert before.name.startswith("python")
         os.kill(before.pid, signal.SIGKILL)
         while Path(f"/proc/{before.pid}/stat").exists():
             os.sched_yield()
         assert writers.refresh()
-        gone = writers.held(log).writer
+        gone = writer(writers, log)
         assert gone == before._replace(gone=True)
         writers.scan([log])
         assert writers.held(log).writer == gone
-        first = Writers()
-        first.scan([log])
-        assert first.held(log) == WriterState(None, unheld=True), (
+        assert scanned(log).held(log) == WriterState(None, unheld=True), (
             "nothing trains in a shell"
         )
     finally:
@@ -164,10 +166,8 @@ def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
 def test_a_process_that_stands_still_is_told(log: Path) -> None:
     shell = started(TRAINER, log)
     try:
-        writers = Writers()
-        writers.scan([log])
-        found = writers.held(log).writer
-        assert found is not None
+        writers = scanned(log)
+        found = writer(writers, log)
         for number, states, stopped in (
             (signal.SIGSTOP, "T", True),
             (signal.SIGCONT, "SR", False),
@@ -218,8 +218,7 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     log.parent.mkdir()
     log.write_text("step:1 - a:1\n")
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
-    writers = Writers()
-    writers.scan([log])
+    writers = scanned(log)
     assert writers.held(log).unheld is known
 
 
@@ -237,9 +236,8 @@ def test_hidden_processes_prove_nothing(
         return listed(path)
 
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
-    writers = Writers()
     monkeypatch.setattr("os.listdir", listdir)
-    writers.scan([log])
+    writers = scanned(log)
     assert writers.held(log).writer is None
     assert not writers.held(log).unheld, (
         "a process of the file's owner that hides what it has open may hold it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +21,6 @@ from verl_tui.sources.files import CHUNK, opened, why
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.on_demand.log_blocks import LogLine
     from verl_tui.plain_data import Data
     from verl_tui.rendering.text.search import Search

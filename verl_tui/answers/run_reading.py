@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +18,6 @@ from verl_tui.text import one_line
 from verl_tui.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.files import Source
 

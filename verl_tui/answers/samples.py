@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, Reading
@@ -15,8 +16,6 @@ from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from verl_tui.plain_data import Data
     from verl_tui.runs.samples import Place, Samples
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from verl_tui.answers.run_reading import NothingError, Reading
@@ -15,8 +16,6 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from math import inf
@@ -19,8 +20,6 @@ from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from verl_tui.config import Config
 
 

@@ -1,15 +1,15 @@
 """The files of a bundle: everything that is known of a run; and the archive: the same files give
-the same bytes, and no existing file is touched.
+the same bytes.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,8 +43,6 @@ from verl_tui.text import fenced
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from psutil import Process
 
     from verl_tui.monitor import Monitor
@@ -362,7 +360,6 @@ _PARTS: Mapping[str, _Part] = {
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The first time that a zip file can state."""
-_MODE = 0o600
 
 
 class BundledFile(NamedTuple):
@@ -411,22 +408,6 @@ def zipped(files: Iterable[BundledFile]) -> bytes:
         for file in files:
             info = zipfile.ZipInfo(file.name, _EPOCH)
             info.create_system = 3  # Unix, whose file modes follow
-            info.external_attr = (0o100000 | _MODE) << 16
+            info.external_attr = 0o100600 << 16  # a file for its owner alone
             archive.writestr(info, file.content, zipfile.ZIP_DEFLATED)
     return out.getvalue()
-
-
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read.
-
-    Raises:
-        FileExistsError: Something of that name exists, even if only a dangling link.
-        OSError: It cannot be written; then nothing is left of it.
-    """
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(data)
-    except OSError:
-        path.unlink()
-        raise

@@ -6,18 +6,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import names
 from verl_tui.sources.files import head, opened
-from verl_tui.sources.formats.console.bars import has_bar
+from verl_tui.sources.formats.console.line_parts import has_bar
 from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 END_BYTES = 512 * 1024
 """Bytes at the end of a log from which the last lines are taken."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from psutil import Process
 
     from verl_tui.runs.run import Run
@@ -47,8 +46,8 @@ def processes_of(run: Run) -> list[Process]:
     import psutil
 
     found: dict[int, Process] = {}
-    for state in run.sources.values():
-        writer = state.status.writer
+    for status in run.statuses:
+        writer = status.writer
         if writer is not None and not writer.gone and not writer.by_name:
             with suppress(psutil.Error):
                 process = psutil.Process(writer.pid)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path, PurePath
@@ -18,8 +19,6 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from verl_tui.runs.run import Run
 
 _TABLE = toml_table(__file__, "packages.toml")

@@ -4,6 +4,7 @@ next; and as an exit code for cron.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import (
@@ -33,8 +34,6 @@ from verl_tui.sources.http.addresses import SERVER
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from verl_tui.comparison.bands import Against
     from verl_tui.health.finding import Coverage, Episode
     from verl_tui.health.guide import Guide
@@ -194,7 +193,7 @@ def run_data(
         "not_judged": [
             {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
         ],
-        "sources": [source_data(source.status) for source in run.sources.values()],
+        "sources": [source_data(one) for one in run.statuses],
         "best": _best(run, top),
         "targets": [one._asdict() for one in targets_of(run, wanted or {})],
         "history": list(map(_episode, verdict.history)),

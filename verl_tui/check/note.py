@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -39,8 +40,6 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted, few, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from verl_tui.monitor import Monitor
     from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
@@ -93,7 +92,6 @@ def note_text(
         color_system="standard" if colour else None,
         no_color=not colour,
         width=width or 10_000,
-        legacy_windows=False,
         _environ={},  # the caller has decided
     )
     for indent, text in lines:

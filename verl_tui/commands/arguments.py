@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
@@ -18,7 +19,6 @@ from verl_tui.commands.shared import CommandError
 from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
 
 _ANY_EXITS = (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -18,11 +20,9 @@ from verl_tui.commands.shared import (
     print_note,
     writing,
 )
+from verl_tui.given_files import replacing
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from pathlib import Path
-
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 
@@ -59,7 +59,7 @@ def run(options: Namespace) -> int:
         raise CommandError(
             "-: standard input is kept nowhere, write it to a file first"
         )
-    from verl_tui.bundle.contents import Bundle, masked_files, write_private, zipped
+    from verl_tui.bundle.contents import Bundle, masked_files, zipped
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
@@ -82,8 +82,9 @@ def run(options: Namespace) -> int:
     if not options.yes and not _is_agreed(options.output):
         print_note("nothing was written")
         return 0
-    with writing(options.output):
-        write_private(options.output, data)
+    new = replacing(options.output, new=True, rights=0o600)
+    with writing(options.output), new as out:
+        out.buffer.write(data)
     print_note(f"wrote {options.output}")
     return 0
 
@@ -111,7 +112,7 @@ def _chosen(monitor: Monitor, named: str | None) -> Run:
 
 def _is_agreed(path: Path) -> bool:
     """Ask on a terminal whether to write the file; without one nobody can be asked."""
-    if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     print(f"Write {path}? [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -7,6 +7,9 @@ import re
 import shutil
 import sys
 import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.shared import (
@@ -26,10 +29,6 @@ from verl_tui.commands.shared import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from verl_tui.comparison.bands import Against, Width
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import time
+from argparse import Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,6 @@ from verl_tui.commands.shared import (
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from verl_tui.comparison.compare import Comparison
     from verl_tui.health.finding import Moment
     from verl_tui.monitor import Monitor

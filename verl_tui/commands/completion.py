@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -10,7 +11,6 @@ from verl_tui.indicators import INDICATORS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator
 
     from verl_tui.commands.arguments import CommandParser
 

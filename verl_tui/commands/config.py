@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from argparse import Namespace
 
 from verl_tui.commands.shared import CONFIG
 from verl_tui.config import config_path, documented_defaults, load_config
 from verl_tui.given_files import is_there
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 HELP = "where the configuration is read from, and all of its defaults"
 EXAMPLES = ("verl-tui config", "verl-tui config --config mine.toml")

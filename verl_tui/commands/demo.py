@@ -7,6 +7,7 @@ import shlex
 import tempfile
 import threading
 import time
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from verl_tui.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from verl_tui.config import Config
 
 HELP = "a simulated training that writes real logs, opened live"

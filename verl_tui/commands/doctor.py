@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from typing import Any
 
 from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, configuration, paths_of
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
 EXAMPLES = (

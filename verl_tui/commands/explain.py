@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
 
 from verl_tui.commands.shared import (
     CONFIG,
@@ -14,10 +16,6 @@ from verl_tui.commands.shared import (
     print_messages,
 )
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping
 
 HELP = "why a run broke: what moved first, what shows it, what to change"
 EXAMPLES = ("verl-tui explain logs/run_7", "verl-tui explain logs/run_7 --md")
@@ -40,7 +38,7 @@ def run(options: Namespace) -> int:
     reading = read_run(paths_of(options), options.run, now, alive=True)
     print_messages(reading.sentences)
     run = reading.run
-    if not any(source.status.records for source in run.sources.values()):
+    if not any(one.records for one in run.statuses):
         raise NothingError(f"nothing readable so far in {run.name}")
     found = explain(run, Judge(guide, run).verdict(now), guide, now)
     print(json.dumps(found) if options.json else _written(found, md=options.md))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -24,9 +26,6 @@ from verl_tui.commands.signals import heeded
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterable, Mapping
-
     from verl_tui.answers.run_reading import Reading
     from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data

@@ -7,6 +7,8 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,9 +28,6 @@ from verl_tui.commands.shared import (
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Mapping, Sequence
-
     from verl_tui.config import Config
     from verl_tui.guard.watcher import Guard, Orders
 

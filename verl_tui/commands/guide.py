@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from argparse import Namespace
 
 from verl_tui.commands.shared import CONFIG, configuration, guide_of
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 HELP = "the rules in force, with their thresholds and sources"
 EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -31,9 +33,6 @@ from verl_tui.indicators import INDICATORS, Indicator, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from verl_tui.commands.arguments import CommandParser
 
 

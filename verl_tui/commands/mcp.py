@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import select
 import signal
+from argparse import Namespace
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verl_tui import __version__
 from verl_tui.commands.shared import (
@@ -19,9 +20,6 @@ from verl_tui.commands.shared import (
 )
 from verl_tui.commands.signals import at_end
 from verl_tui.given_files import UsageError
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 HELP = "answers of get, check, compare and explain as tools for agents (MCP)"
 EXAMPLES = ("verl-tui mcp logs", "verl-tui mcp 'logs/run_*' --config agents.toml")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -19,8 +20,6 @@ from verl_tui.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from verl_tui.config import Config
 
 EXIT_UNSENT = 69

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -17,8 +18,6 @@ from verl_tui.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from verl_tui.replay import Recording
 
 HELP = "a recorded run played as if live: pause, step, seek"

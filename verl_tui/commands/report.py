@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from argparse import Namespace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,8 +32,6 @@ from verl_tui.given_files import is_link, is_ordinary, is_taken, read_given
 from verl_tui.sources.files import is_folder
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from verl_tui.report.record import Report
 
 HELP = "verdicts, comparison, curves, findings, checkpoints and samples in one file"

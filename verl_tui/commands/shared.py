@@ -9,9 +9,12 @@ import io
 import os
 import select
 import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from verl_tui import debug_log
@@ -21,10 +24,6 @@ from verl_tui.text import one_line
 from verl_tui.trainers import broken
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.notify.delivery import Destination
@@ -252,7 +251,7 @@ def paths_of(options: Namespace) -> Sequence[str]:
             f"{options.example}; `verl-tui demo` shows a simulated training and needs nothing, "
             "`verl-tui help` explains"
         )
-    if piped(paths) and sys.stdin is not None and sys.stdin.isatty():
+    if piped(paths) and sys.stdin.isatty():
         raise CommandError(
             "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -21,7 +22,6 @@ from verl_tui.commands.shared import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from verl_tui.config import Config

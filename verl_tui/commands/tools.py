@@ -8,6 +8,7 @@ import glob
 import json
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from io import StringIO
@@ -27,7 +28,6 @@ from verl_tui.secrets import own_mask
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
 
     from verl_tui.plain_data import Data
 
@@ -71,7 +71,7 @@ def described(name: str) -> Data:
 
 
 def _options(parser: CommandParser) -> dict[str, argparse.Action]:
-    known = {f"{one.option_strings[-1:]}"[4:-2]: one for one in actions(parser)}
+    known = {one.dest.replace("_", "-"): one for one in actions(parser)}
     return {name: one for name, one in known.items() if _OFFERED.fullmatch(name)}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -23,9 +25,6 @@ from verl_tui.commands.shared import (
 from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
-
     from verl_tui.config import Config
 
 _FAREWELL = 3.0

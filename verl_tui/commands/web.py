@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shlex
 import signal
 import sys
+from argparse import Namespace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     EXIT_NOTHING,
-    EXIT_OUTPUT,
     SCREEN,
     CommandError,
     configuration,
@@ -19,12 +19,10 @@ from verl_tui.commands.shared import (
     piped,
     print_message,
     something_at,
+    writing,
 )
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-    from collections.abc import Sequence
-
     from verl_tui.web import WebServer
 
 HELP = "watch runs in a browser, in the same app as in the terminal"
@@ -54,13 +52,8 @@ def run(options: Namespace) -> int:
     if not something_at(paths):
         return EXIT_NOTHING
     command = _command(options, paths)
-    try:
+    with writing(f"{options.bind}:{options.port}"):
         asyncio.run(_serve(WebServer(command, options.bind, options.port, public)))
-    except OSError as error:
-        known = error.errno and error.errno > 0
-        why = os.strerror(error.errno or 0).lower() if known else str(error)
-        where = f"{options.bind}:{options.port}"
-        raise CommandError(f"{where}: {why}", EXIT_OUTPUT) from error
     return 0
 
 

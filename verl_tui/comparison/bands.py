@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +16,6 @@ from verl_tui.given_files import UsageError
 from verl_tui.runs.time.step_clocks import Alignment, stops
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run

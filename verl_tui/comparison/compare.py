@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -27,8 +28,6 @@ from verl_tui.runs.views.state import state
 from verl_tui.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from verl_tui.comparison.run_columns import ColumnValue
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run

@@ -5,6 +5,7 @@ which setting goes with which outcome, by ranks, over groups of runs.
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,8 +18,6 @@ from verl_tui.runs.views.identity import short
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
@@ -195,7 +194,10 @@ def associate(groups: Sequence[RunGroup]) -> Association:
     varying = [*_varying(groups)]
     if not varying:
         return Association(reason="no setting is known to differ: none can be ranked")
-    found = sorted(_found(varying, groups), key=_weakness)
+    found = sorted(
+        _found(varying, groups),
+        key=lambda one: (not one.beyond_chance, -abs(one.coefficient), one.settings),
+    )
     unranked = [one.key for one in varying if not _is_ranked(one)]
     reason = "" if found else "no outcome is known of five groups whose settings differ"
     return Association(found, _confounded(varying), unranked, reason)
@@ -205,10 +207,6 @@ def _varying(groups: Sequence[RunGroup]) -> Iterator[_Varying]:
     for row in difference([group.members[0].run.settings for group in groups]):
         if not (row.naming or row.silent or is_own(row.key)):
             yield _coded(row.key, row.values)
-
-
-def _weakness(one: Correlation) -> tuple[bool, float, tuple[str, ...]]:
-    return not one.beyond_chance, -abs(one.coefficient), one.settings
 
 
 def _is_ranked(setting: _Varying) -> bool:

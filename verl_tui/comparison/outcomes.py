@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median_low
@@ -18,8 +19,6 @@ from verl_tui.runs.views.identity import identity
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series

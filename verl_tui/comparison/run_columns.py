@@ -14,6 +14,13 @@ contrary.
 from __future__ import annotations
 
 import ast
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -33,15 +40,6 @@ from verl_tui.runs.views.state import state, state_words
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import (
-        Callable,
-        Collection,
-        Iterable,
-        Iterator,
-        Mapping,
-        Sequence,
-    )
-
     from verl_tui.health.finding import Moment
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
@@ -165,17 +163,13 @@ def apart(columns: Iterable[str], runs: Collection[Run]) -> tuple[str, ...]:
 
     def both(column: str) -> Sequence[str]:
         one = _OF_KL.fullmatch(column)
-        shown = {shown_kl(run) for run in runs if one} & {*_logged(runs)}
+        logged = chain.from_iterable(run.indicators for run in runs)
+        shown = {shown_kl(run) for run in runs if one} & {*logged}
         if one is None or len(shown) < 2:
             return [column]
         return [f"{one[1]}{INDICATORS[id].label}{one[2] or ''}" for id in KL_INDICATORS]
 
     return tuple(chain.from_iterable(map(both, columns)))
-
-
-def _logged(runs: Iterable[Run]) -> Iterator[str]:
-    """Yield the indicators that runs have logged."""
-    return chain.from_iterable(run.indicators for run in runs)
 
 
 def together(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from os.path import commonprefix
@@ -19,8 +20,6 @@ from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import identity, is_known
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
-
     from verl_tui.runs.run import Run
 
 

@@ -6,13 +6,11 @@ Everything here is textbook material, and tests hold it against figures of SciPy
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.means import clamp, mean
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _LEVEL = 0.975
 """Share of Student's t below the upper end of an interval: all are of 95%."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +17,6 @@ from verl_tui.times import duration
 from verl_tui.words import counted, few, number, rounded, with_spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.differences import Association, Correlation
     from verl_tui.comparison.outcomes import Figure, FigureKind

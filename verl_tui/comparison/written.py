@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.text import cell, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.plain_data import Data
 
@@ -238,7 +237,7 @@ def as_csv(comparison: Comparison) -> str:
             row[f"setting:{setting.label}"] = "" if value is ABSENT else value
         if at == 0:
             writer.writerow(row)
-        writer.writerow(map(_cell, row.values()))
+        writer.writerow(cell(it) if isinstance(it, str) else it for it in row.values())
     return out.getvalue()
 
 
@@ -254,7 +253,3 @@ def _cells(one: ComparedRun) -> Iterator[tuple[str, Any]]:
             yield f"{kind.id}_n", figure.n or None
         if kind.of in ("best", "highest"):
             yield f"{kind.id}_step", figure.step
-
-
-def _cell(value: object) -> object:
-    return cell(value) if isinstance(value, str) else value

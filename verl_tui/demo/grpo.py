@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pprint
 import weakref
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import mean, stdev
@@ -25,8 +26,6 @@ from verl_tui.demo.rollouts import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from verl_tui.demo.rollouts import Rollout
 
 _NUMPY = ("val-", "training/num_turns/")

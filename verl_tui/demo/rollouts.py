@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.demo import curves
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _NAMES = ("Mira", "Tobias", "Aiko", "Samuel", "Leila", "Nkechi", "Inés", "Ravi")
 _OPENINGS = (

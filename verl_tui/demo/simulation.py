@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.demo.grpo import GrpoRun
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
-    from pathlib import Path
 
 HISTORY = 120
 """Steps that lie in the past when the demo opens; half a minute before the collapse."""

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,8 +39,6 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.monitor import Monitor
     from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
@@ -329,7 +327,6 @@ _COLOURS: Mapping[str | None, str] = {
     "standard": "16",
     "256": "256",
     "truecolor": "16 million",
-    "windows": "16",
 }
 
 
@@ -338,12 +335,10 @@ def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> Dat
     from rich.console import Console
 
     size = shutil.get_terminal_size()
-    system = Console(
-        force_terminal=True, legacy_windows=False, _environ=environment
-    ).color_system
+    system = Console(force_terminal=True, _environ=environment).color_system
     dumb = environment.get("TERM") in ("dumb", "unknown")
     return {
-        "is_terminal": bool(sys.stdin) and sys.stdin.isatty() and sys.stdout.isatty(),
+        "is_terminal": sys.stdin.isatty() and sys.stdout.isatty(),
         "columns": size.columns,
         "rows": size.lines,
         "colours": "none" if dumb or environment.get("NO_COLOR") else _COLOURS[system],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
@@ -17,8 +17,6 @@ from verl_tui.text import cell
 from verl_tui.words import few
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -47,7 +45,7 @@ def export(runs: Sequence[Run], target: str) -> tuple[list[Path], list[str]]:
         OSError: A file cannot be written.
     """
     path = Path(target)
-    is_folder_name = target.endswith(("/", os.sep)) or is_folder(path)
+    is_folder_name = target.endswith("/") or is_folder(path)
     may_become_one = len(runs) > 1 and not path.suffix and not is_there(path)
     if target != "-" and (is_folder_name or may_become_one):
         return _into_directory(runs, path)

@@ -14,14 +14,13 @@ import ssl
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from socketserver import TCPServer, ThreadingMixIn
 from typing import TYPE_CHECKING
 
 from prometheus_client import generate_latest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.exporters.prometheus import Exposition
 
 PATH = "/metrics"
@@ -63,9 +62,10 @@ class MetricsServer(ThreadingMixIn, TCPServer):
         )[0]
         self.body = b""
         """The newest exposition as text, empty before there is one."""
-        self._login = None
+        self.authorization = b""
+        """What a request's header of this name must hold, empty for anything."""
         if login is not None:
-            self._login = b"Basic " + base64.b64encode(login.encode())
+            self.authorization = b"Basic " + base64.b64encode(login.encode())
         super().__init__((str(host), port), _Request)
         if tls is not None:
             # Each request's own thread shakes hands, so that a slow client holds up no other.
@@ -89,11 +89,6 @@ class MetricsServer(ThreadingMixIn, TCPServer):
         self.shutdown()
         self.server_close()
 
-    def admits(self, header: str) -> bool:
-        """Return whether a request's `Authorization` is right, in a time independent of it."""
-        given = header.encode("utf-8", "replace")
-        return self._login is None or hmac.compare_digest(given, self._login)
-
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore a broken connection: that is the client's concern."""
 
@@ -107,8 +102,10 @@ class _Request(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the metrics."""
-        body = self.server.body
-        if not self.server.admits(self.headers.get("Authorization", "")):
+        body, wanted = self.server.body, self.server.authorization
+        given = self.headers.get("Authorization", "").encode("utf-8", "replace")
+        # in a time independent of what is given
+        if wanted and not hmac.compare_digest(given, wanted):
             self._answer(
                 HTTPStatus.UNAUTHORIZED, b"a user name and a password are needed\n"
             )

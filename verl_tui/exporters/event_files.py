@@ -12,9 +12,11 @@ import os
 import socket
 import struct
 from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import compress, count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -30,9 +32,6 @@ from verl_tui.sources.formats.tensorboard import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from verl_tui.distributions import Bins
 
 SUFFIX = ".verl-tui"

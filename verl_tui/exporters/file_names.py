@@ -5,11 +5,8 @@ count; and new files of the app under descriptive names, which never overwrite a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path
 
 _LONGEST = 200
 """Bytes of a file's name: most file systems take 255, and a suffix has to fit."""
@@ -61,16 +58,10 @@ def create(folder: Path, name: str, *endings: str) -> tuple[Path, ...]:
                 path = folder / f"{stem}{ending}"
                 path.open("xb").close()
                 made.append(path)
-        except FileExistsError:
-            _remove(made)
-            continue
-        except OSError:
-            _remove(made)
-            raise
-        return tuple(made)
+            return tuple(made)
+        except OSError as error:
+            for path in made:
+                path.unlink()
+            if not isinstance(error, FileExistsError):
+                raise
     raise FileExistsError(f"{name}{endings[0]}, and a thousand more of that name")
-
-
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
-        path.unlink()

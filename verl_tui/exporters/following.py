@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,6 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from verl_tui.config import Config
 
 _SOONEST = 1.0

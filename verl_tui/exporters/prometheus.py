@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -17,7 +18,6 @@ from prometheus_client.core import Metric
 
 from verl_tui import debug_log
 from verl_tui import prometheus_names as names
-from verl_tui.health.limits import response_limit
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.prometheus_names import Name, names_of
 from verl_tui.runs.run_id import run_id
@@ -27,10 +27,7 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from verl_tui.health.finding import Verdict
-    from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
@@ -116,7 +113,7 @@ def _add(
             _devices(run),
             _sources(run),
             _generation_times(run),
-            _bands(run, monitor.guide),
+            _bands(run, monitor),
             _findings(monitor.verdicts.get(run.name)),
         ):
             out.add(family, value, run=label, **labels)
@@ -212,11 +209,9 @@ def _indicators(run: Run) -> _Samples:
             yield names.REWARD, value, {}
 
 
-def _bands(run: Run, guide: Guide) -> _Samples:
-    limit = response_limit(run, guide).value
+def _bands(run: Run, monitor: Monitor) -> _Samples:
     for id, key in run.indicators.items():
-        band = guide.band(id, run.dialect, limit) or (None, None)
-        for bound, value in zip(("low", "high"), band, strict=True):
+        for bound, value in zip(("low", "high"), monitor.band(run, id), strict=True):
             if value is not None:
                 # A band is in the indicator's unit, whichever way the log writes it.
                 end = value * names.named(key).factor
@@ -224,8 +219,7 @@ def _bands(run: Run, guide: Guide) -> _Samples:
 
 
 def _metrics(out: _Families, run: Run, label: str, most: int) -> None:
-    first = [key for key in run.indicators.values() if key in run.keys]
-    keys = tuple(dict.fromkeys((*first, *run.keys)))
+    keys = [*dict.fromkeys((*run.indicators.values(), *run.keys))]
     # Names are given in the log's own order, so that they do not depend on the limit.
     named = names_of(run.keys)
     for key in keys[:most]:

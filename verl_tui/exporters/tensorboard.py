@@ -9,11 +9,15 @@ points from there on.
 
 from __future__ import annotations
 
+import fcntl
 import math
 import os
+import sys
 import weakref
 from array import array
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,9 +33,6 @@ from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.text import fenced, safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
@@ -111,10 +112,6 @@ class RunLogDirectory:
         """Lock the directory for the lifetime of this object: two exports would write everything
         twice.
         """
-        try:
-            import fcntl
-        except ImportError:
-            return
         place = os.open(self.directory, os.O_RDONLY)
         weakref.finalize(self, os.close, place)
         try:
@@ -176,8 +173,8 @@ class RunLogDirectory:
                 places = run.samples.places
                 kept = (one.step for one in places if one.validation is validation)
                 ends = min(kept, default=math.inf)
-            for step, bins in run.histograms.since(key, self._after(tag)):
-                if step < ends:
+            for step, bins in run.histograms.some(key, None, sys.maxsize):
+                if self._after(tag) <= step < ends:
                     self._write_histogram(tag, step, bins, times)
 
     def _write_histogram(

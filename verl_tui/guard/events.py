@@ -23,8 +23,7 @@ from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
 from verl_tui.runs.views.checkpoints import BestBy, best
 from verl_tui.runs.views.state import State, state
-from verl_tui.secrets import hide
-from verl_tui.text import one_line
+from verl_tui.secrets import shown
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -160,5 +159,5 @@ def _cut(value: object, most: int) -> object:
     if isinstance(value, list):
         return [_cut(one, most) for one in value]
     if isinstance(value, str):
-        return one_line(hide(one_line(value, 2 * most)), most)
+        return shown(value, most)
     return value

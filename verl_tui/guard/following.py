@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,8 +21,6 @@ from verl_tui.runs.views.state import State, patience, state, waited
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,8 +17,6 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from verl_tui.guard.following import EventLine, EventLines
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run

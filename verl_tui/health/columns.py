@@ -28,7 +28,7 @@ from verl_tui.health.exemptions import (
     WITHOUT_BREACH,
     exempt,
 )
-from verl_tui.health.finding import LACKS, Finding, filled, number
+from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import LIMITS, Limit, all_cut, response_limit, stated_limit
 from verl_tui.health.reward import components, gaining_components
 from verl_tui.health.rule_context import RuleContext, present_names
@@ -119,7 +119,8 @@ def _judge(
 
     def judge() -> Judged:
         column = column_of(series, context.end, rule.stream, scale, gate)
-        return KINDS[rule.condition].judge(column, rule, threshold, restarts)
+        column = Column(*column[:2], restarts)
+        return KINDS[rule.condition].judge(column, rule, threshold)
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
@@ -215,24 +216,23 @@ def _told(
     """Return the breach that holds."""
     known = judged.facts
     since, (newest, last) = known["since"], judged.newest
+    is_alone = rule.stream not in ("widest", "of the others")
     facts = {
         **known,
         "title": _title(rule, key),
+        "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
         "last": last,
         "newest": f"{number(last)} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
+        "label": f" ({rule.label})" if rule.label else "",
     }
     case = ("says-often" if known.get("case") else "says") if rule.says else ""
-    words = {**judged.words, **judged.words.get(case, {})}
-    evidence = (filled(one, facts) for one in words["evidence"])
-    name = (
-        f"{key} ({rule.title})" if rule.stream in ("widest", "of the others") else key
-    )
-    return rule.finding(
-        filled(words["message"], facts) + (f" ({rule.label})" if rule.label else ""),
-        [f"{name}: {sentence}" for sentence in evidence],
+    return rule.told(
+        facts,
+        case=case,
+        words=judged.words,
         since=since,
         step=newest,
         key=key,
@@ -335,7 +335,7 @@ def column_of(
         limit: The limit of `at limit` and `without spread`.
     """
     first, *others = [_points(one.until(end)) for one in series]
-    steps, values = first
+    steps, values, _ = first
     with np.errstate(all="ignore"):
         if kind == "mean of all":
             values = _mean(steps, (first, *others))

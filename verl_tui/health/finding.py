@@ -186,13 +186,11 @@ class Verdict(NamedTuple):
 
     def consequences(self, cause: Finding) -> tuple[Finding, ...]:
         """Return the findings that only follow from another one."""
-        if cause.consequence_of is not None:
-            return ()
-        first = next((one for one in self.findings if one.id == cause.id), None)
         # If a rule has several findings, the first one carries them.
-        if first == cause:
-            return tuple(one for one in self.findings if one.consequence_of == cause.id)
-        return ()
+        first = next((one for one in self.primary if one.id == cause.id), None)
+        if first != cause:
+            return ()
+        return tuple(one for one in self.findings if one.consequence_of == cause.id)
 
     @property
     def severity(self) -> Severity | None:

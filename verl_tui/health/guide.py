@@ -161,6 +161,7 @@ class Rule:
         facts: Mapping[str, object],
         evidence: Iterable[str | None] = (),
         case: str = "",
+        words: Mapping[str, Any] | None = None,
         **of: Any,
     ) -> Finding:
         """Return a finding in the words of the rule, an entry of `words.toml`.
@@ -169,9 +170,10 @@ class Rule:
             facts: What its words name, besides `since` and `key`.
             evidence: Sentences that follow those of its words; empty ones are left out.
             case: Which of its cases it is.
+            words: Others than the rule's own.
             **of: What else `finding` takes.
         """
-        own: Mapping[str, Any] = WORDS.get(self.name, {})
+        own = WORDS.get(self.name, {}) if words is None else words
         words = {**own, **own.get(case, {})}
         known = {"since": of.get("since"), "key": of.get("key"), **facts}
         parts = (words.get("cause", ""), words["message"], *words.get("evidence", ()))

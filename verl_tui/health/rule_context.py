@@ -57,10 +57,7 @@ class RuleContext(NamedTuple):
 
     def first_key(self, metrics: Sequence[str]) -> str | None:
         """Return the log's own key of the first of several metrics that it has."""
-        for name in metrics:
-            if name in self.names:
-                return self.names[name]
-        return None
+        return next(filter(None, map(self.names.get, metrics)), None)
 
     def known(self, name: str | None) -> Series | None:
         """Return the values of a metric, by its key or by verl's present name, up to the step

@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -25,8 +26,6 @@ from verl_tui.health.finding import Severity
 from verl_tui.sources.http.addresses import NoAnswerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from verl_tui.notify.message import Message
 
 DEADLINE = 10.0
@@ -138,7 +137,7 @@ def read_private(path: Path) -> tuple[str, str]:
     """
     try:
         # A named pipe would have us wait for its writer.
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
             if why := _not_private(path, os.fstat(descriptor)):
                 raise UsageError(f"{path}: {why}")

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 from verl_tui.health.finding import Finding, Severity
-from verl_tui.secrets import hide
-from verl_tui.text import one_line
+from verl_tui.secrets import shown
 from verl_tui.words import few
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 VERSION = 1
 """Version of the fields: grows when a field is removed or changes its meaning."""
@@ -97,11 +93,6 @@ class Message:
             "title": self.title,
             "text": self.text,
         }
-
-
-def shown(text: str | None, longest: int = 500) -> str | None:
-    """Return text from a log, made safe for a message."""
-    return text and one_line(hide(one_line(text, 2 * longest)), longest)
 
 
 def of_finding(

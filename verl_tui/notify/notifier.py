@@ -9,8 +9,10 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from queue import Full, Queue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,17 +31,14 @@ from verl_tui.notify.message import (
     Message,
     of_finding,
     of_guard,
-    shown,
     summary_message,
 )
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
+from verl_tui.secrets import shown
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notify_settings import Choice, NotifySettings
     from verl_tui.runs.run import Run
@@ -125,17 +124,23 @@ class Changes:
         wanted = (one for one in found if not one.consequence_of)
         for one in filter(choice.wants, wanted):
             last = self._sent[id].get((one.id, one.key))
-            known = last is not None and _is_known(last, one)
-            due = last is not None and self._is_due(last, now)
+            known = (
+                last is not None
+                and last.since == one.begun
+                and last.severity >= one.severity
+            )
+            due = self._is_due(last, now)
             if known and not due:
                 continue
             self._sent[id][one.id, one.key] = _Last(one.begun, one.severity, now)
             if due or not self._is_told(id, one, choice, run, now):
                 yield of_finding(run.name, one, now, run_id=id, repeated=known)
 
-    def _is_due(self, last: _Last, now: float) -> bool:
+    def _is_due(self, last: _Last | None, now: float) -> bool:
         again = self._settings.repeat_after
-        return again is not None and not last.silent and now - last.at >= again
+        if again is None or last is None or last.silent:
+            return False
+        return now - last.at >= again
 
     def _is_told(
         self, id: str, one: Finding, choice: Choice, run: Run, now: float
@@ -210,11 +215,6 @@ class Changes:
             last = _Last(since, Severity(severity), float(at), bool(silent))
             self._sent.setdefault(str(id), {})[str(rule), key] = last
         self._states |= {id: State(value) for id, value in data["states"].items()}
-
-
-def _is_known(last: _Last, finding: Finding) -> bool:
-    """Return whether a finding is the one of the last notification, and no worse."""
-    return last.since == finding.begun and last.severity >= finding.severity
 
 
 def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:
@@ -434,7 +434,7 @@ class Notifier:
         parts = [failure] if failure != before[0] else []
         if unsent != before[1]:
             why = self.sender.problem
-            parts.append(f"{_messages(unsent)} could not be sent: {why}")
+            parts.append(f"{counted(unsent, 'notification')} could not be sent: {why}")
         return "; ".join(parts)
 
     @property
@@ -463,7 +463,7 @@ class Notifier:
         held = 0 if keeps_held else self.limits.waiting
         if held:
             why = "held back by quiet hours or the hourly limit, and not sent"
-            problems.append(f"{_messages(held)} {why}")
+            problems.append(f"{counted(held, 'notification')} {why}")
         return list(filter(None, problems))
 
     def _send(self, messages: Sequence[Message], now: float) -> None:
@@ -508,7 +508,3 @@ class Notifier:
         kept = {"sent": limits.sent, "held_back": limits.held, "worst": limits.worst}
         with replacing(path, rights=0o600) as file:
             json.dump({**_KIND, **self.changes.as_data(), **kept}, file)
-
-
-def _messages(count: int) -> str:
-    return counted(count, "notification", "notifications")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from verl_tui.config import (
     TRUTH,
@@ -21,10 +22,6 @@ from verl_tui.config import (
 from verl_tui.health.finding import SEVERITIES, Finding, Severity
 from verl_tui.notify.message import GUARD_EVENTS
 from verl_tui.runs.views.state import State
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
 
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""

@@ -10,8 +10,8 @@ import math
 import os
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from verl_tui.sources.formats.console.bars import has_bar
 from verl_tui.sources.formats.console.kept import printed_line
+from verl_tui.sources.formats.console.line_parts import has_bar
 from verl_tui.text import decoded, safe, strip_ansi
 
 if TYPE_CHECKING:

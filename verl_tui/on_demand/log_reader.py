@@ -48,27 +48,22 @@ class ReplayCutoff(NamedTuple):
             return file.size
         begin = max(0, self.size - CHUNK)
         data = file.read(begin, self.size - begin + CHUNK)
-        stop = begin + len(data)
-        lines: list[tuple[int, int, int | None]] = [(begin, begin, None)]
+        lines: list[tuple[int, int | None]] = [(-1, None)]
         for found in _STEP.finditer(data):
             start = data.rfind(b"\n", 0, found.start()) + 1 + begin
-            after = data.find(b"\n", found.end()) + 1 + begin
-            if after > begin and start >= lines[-1][1]:
-                lines.append((start, after, int(found[1] or found[2])))
-        low, high = min(
-            (
-                (low, high)
-                for (_, low, step), (high, _, after) in pairwise(
-                    [*lines, (stop, stop, None)]
-                )
-                if step == self.step != after
-            ),
-            key=lambda gap: max(gap[0] - self.size, self.size - gap[1]),
-            default=(begin, stop),
-        )
-        at = clamp(self.size, low, high)
-        start = data.rfind(b"\n", 0, at - begin) + 1 + begin
-        return max(start, low) if start > begin else file.line_start(at)
+            if start > lines[-1][0]:
+                lines.append((start, int(found[1] or found[2])))
+        lines.append((begin + len(data), None))
+        gaps = [
+            (file.line_end(max(0, start)), stop)
+            for (start, step), (stop, after) in pairwise(lines)
+            if step == self.step != after
+        ]
+        near = min(gaps, key=self._distance, default=(0, self.size))
+        return file.line_start(clamp(self.size, *near))
+
+    def _distance(self, gap: tuple[int, int]) -> int:
+        return max(gap[0] - self.size, self.size - gap[1])
 
 
 class Log(FileJob):

@@ -81,11 +81,6 @@ class KeptRows:
         """Return what can be said of samples without their text."""
         return [_fact(self.samples[at], at) for at in range(start, stop)]
 
-    def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterable[str]]]:
-        """Yield the index of each sample with the texts that are searched."""
-        for at in range(start, stop):
-            yield at, all_text(self.samples[at])
-
 
 def _fact(sample: Sample, index: int) -> SampleFacts:
     found = {key: number(value) for key, value in sample.extras.items()}
@@ -158,8 +153,9 @@ class SamplePage(FileJob):
         """Search a little."""
         hits, rows = self._searching(), self.rows
         if hits is not None:
-            stop = rows.span(hits.searched, SLICE)
-            for index, texts in rows.texts(hits.searched, stop):
+            for index in range(hits.searched, rows.span(hits.searched, SLICE)):
+                row = rows.row(index)
+                texts = all_text(row) if isinstance(row, Sample) else (row.excerpt,)
                 if hits.query.found(texts):
                     hits.rows.append(index)
                 hits.searched = index + 1

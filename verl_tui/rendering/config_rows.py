@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -207,7 +208,7 @@ def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry
 def _plain(value: object) -> str:
     """Return a value as a configuration file spells it."""
     if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+        return json.dumps(value)
     return "" if value is ABSENT else str(value)
 
 

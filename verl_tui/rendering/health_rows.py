@@ -230,11 +230,10 @@ def _details(finding: Finding, width: int) -> Iterator[Pieces]:
 
 
 def _indented(
-    mark: str, text: str, role: str, width: int, *, mark_role: str = "", indent: int = 2
+    mark: str, text: str, role: str, width: int, *, mark_role: str = ""
 ) -> TextRows:
     """Write indented text."""
-    indent = 0 if width <= _NARROW else indent
-    before = " " * indent + mark
+    before = "  " * (width > _NARROW) + mark
     rows: TextRows = []
     for line in wrapped(text, width - len(before)):
         rows.append([(before, mark_role or role), (line, role)])
@@ -248,8 +247,7 @@ def _indented(
 def _quiet(view: View, width: int) -> TextRows:
     """Say why there is no finding."""
     one = headline(view)
-    words = f"{one.head}{''.join(one.more[:1])}"
-    return _indented(f"{one.mark} ", words[2:], one.role, width, indent=0)
+    return paragraph(f"{one.head}{''.join(one.more[:1])}", one.role, width)
 
 
 def _not_judged(view: View, width: int) -> TextRows:

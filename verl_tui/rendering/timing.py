@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, chain, repeat
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -210,12 +211,8 @@ def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
     if small:
         seconds, names = sum(one.seconds for one in small), ", ".join(map(_name, small))
         yield _rest(f"{len(small)} more", seconds, whole, names)
-    if not found.overlaps and _is_partly_timed(found):
+    if all((found.key, found.parts, not found.overlaps)):
         yield _rest("unaccounted", max(0.0, found.rest), whole, "no timer")
-
-
-def _is_partly_timed(found: Breakdown) -> bool:
-    return bool(found.key and found.parts)
 
 
 def _rest(name: str, seconds: float, whole: float, note: str) -> _PartRow:
@@ -231,7 +228,9 @@ def _note(part: StepPart, found: Breakdown, key: str) -> str:
     words, steps = [], len(found.steps)
     if part.times < steps:
         words.append(f"{_short_time(part.each)} on {part.times} of {steps} steps")
-    return ", ".join([*words, *[f"beside {key}"] * (not part.inside)])
+    if not part.inside:
+        words.append(f"beside {key}")
+    return ", ".join(words)
 
 
 def _step_by_step(
@@ -262,14 +261,12 @@ def _stacked(
     seconds: Sequence[float], cells_each: float, looks: Sequence[tuple[str, str]]
 ) -> Pieces:
     """Draw the parts of a step side by side, those behind the last look with that."""
-    row, drawn, taken = [], 0, 0.0
-    for at, part in enumerate(seconds):
-        taken += part
-        cells = round(taken * cells_each) - drawn
-        drawn += cells
-        sign, role = looks[min(at, len(looks) - 1)]
-        row.append((sign * cells, role))
-    return row
+    ends = [round(taken * cells_each) for taken in accumulate(seconds)]
+    all_looks = chain(looks, repeat(looks[-1]))
+    return [
+        (sign * (end - begin), role)
+        for begin, end, (sign, role) in zip([0, *ends], ends, all_looks, strict=False)
+    ]
 
 
 # -- progress --------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from verl_tui.check.note import (
 from verl_tui.comparison.compare import Comparison, compare
 from verl_tui.ledger import ledger
 from verl_tui.patterns import pattern
-from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.reported_samples import ReportedSamples, excerpts_of, masked
 from verl_tui.report.run_charts import (
     COLOURED,
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from verl_tui.monitor import Monitor
+    from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 
 _BESTS = ("reward", "validation")
@@ -108,7 +108,7 @@ def make_report(
     runs: Sequence[Run],
     now: float,
     origin: Origin,
-    notebook: NoteBook | None = None,
+    notebook: NoteBook,
 ) -> Report:
     """Return the report on runs; the samples of those with a colour are read for it.
 
@@ -119,7 +119,6 @@ def make_report(
         origin: How it is made.
         notebook: The user's notes.
     """
-    notebook = notebook or NoteBook()
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
     drawn = drawn_runs(runs, _finals(comparison))
     described = {one["name"]: one for one in check_report(monitor, now)["runs"]}

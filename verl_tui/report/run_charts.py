@@ -23,6 +23,7 @@ from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -33,15 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 
-FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "reward": ("reward",),
-    "validation": ("validation",),
-    "KL": ("policy_kl", "reference_kl"),
-    "loss": ("policy_loss", "value_loss"),
-    "entropy": ("entropy",),
-    "length": ("response_length",),
-    "time": ("step_time", "generation_time", "throughput"),
-}
+FAMILIES: Mapping[str, Sequence[str]] = toml_table(__file__, "report.toml")["families"]
 """The indicators of each family, in the order of showing."""
 OF_FINDINGS, OTHERS = "named by findings", "metrics"
 """Families for findings about other metrics, and for runs without any of these."""

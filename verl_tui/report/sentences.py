@@ -30,17 +30,12 @@ def line(text: str) -> str:
     return masked(one_line(text, LONGEST))
 
 
-def verdict_word(run: ReportedRun) -> str:
-    """Return the verdict as a word."""
-    return run.described["verdict"] or "no verdict"
-
-
 def verdicts_table(report: Report) -> TextTable:
     """Return the verdict on each run and why."""
     rows = tuple(
         (
             run_name(report, run),
-            verdict_word(run),
+            run.described["verdict"] or "no verdict",
             run.condition,
             run.described["why"] or "",
         )

@@ -17,6 +17,7 @@ from verl_tui.report.record import worst_first
 from verl_tui.report.sentences import line
 from verl_tui.runs.time.forecast import next_occasions, pace
 from verl_tui.runs.views.state import State, evaluated, patience, state_words
+from verl_tui.toml_tables import toml_table
 from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
@@ -28,23 +29,12 @@ if TYPE_CHECKING:
 
 MARK = "<!-- verl-tui report --status -->"
 """The first line: a file that begins with it may be replaced."""
-_STABILITY = (
-    *("policy_kl", "reference_kl", "entropy", "clip_fraction", "grad_norm"),
-    *("response_length", "truncated_share", "engine_mismatch"),
-)
-_PERFORMANCE = ("generation_time", "throughput", "gpu_utilization", "gpu_memory")
+_TABLE = toml_table(__file__, "report.toml")
 _WITHIN = pattern(r"(?<=\w)\\_(?=\w)")
 _STEPS = 10
 """Steps to the next look where no validation is expected: what the rules' means are made of, at
 least; a heuristic.
 """
-_NO_LOOK = {
-    "finished": "none, it has finished",
-    "crashed": "after it was started again",
-    "ended?": "now, whether it should still run",
-    "stalled": "now: no step comes",
-}
-"""States -> when to look again, if not at a step to come."""
 
 
 def status_text(monitor: Monitor, now: float, version: str) -> str:
@@ -95,7 +85,7 @@ def _block(one: Data, monitor: Monitor) -> Iterator[tuple[str, str | None]]:
     yield "to do", one["next"]
     yield "progress", "; ".join(_progress(one, run))
     again = [counted(len(run.restarts), "restart")][: len(run.restarts)]
-    yield "stability", ", ".join((*_figures(one, *_STABILITY), *again))
+    yield "stability", ", ".join((*_figures(one, *_TABLE["stability"]), *again))
     yield "performance", ", ".join(_speed(one, run))
     yield "next check", _next_check(one, run)
     yield "rests on", _basis(one, monitor)
@@ -112,7 +102,7 @@ def _speed(one: Data, run: Run) -> Iterator[str]:
     usual, left = pace(run), one["remaining_s"]
     if usual is not None:
         yield f"{number(usual.seconds)} s a step"
-    yield from _figures(one, *_PERFORMANCE)
+    yield from _figures(one, *_TABLE["performance"])
     if left is not None and run.last_record is not None:
         yield f"ends about {_moment(run.last_record + left)}"
 
@@ -127,8 +117,8 @@ def _figures(one: Data, *ids: str) -> Iterator[str]:
 
 def _next_check(one: Data, run: Run) -> str:
     """Say when it makes sense to look again, and why then."""
-    if one["state"] in _NO_LOOK:
-        return _NO_LOOK[one["state"]]
+    if said := _TABLE["no_look"].get(one["state"]):
+        return str(said)
     if one["verdict"] == "critical":
         return "now: it goes on although it is critical"
     usual, step, last = pace(run), run.step, run.last_record

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from verl_tui.distributions import Bins
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from verl_tui.records import Dump, Histogram, Sample
 
@@ -260,9 +260,3 @@ class Histograms:
         stride = 1 << ((len(steps) - 1) // most).bit_length() if steps else 1
         chosen = sorted({*steps[::stride], *steps[-1:]})
         return [BinsAt(at, kept[at][1]) for at in chosen]
-
-    def since(self, key: str, step: int) -> Iterator[BinsAt]:
-        """Yield the histograms at a step and behind it, ascending."""
-        kept = self._of.get(key, {})
-        for at in sorted(one for one in kept if one >= step):
-            yield BinsAt(at, kept[at][1])

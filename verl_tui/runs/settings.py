@@ -168,22 +168,13 @@ def number(value: object) -> float | None:
     except ValueError:
         return None
     except OverflowError:
-        if isinstance(value, int) and value > 0:
-            return math.inf
-        return -math.inf
+        return math.inf
 
 
 def as_whole_number(value: object) -> int | None:
     """Return a whole number above 0, however it was written; None for anything else."""
-    found = number(value)
-    if (
-        found is None
-        or not math.isfinite(found)
-        or not found > 0
-        or found != int(found)
-    ):
-        return None
-    return int(found)
+    found = number(value) or 0.0
+    return int(found) if 0 < found < math.inf and found == int(found) else None
 
 
 NAMES = {
@@ -242,12 +233,10 @@ def planned_steps(
 
 def _epoch(seen: tuple[int, float]) -> float | None:
     step, share = seen
-    exact = (
-        abs(share - round(share, 4)) > _ROUNDING * max(1.0, share)
-        if share > 0
-        else False
-    )
-    return step / share if exact and math.isfinite(share) else None
+    if not 0 < share < math.inf:
+        return None
+    exact = abs(share - round(share, 4)) > _ROUNDING * max(1.0, share)
+    return step / share if exact else None
 
 
 def _size(settings: RunSettings, what: str, unstated: int | None = None) -> int | None:

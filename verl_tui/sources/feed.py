@@ -16,7 +16,7 @@ from verl_tui.sources.discovery.found import FileOwners, FoundFile, FoundRun
 from verl_tui.sources.ends import previews
 from verl_tui.sources.files import is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
-from verl_tui.sources.host.writers import Writers
+from verl_tui.sources.host.processes import Writers
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource

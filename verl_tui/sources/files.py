@@ -1,5 +1,6 @@
 """Files as bytes, followed as they grow; what a path is, where unreadable places count as missing
-(pathlib raises up to Python 3.13); and a source, which most files are.
+(pathlib raises up to Python 3.13); and a source, which most files are, with a bound of how many
+metrics are kept: a broken file, or one with a name for each sample, has any number of them.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ class Tail:
         known = path.stat()
         self.size = known.st_size
         self.modified = known.st_mtime
-        identity = _identity(known)
+        identity = known.st_dev, known.st_ino
         # An inode may be used again at once, so the time belongs to what makes a file the same.
         stamp = (*identity, known.st_size, known.st_mtime_ns)
         if self._stamp == stamp and known.st_size == self.offset:
@@ -221,11 +222,6 @@ class Tail:
         return (
             before == self.last and os.pread(descriptor, len(self.head), 0) == self.head
         )
-
-
-def _identity(known: os.stat_result) -> tuple[int, int]:
-    """Return the device and the inode of a file."""
-    return known.st_dev, known.st_ino
 
 
 def is_checkpoint(name: str) -> bool:

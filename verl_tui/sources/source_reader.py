@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from verl_tui.sources.discovery.found import FoundFile
     from verl_tui.sources.files import Source
-    from verl_tui.sources.host.writers import Writers
+    from verl_tui.sources.host.processes import Writers
 
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})
 """Formats whose writers keep their file open all the time: where nobody has it open, nobody writes

@@ -46,7 +46,7 @@ class Lines(NamedTuple):
 
     rank: int
     """Of several that lines show, the one with the lowest holds: others are what it builds on."""
-    words: tuple[bytes, ...]
+    words: Sequence[bytes]
     """Every line that mentions it contains one of these."""
     mentioned: re.Pattern[bytes]
     """Modules of it, as tracebacks and loggers name them."""
@@ -79,13 +79,13 @@ class SampleFiles(NamedTuple):
 
     name: NamePattern
     """Of a step's file or folder, with the `step`."""
-    inner: str
+    has: frozenset[str]
+    """Fields by which a record is known."""
+    inner: str = ""
     """The file in a step's folder, as a glob where there is one a sample; empty where the step has
     a file.
     """
-    has: frozenset[str]
-    """Fields by which a record is known."""
-    fields: Mapping[str, str]
+    fields: Mapping[str, str] = {}
     """Field of a sample as verl writes it -> where its value stands in a record: names and indices
     between dots, `*` for all of a list or dict, `1:` for all from the second on; none where verl's
     own names serve.
@@ -98,16 +98,16 @@ class Trainer(NamedTuple):
     """What is known of one trainer."""
 
     name: str
-    own: tuple[NamePattern, ...]
+    own: Sequence[NamePattern]
     """Metrics that no other one writes."""
-    forms: tuple[Form, ...]
+    forms: Sequence[Form]
     """None where its console needs a reader of its own, or states no metrics."""
-    names: tuple[Spelling, ...]
+    names: Sequence[Spelling]
     """The best spelling of an indicator first."""
-    others: tuple[NamePattern, ...]
+    others: Sequence[NamePattern]
     """Metrics that look like an indicator and are none."""
-    samples: tuple[SampleFiles, ...] = ()
-    mixed: tuple[tuple[NamePattern, float], ...] = ()
+    samples: Sequence[SampleFiles] = ()
+    mixed: Sequence[tuple[NamePattern, float]] = ()
     """Metrics of the share of groups whose answers differ in their reward, each with its factor."""
     everywhere: int = 0
     """Not 0 where others borrow its names, so that they count in any log: behind those of trainers
@@ -175,12 +175,12 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
     prefix = table.get("prefix", "")
     return Trainer(
         name,
-        tuple([_keys(one) for one in table.get("own", ())]),
-        tuple([_form(name, one) for one in table.get("console", ())]),
-        tuple([_spelling(prefix, *one) for one in table["names"]]),
-        tuple([_keys(one[0]) for one in table.get("others", ())]),
-        tuple([_samples(one) for one in table.get("samples", ())]),
-        tuple([(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())]),
+        [_keys(one) for one in table.get("own", ())],
+        [_form(name, one) for one in table.get("console", ())],
+        [_spelling(prefix, *one) for one in table["names"]],
+        [_keys(one[0]) for one in table.get("others", ())],
+        [_samples(one) for one in table.get("samples", ())],
+        [(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())],
         table.get("everywhere", 0),
         _lines(table["lines"]) if "lines" in table else None,
     )
@@ -202,7 +202,7 @@ def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
 
 def _lines(table: dict[str, Any]) -> Lines:
     signed = pattern(table["signed"].encode()) if "signed" in table else None
-    words = tuple([word.encode() for word in table["words"]])
+    words = [word.encode() for word in table["words"]]
     mentioned = pattern(table["mentioned"].encode())
     return Lines(table["rank"], words, mentioned, signed, tuple(table.get("keys", ())))
 
@@ -218,14 +218,8 @@ def _keys(*written: str) -> NamePattern:
 
 
 def _samples(table: dict[str, Any]) -> SampleFiles:
-    name = NamePattern(table["name"])
-    return SampleFiles(
-        name,
-        table.get("inner", ""),
-        frozenset(table["has"]),
-        table.get("fields", {}),
-        table.get("validation", "never"),
-    )
+    known = {"name": NamePattern(table["name"]), "has": frozenset(table["has"])}
+    return SampleFiles(**(table | known))
 
 
 def _form(trainer: str, table: dict[str, str]) -> Form:

@@ -189,9 +189,8 @@ class VerlApp(MonitorApp):
             if self._greeted:
                 self._greeted = False
                 self.clear_notifications()
-            words = self._looks.words(self.view_at(self._clock()), key=True)
-            if words:
-                toast(self, words, rows=2)
+            view = self.view_at(self._clock())
+            toast(self, self._looks.words(view, key=True), rows=2)
         await super().on_event(event)
 
     def pop_screen(self) -> AwaitComplete:

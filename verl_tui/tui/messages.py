@@ -21,13 +21,14 @@ class Once(Message):
 
 
 def toast(app: App[Any], sentence: str, *, rows: int = 1) -> None:
-    """Show a sentence for some seconds in place of the one before.
+    """Show a sentence, if there is one, for some seconds in place of the one before.
 
     Args:
         app: The app that shows it.
         sentence: Any text; cut to the room that there is.
         rows: Rows that it may take.
     """
-    words = fit(printable(sentence), rows * max(12, app.size.width - 8))
-    app.clear_notifications()
-    app.notify(words, timeout=4 if rows == 1 else 6, markup=False)
+    if sentence:
+        words = fit(printable(sentence), rows * max(12, app.size.width - 8))
+        app.clear_notifications()
+        app.notify(words, timeout=4 if rows == 1 else 6, markup=False)

@@ -296,7 +296,9 @@ class MonitorApp(TerminalApp):
         """Have the screens show the newest state as it was judged last."""
 
     def _judge(self, now: float) -> None:
-        """Judge the runs, and notify the user of news outside the app where that is wanted."""
+        """Judge the runs, and notify the user of news outside the app where that is wanted; say
+        which notifications could not be sent.
+        """
         if self._loading or self._judge_later:
             return
         monitor = self.monitor
@@ -314,7 +316,12 @@ class MonitorApp(TerminalApp):
         if sequences:
             self.write_sequence(sequences)
         if self._notifier:
-            self._send(self._notifier, now)
+            watched, known = self._attention.watched, self._attention.acknowledged
+            self._notifier.look(monitor, now, watched, known)
+            problem = self._notifier.news()
+            if problem:
+                self.warn(one_line(problem))
+                self.show_troubles()
 
     def _new_changes(self) -> Changes:
         """Return what finds out what the user is to be notified of outside the app."""
@@ -336,15 +343,6 @@ class MonitorApp(TerminalApp):
             self._soon()
         elif not self._paused:
             self._draw(now)
-
-    def _send(self, notifier: Notifier, now: float) -> None:
-        """Have notifications sent of what is new, and say which could not be."""
-        attention = self._attention
-        notifier.look(self.monitor, now, attention.watched, attention.acknowledged)
-        problem = notifier.news()
-        if problem:
-            self.warn(one_line(problem))
-            self.show_troubles()
 
     @property
     def troubles(self) -> tuple[AppTrouble, ...]:

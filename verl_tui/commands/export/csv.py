@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from argparse import Namespace
 
 from verl_tui.commands.shared import (
     CONFIG,
@@ -20,9 +20,6 @@ from verl_tui.commands.shared import (
     print_note,
     writing,
 )
-
-if TYPE_CHECKING:
-    from argparse import Namespace
 
 HELP = "every numeric metric, one row per step"
 EXAMPLES = (

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import time
+from argparse import Namespace
 from contextlib import closing
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -27,8 +29,6 @@ from verl_tui.given_files import is_ordinary, is_there, read_given
 
 if TYPE_CHECKING:
     import ssl
-    from argparse import Namespace
-    from pathlib import Path
 
     from verl_tui.exporters.endpoint import MetricsServer
     from verl_tui.exporters.prometheus import Exposition

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -20,8 +21,6 @@ from verl_tui.commands.shared import (
 from verl_tui.commands.signals import write_until_stopped
 
 if TYPE_CHECKING:
-    from argparse import Namespace
-
     from verl_tui.monitor import Monitor
 
 HELP = "TensorBoard event files, one directory per run"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -28,8 +29,6 @@ from verl_tui.indicators import dialect, spellings
 from verl_tui.prometheus_names import named
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.health.guide import Guide, Rule
 
 STEPS = "verl:steps"

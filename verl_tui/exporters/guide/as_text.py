@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from verl_tui.health.conditions import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from verl_tui.health.guide import Guide, Rule
 
 

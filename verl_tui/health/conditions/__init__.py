@@ -17,14 +17,12 @@ from verl_tui.health.conditions.changes import (
     zero,
 )
 from verl_tui.health.conditions.column import Column, Judged, Shown
-from verl_tui.health.conditions.stays import Range, level, opening, same, stays, streak
+from verl_tui.health.conditions.stays import level, opening, same, stays, streak
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from verl_tui.health.guide import Rule
-
-    Restarts = tuple[int, ...]
 
 
 class Kind(NamedTuple):
@@ -32,59 +30,44 @@ class Kind(NamedTuple):
 
     words: str
     """The entry of `words.toml`."""
-    find: Callable[[Column, Rule, float, Restarts], Shown]
-    """Returns what a column shows to a rule, with its threshold, and the first steps of the run's
-    later segments.
-    """
+    find: Callable[[Column, Rule, float], Shown]
+    """Returns what a column shows to a rule, with its threshold."""
     fields: tuple[str, ...] = ("threshold", "window")
     """The fields that a rule must have."""
 
-    def judge(
-        self, column: Column, rule: Rule, limit: float, restarts: Restarts = ()
-    ) -> Judged:
+    def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
         """Return what is found in a column."""
         with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            shown = self.find(column, rule, limit, restarts)
+            shown = self.find(column, rule, limit)
             found = Judged(self.words, column.steps, shown)
         if len(column):
             found.newest = int(column.steps[-1]), float(column.values[-1])
         return found
 
 
-def _beyond(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
-    """Judge by the range that the name of the condition means."""
-    ranges = {
-        "above": Range(high=limit),
-        "at-least": Range(high=limit, inclusive=True),
-        "below": Range(low=limit),
-        "outside": Range(rule.low, rule.high),
-    }
-    return stays(of, rule, ranges[rule.condition])
-
-
-def _cliff(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
+def _cliff(of: Column, rule: Rule, limit: float) -> Shown:
     return cliff(of, rule.window, rule.recent, 3 * rule.recent, limit)
 
 
-def _vanish(of: Column, rule: Rule, limit: float, _: Restarts) -> Shown:
+def _vanish(of: Column, rule: Rule, limit: float) -> Shown:
     return vanish(of, limit, 3 * limit, rule.recent, rule.window)
 
 
 _FACTOR, _COUNT, _LIMIT = ("factor", "window"), ("threshold", "count"), ("threshold",)
 # fmt: off
 KINDS = {
-    "above": Kind("stays", _beyond),
-    "at-least": Kind("stays", _beyond),
-    "below": Kind("stays", _beyond),
-    "outside": Kind("stays", _beyond, ("low", "high", "window")),
+    "above": Kind("stays", stays),
+    "at-least": Kind("stays", stays),
+    "below": Kind("stays", stays),
+    "outside": Kind("stays", stays, ("low", "high", "window")),
     "zero": Kind("zero", zero, ("window", "count")),
     "jump": Kind("jump", jump, ("factor", "spread", "window")),
     "cliff": Kind("cliff", _cliff),
     "vanish": Kind("vanish", _vanish),
     "surge": Kind("surge", surge, _FACTOR),
     "shift": Kind("shift", shift),
-    "slide": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=False), _LIMIT),
-    "fall": Kind("slide", lambda of, _, limit, __: slide(of, limit, steep=True), _LIMIT),
+    "slide": Kind("slide", lambda of, _, limit: slide(of, limit, steep=False), _LIMIT),
+    "fall": Kind("slide", lambda of, _, limit: slide(of, limit, steep=True), _LIMIT),
     "scaled": Kind("scaled", scaled, _FACTOR),
     "streak": Kind("streak", streak, _COUNT),
     "drops": Kind("streak", streak, _COUNT),

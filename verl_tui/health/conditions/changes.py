@@ -13,6 +13,7 @@ from verl_tui.health.conditions.column import (
     Column,
     Shown,
     Spell,
+    behind_last,
     first,
     means,
     medians,
@@ -26,6 +27,11 @@ from verl_tui.means import median_along
 if TYPE_CHECKING:
     from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
+
+
+def _where(found: Flags, places: Places, levels: Numbers) -> dict[int, float]:
+    """Return the places at which something is found, with their levels."""
+    return dict(zip(places[found].tolist(), levels[found].tolist(), strict=True))
 
 
 _BACK = 0.5
@@ -82,13 +88,13 @@ def cliff(
     if unlike_all:
         drops = np.maximum.accumulate(np.append(0.0, -np.diff(values)))
         found &= fall > drops[places - ago]
-    known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
+    known = _where(found, places, level)
 
     def spell(place: int) -> Spell:
         foot, level = feet[place], known[place]
         start = max(0, place - ago)
         is_near = values[start : place + 1] >= level - _EDGE * (level - foot)
-        edge = start + np.flatnonzero(is_near).max(initial=-1) + 1
+        edge = start + behind_last(is_near)
         end = first(feet > foot + _BACK * (level - foot), place + 1)
         return Spell(min(edge, place), place, end, {"level": level, "foot": foot})
 
@@ -136,7 +142,7 @@ def slide(column: Column, share: float, *, steep: bool) -> Shown:
     def spell(place: int) -> Spell:
         at, (size, level, fall) = place // _SIZE, found[place]
         start = at - size + 1
-        high = np.flatnonzero(levels[start : at + 1] >= level - _FOOT * fall)
+        begin = start + behind_last(levels[start : at + 1] >= level - _FOOT * fall)
         after = course[at:]
         lows = np.minimum.accumulate(after)
         back = first(after[1:] > (lows + _BACK * (level - lows))[:-1], 0)
@@ -147,9 +153,8 @@ def slide(column: Column, share: float, *, steep: bool) -> Shown:
             "now": after[-1],
             "size": 2 * _SIZE,
         }
-        begin = _SIZE * (start + high.max(initial=0) + 1) - 1
         end = None if back is None else place + _SIZE * (back + 1)
-        return Spell(begin, place, end, facts)
+        return Spell(_SIZE * begin - 1, place, end, facts)
 
     return Shown(_STRETCHES[0] * _SIZE, sorted(found), spell, 4 * _SIZE)
 
@@ -201,7 +206,7 @@ def vanish(
     places = np.flatnonzero(rolling(gone, recent)[:within] == recent)
 
     def spell(place: int) -> Spell:
-        since = np.flatnonzero(~gone[:place]).max(initial=-1) + 1
+        since = behind_last(~gone[:place])
         end = first(low > back * begin, place + 1)
         return Spell(since, place, end, {"level": begin, "low": values[place]})
 
@@ -218,7 +223,7 @@ in a row: heuristic, once in a hundred runs of a thousand steps.
 """
 
 
-def zero(column: Column, rule: Rule, *_: object) -> Shown:
+def zero(column: Column, rule: Rule, _: float) -> Shown:
     """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
     is zero.
 
@@ -268,12 +273,12 @@ _TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
 
 
-def jump(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
+def jump(column: Column, rule: Rule, limit: float) -> Shown:
     """A value far above the points before it; held for some points, four times as many after two,
     and so on.
     """
     floor, least = max(rule.floor, limit), rule.least or rule.window
-    steps, values = column
+    steps, values = column.steps, column.values
     is_kept = values > rule.ignore * floor
     before: Places = np.cumsum(is_kept) - is_kept
     kept = values[is_kept]
@@ -286,7 +291,7 @@ def jump(column: Column, rule: Rule, limit: float, *_: object) -> Shown:
     spread = np.maximum(sigmas(past, level), _LEAST_SIGMA * abs(level))
     found = (new > rule.tail * medians(past, _TAIL)) & (new > rule.factor * level)
     found &= new - level > rule.spread * spread
-    usual = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
+    usual = _where(found, places, level)
 
     def spell(place: int) -> Spell:
         jumps: list[int] = []
@@ -316,7 +321,7 @@ _SETTLED = 1.1
 """A surge is over when it has gained less than a tenth within a window: it is the new level."""
 
 
-def surge(column: Column, rule: Rule, *_: object) -> Shown:
+def surge(column: Column, rule: Rule, _: float) -> Shown:
     """The last points lie many times above the run's own past; holds until they are back, or the
     new level has settled.
     """
@@ -331,7 +336,7 @@ def surge(column: Column, rule: Rule, *_: object) -> Shown:
     # its past.
     level = np.maximum(medians(past), medians(past[:, -half:]))
     found = low[places] > np.maximum(rule.floor, rule.factor * level)
-    known = dict(zip(places[found].tolist(), level[found].tolist(), strict=True))
+    known = _where(found, places, level)
     newer = means(values, half)
     settled = newer <= _SETTLED * _before(newer, half)
     mean = values[-recent:].mean() if len(values) else 0.0
@@ -363,7 +368,7 @@ _SIGMAS = 5.0
 """Standard deviations by which a level shifts."""
 
 
-def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
+def shift(column: Column, rule: Rule, way: float) -> Shown:
     """The last points lie far above (or below) the ones before, or the first ones: what creeps
     leaves its past, too.
 
@@ -371,7 +376,6 @@ def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
         column: The metric.
         rule: Its window, the most points of the past, and `least` of these.
         way: How far at least, in the metric's own unit; negative to watch for a fall.
-        *_: The rest that a condition gets.
     """
     window, recent = rule.window, rule.recent
     needs = rule.least + recent
@@ -385,7 +389,7 @@ def shift(column: Column, rule: Rule, way: float, *_: object) -> Shown:
     for at, past in ((places, pasts(up, places, window, recent)), (later, begun)):
         level = medians(past)
         found = low[at] - level > np.maximum(least, _SIGMAS * sigmas(past, level))
-        usual |= dict(zip(at[found].tolist(), level[found].tolist(), strict=True))
+        usual |= _where(found, at, level)
 
     def spell(place: int) -> Spell:
         level = usual[place]
@@ -408,7 +412,7 @@ old range, after which it is over.
 """
 
 
-def scaled(column: Column, rule: Rule, *_: object) -> Shown:
+def scaled(column: Column, rule: Rule, _: float) -> Shown:
     """From one point to the next, all values lie far above all earlier ones, by so many times their
     size or range, and above a floor, e.g. 1 for shares; over when they are back.
     """

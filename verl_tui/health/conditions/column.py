@@ -6,7 +6,6 @@ where a breach may begin, and what it is from there on.
 from __future__ import annotations
 
 from collections import deque
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from verl_tui.health.finding import WORDS, Finding, Severity, filled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -99,6 +98,11 @@ def first(found: Flags, start: int) -> int | None:
     """Return the first place from `start` on where something is found."""
     at = np.flatnonzero(found[start:])
     return start + int(at[0]) if len(at) else None
+
+
+def behind_last(found: Flags) -> int:
+    """Return the place behind the last one where something is found, 0 without any."""
+    return int(np.flatnonzero(found).max(initial=-1)) + 1
 
 
 class Trend(NamedTuple):
@@ -201,6 +205,8 @@ class Column(NamedTuple):
 
     steps: NDArray[np.int64]
     values: NDArray[np.float64]
+    restarts: tuple[int, ...] = ()
+    """First steps of the run's later segments."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -230,8 +236,6 @@ class Shown(NamedTuple):
     """Points within which a breach that comes back is the same one, so that a value that oscillates
     around its threshold is reported once.
     """
-    seen: int | None = None
-    """How many points count, if not all do."""
     now: Callable[[int], Mapping[str, Any]] = lambda _: {}
     """Returns what else is known of a breach that holds and began at a step."""
 
@@ -256,7 +260,7 @@ class Judged:
         """The newest one."""
         self.newest = 0, 0.0
         """Step and value of a column's newest point."""
-        self.seen = len(steps) if shown.seen is None else shown.seen
+        self._seen = len(steps)
         begun = steps if starts is None else starts
         until: int | None = -1
         for place in shown.places:
@@ -280,7 +284,7 @@ class Judged:
     def needs(self) -> str | None:
         """Why it cannot be judged yet, None where there are enough points."""
         needs = self._shown.needs
-        return f"needs {needs} points, has {self.seen}" if self.seen < needs else None
+        return f"needs {needs} points, has {self._seen}" if self._seen < needs else None
 
     @property
     def open(self) -> Breach | None:
@@ -294,9 +298,3 @@ class Judged:
         assert self.spell is not None
         since = self.open.since
         return {**self.spell.facts, "since": since, **self._shown.now(since)}
-
-
-def segments(column: Column, restarts: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the first place of each segment of a run, and the one behind its last."""
-    starts = np.searchsorted(column.steps, sorted(restarts)).tolist()
-    yield from pairwise(sorted({0, *starts, len(column)}))

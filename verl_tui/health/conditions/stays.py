@@ -5,8 +5,9 @@ no trend or do not change at all; or are in breach on some records in a row.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,13 +18,14 @@ from verl_tui.health.conditions.column import (
     first,
     means,
     rolling,
-    segments,
     trends,
 )
 from verl_tui.health.finding import number
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.column import Flags, Numbers
+    from collections.abc import Callable
+
+    from verl_tui.health.conditions.column import Numbers
     from verl_tui.health.guide import Rule
 
 _RISING_T, _RISING_SHARE = 3.0, 0.1
@@ -36,59 +38,45 @@ likelier than not.
 """
 
 
-class Range(NamedTuple):
-    """The range in which values should lie."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    inclusive: bool = False
-    """True if the limits themselves are breaches."""
-
-    def breached(self, values: Numbers) -> Flags:
-        """Return which values lie outside."""
-        excess = self.excess(values)
-        return excess >= 0 if self.inclusive else excess > 0
-
-    @property
-    def is_one_sided(self) -> bool:
-        """True if it has one limit only, so that the mean of breaches is one, too."""
-        return self.low == -math.inf or self.high == math.inf
-
-    @property
-    def words(self) -> str:
-        """The range of a breach in words, e.g. `above 0.1`."""
-        if not self.is_one_sided:
-            return f"outside {number(self.low)}–{number(self.high)}"
-        at_or = "at or " if self.inclusive else ""
-        if self.high < math.inf:
-            return f"{at_or}above {number(self.high)}"
-        return f"{at_or}below {number(self.low)}"
-
-    def excess(self, values: Numbers) -> Numbers:
-        """Return how far outside values lie; negative inside."""
-        found: Numbers = np.maximum(values - self.high, self.low - values)
-        return found
+def _outside(rule: Rule, limit: float) -> tuple[str, Callable[[Numbers], Numbers]]:
+    """Return in words where breaches lie, and what returns how far beyond values do, above 0 there
+    only.
+    """
+    above = number(limit)
+    where, low, high = {
+        "above": (f"above {above}", -np.inf, limit),
+        # the limit itself is a breach
+        "at-least": (f"at or above {above}", -np.inf, np.nextafter(limit, -np.inf)),
+        "below": (f"below {above}", limit, np.inf),
+        "outside": (
+            f"outside {number(rule.low)}–{number(rule.high)}",
+            rule.low,
+            rule.high,
+        ),
+    }[rule.condition]
+    return where, lambda values: np.maximum(values - high, low - values)
 
 
-def stays(column: Column, rule: Rule, outside: Range) -> Shown:
+def stays(column: Column, rule: Rule, limit: float) -> Shown:
     """Most of the last points and their mean lie outside a range.
 
     Args:
         column: The metric.
         rule: Its window; the shares of it in breach at which a breach begins and, far below, ends:
             a value that oscillates around its threshold is one finding; and whether it must rise.
-        outside: The range.
+        limit: The end of the range, where it has one.
     """
-    steps, values = column
+    steps, values = column.steps, column.values
     window = rule.window
-    out = outside.breached(values)
+    where, excess = _outside(rule, limit)
+    out = excess(values) > 0
     # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
     least = math.ceil(rule.share * window - 1e-9)
     if out.sum() < least:
         return Shown(window, (), lambda _: Spell(0, 0, 0, {}))
     hits, mean = rolling(out, window), means(values, window)
-    is_out = outside.breached(mean)
-    if outside.is_one_sided:
+    is_out = excess(mean) > 0
+    if rule.condition != "outside":
         is_out |= hits == window  # the mean of such breaches is one
     begins = is_out & (hits >= least)
     ends = ~is_out | (hits <= math.floor(rule.clear * window + 1e-9))
@@ -108,17 +96,17 @@ def stays(column: Column, rule: Rule, outside: Range) -> Shown:
         if rule.climb:
             begun = values[start : place + 1] >= rule.climb * mean[window - 1]
         since = start + np.argmax(begun)
-        was, level = outside.words, mean[place]
+        was, level = where, mean[place]
         if rule.climb and not rule.threshold:
             was = f"{number(level / mean[window - 1])} × its level at the beginning"
-        facts = {"where": outside.words, "was": was, "mean": level}
+        facts = {"where": where, "was": was, "mean": level}
         return Spell(since, place, first(ends, place + 1), facts)
 
     def now(since: int) -> dict[str, object]:
         start = np.searchsorted(steps, since)
         spanned, newest = values[start:], values[-window:]
         hits = out[start:].sum()
-        worst = start + np.argmax(outside.excess(spanned))
+        worst = start + np.argmax(excess(spanned))
         is_steady = hits == len(spanned)
         mean = f", their mean {number(fmean(newest.tolist()))}"
         return {
@@ -144,30 +132,28 @@ _OFTEN = 20
 """Points after which a trend is computed again."""
 
 
-def streak(
-    column: Column, rule: Rule, limit: float, restarts: tuple[int, ...]
-) -> Shown:
+def streak(column: Column, rule: Rule, limit: float) -> Shown:
     """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
-    Records that lack the metric never come here, so they neither count nor interrupt. Of `drops` a
-    record counts when `(last − r) > threshold × last`. Where `last` is not positive, it does not
-    count and so ends the row: a share of nothing means nothing.
+    Records that lack the metric never come here, so they neither count nor interrupt; with the
+    run's later segments it begins anew. Of `drops` a record counts when `(last − r) > threshold ×
+    last`. Where `last` is not positive, it does not count and so ends the row: a share of nothing
+    means nothing.
 
     Args:
         column: The metric.
         rule: The number of records.
         limit: What a record must exceed.
-        restarts: First steps of the run's later segments: there it begins anew.
     """
     count, drops = rule.count, rule.condition == "drops"
     where = f"above {number(limit)}"
     if drops:
         where = f"more than {limit:.0%} below the one before"
     tripped: dict[int, Spell] = {}
-    seen = 0
-    for start, stop in segments(column, restarts):
+    starts = np.searchsorted(column.steps, sorted(column.restarts)).tolist()
+    for start, stop in pairwise(sorted({0, *starts, len(column)})):
         values = column.values[start:stop]
-        breached, seen = values > limit, len(values)
+        breached = values > limit
         if drops:
             last = np.append(0.0, values[:-1])
             breached = (last > 0) & (last - values > limit * last)
@@ -175,7 +161,7 @@ def streak(
         if at is not None:
             place = start + at
             shown = slice(place - count + 1, place + 1)
-            steps, numbers = (one[shown].tolist() for one in column)
+            steps, numbers = (one[shown].tolist() for one in column[:2])
             records = zip(map(number, numbers), steps, strict=True)
             facts = {
                 "where": where,
@@ -186,18 +172,18 @@ def streak(
             }
             end = stop if stop < len(column) else None
             tripped[place] = Spell(shown.start, place, end, facts)
-    return Shown(count + drops, tripped, tripped.__getitem__, seen=seen)
+    return Shown(count + drops, tripped, tripped.__getitem__)
 
 
-def opening(column: Column, _: Rule, limit: float, *__: object) -> Shown:
+def opening(column: Column, _: Rule, limit: float) -> Shown:
     """The run's very first value is beyond a limit."""
-    steps, values = column
+    steps, values = column.steps, column.values
     is_beyond = bool(len(values) and steps[0] <= 1 and values[0] > limit)
     facts = {"value": values[0] if len(values) else 0.0}
     return Shown(1, [0] if is_beyond else [], lambda _: Spell(0, 0, None, facts))
 
 
-def same(column: Column, rule: Rule, *_: object) -> Shown:
+def same(column: Column, rule: Rule, _: float) -> Shown:
     """The last so many values are the same, digit by digit; over with another one."""
     values, count = column.values, rule.count
     is_other = np.append(True, np.diff(values) != 0)[: len(values)]
@@ -217,7 +203,7 @@ _FLAT_T = 2.0
 """Below two standard errors a slope is no trend."""
 
 
-def level(column: Column, rule: Rule, *_: object) -> Shown:
+def level(column: Column, rule: Rule, _: float) -> Shown:
     """A window without a trend; over with the first one that has one."""
     window = rule.window
     places = np.arange(window - 1, len(column), _OFTEN)

@@ -15,6 +15,7 @@ import numpy as np
 
 from verl_tui.health.conditions.column import (
     Numbers,
+    behind_last,
     lately,
     means,
     medians,
@@ -88,8 +89,7 @@ def _find_collapse(blocks: Blocks, _: InBlocks) -> Signs:
         start = at - int(lags[at])
         begun = course[start : at + 1][np.isfinite(course[start : at + 1])][0]
         gone = begun - course[start : at + 1]
-        near = np.flatnonzero(gone <= _NEAR * (begun - course[at]))
-        return start + int(near[-1]) + 1
+        return start + behind_last(gone <= _NEAR * (begun - course[at]))
 
     def facts(at: int, _: int) -> Mapping[str, float]:
         return {"opening": opening, "share": entropy[at] / opening}
@@ -238,10 +238,10 @@ def _find_slow(blocks: Blocks, of: InBlocks) -> Signs:
         return found
 
     def since(at: int) -> int:
-        return int(np.flatnonzero(~lasts(at)[:at]).max(initial=-1)) + 1
+        return behind_last(~lasts(at)[:at])
 
     def facts(at: int, begun: int) -> Mapping[str, object]:
-        i = slowest[np.flatnonzero(begins[: at + 1])[-1]]
+        i = slowest[behind_last(begins[: at + 1]) - 1]
         usual = was[i, begun + np.argmax(begins[begun:])]
         key, now, whole = of.metrics[2 + i], phases[i][at], step[at]
         is_part = key != of.metrics[0] and whole > 0

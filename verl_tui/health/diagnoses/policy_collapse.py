@@ -11,7 +11,7 @@ import numpy as np
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import Kind
 from verl_tui.health.conditions.changes import cliff, vanish
-from verl_tui.health.conditions.column import Breach, Found, rolling
+from verl_tui.health.conditions.column import Breach, Found, behind_last, rolling
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
@@ -85,8 +85,8 @@ class _Sign(NamedTuple):
 # steps of all, which have no level before.
 # fmt: off
 _WATCHES = (
-    (_MANY, Kind("cliff", lambda of, _, fall, __: cliff(of, 40, 5, 15, fall))),
-    (_FEW, Kind("cliff", lambda of, _, fall, __: cliff(of, 10, 2, 2, fall, 5.0, unlike_all=True))),
+    (_MANY, Kind("cliff", lambda of, _, fall: cliff(of, 40, 5, 15, fall))),
+    (_FEW, Kind("cliff", lambda of, _, fall: cliff(of, 10, 2, 2, fall, 5.0, unlike_all=True))),
     (_FEW, Kind("vanish", lambda of, *_: vanish(of, 0.4, 0.5, 5, _PAST))),
 )
 # fmt: on
@@ -187,8 +187,7 @@ def _departure(
     if not len(hits):
         return None
     raised = start + hits[0]
-    within = np.flatnonzero(~(values[: raised + 1] > limit))
-    first = within.max(initial=-1) + 1
+    first = behind_last(~(values[: raised + 1] > limit))
     top = float(values[first:][np.isfinite(values[first:])].max())
     usual = median(finite(values[max(0, first - _PAST) : first].tolist()) or [0.0])
     far = max(_STRONG * min(threshold, 1.0), _OWN_PAST * usual)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.conditions.column import lately, means, rolling, rows
+from verl_tui.health.conditions.column import behind_last, lately, means, rolling, rows
 from verl_tui.health.diagnosis import Blocks, InBlocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
@@ -98,7 +98,7 @@ def _find_hacking(blocks: Blocks, of: InBlocks) -> Signs:
     begins[: of.needs] = False
 
     def told(at: int) -> tuple[int, Mapping[str, Any]]:
-        shown = np.flatnonzero(any_shows[: at + 1])[-1]
+        shown = behind_last(any_shows[: at + 1]) - 1
         return signs[shows[:, shown].argmax()][1](shown, at)
 
     return Signs(begins, any_shows, lambda at: told(at)[0], lambda at, _: told(at)[1])
@@ -132,7 +132,7 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
         start = begun[at]
         place = places[start]
         near = best[start] - _NEAR * (best[start] - now[start])
-        is_near = np.flatnonzero(blocks.levels[i, place:start] >= near)
+        begun_at = max(1, behind_last(blocks.levels[i, place:start] >= near))
         facts: dict[str, Any] = {
             "best": best[start],
             "best_step": blocks.last[place],
@@ -141,7 +141,7 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
             "then": then[start],
         }
         facts |= {"case": "cost", "key": of.metrics[i]}
-        return place + is_near.max(initial=0) + 1, facts
+        return place + begun_at, facts
 
     return lasts, told
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+from verl_tui.toml_tables import toml_table
+
 if TYPE_CHECKING:
     from array import array
     from collections.abc import Callable, Iterator, Sequence
@@ -28,32 +30,12 @@ SCORE = "◆"
 ARROWS = "→↑↓"
 """A trend: flat, rising, falling."""
 BEST, BROKEN = "★", "✗"
-_OTHER_SIGNS = {
-    SCORE: "validation",
-    BROKEN: "NaN or infinity",
-    "●": "end of a curve: its newest value",
-    BEST: "the best value so far",
-    " ".join(ARROWS): "beside the value: its recent trend",
-    " ".join(ARROWS[1:]): "at the edge: values or a target beyond the y axis",
-    "│": "the cursor",
-    "▸": "the chart that has the focus",
-    "⠂⠂⠂⠂⠂⠂⠂": "ends of the healthy range, else shaded",
-    "⠒⠒⠒⠐⠒⠒⠂": "a target of the configuration",
-    "⠅": "the step of a restart",
-    "~0.9": "smoothed, as noise asks for: weight of the past",
-    "░░░": "values around their average, or the least to the greatest of a step; else shaded",
-    "▒▒▒": "middle half of a distribution, faint: 5 to 95%, else shaded",
-    "░▒▓█": "below a chart: a few, 10, 25, 50% of a step's values lie there",
-    "a b": "on a line: the run that has this letter in the run list",
-}
 
 
 def legend() -> Iterator[tuple[str, str]]:
-    """Yield every sign of a chart, and what it means. They differ from each other, so that colour
-    is never needed to distinguish them.
-    """
+    """Yield every sign of a chart, and what it means."""
     yield from MARKS.values()
-    yield from _OTHER_SIGNS.items()
+    yield from toml_table(__file__, "charts.toml")["signs"].items()
 
 
 class Points(Protocol):

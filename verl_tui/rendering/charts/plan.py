@@ -26,6 +26,7 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
 from verl_tui.runs.views.provenance import losses
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,12 +38,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 
-_ORDER = (
-    "reward", "policy_kl", "policy_loss", "entropy", "response_length", "grad_norm",
-    "validation", "reference_kl", "value_loss", "clip_fraction", "reward_std",
-    "truncated_share", "engine_mismatch", "log_prob", "throughput", "step_time",
-    "generation_time", "gpu_utilization", "gpu_memory",
-)  # fmt: skip
+_ORDER = toml_table(__file__, "charts.toml")["order"]
 """Indicators in the order of showing: the reward and what explains it, then the others."""
 
 

@@ -31,8 +31,6 @@ from verl_tui.rendering.charts.x_axes import XAxis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact, in_words
-from verl_tui.runs.time.forecast import steps_per_minute
-from verl_tui.runs.time.step_timing import generation_latency
 from verl_tui.runs.views.checkpoints import best, is_better_low, reached
 
 if TYPE_CHECKING:
@@ -63,11 +61,6 @@ and what they are of.
 """
 _MOST_HEAT = 512
 """Steps whose distributions are drawn: more than a wide screen has columns."""
-_RATES = {
-    "step_time": ("usual", steps_per_minute),
-    "generation_time": ("p95", generation_latency),
-}
-"""What is said beside an indicator of times."""
 
 
 def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
@@ -101,7 +94,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         shades=tuple(_shades(plan, points)),
         band=view.monitor.band(run, plan.indicator) if plan.indicator else (None, None),
         target=target,
-        note=note or _note(plan, run, own),
+        note=note or _note(plan, own),
         in_row=plan.in_row,
         trendless=any(map(plan.shows, plateaus)),
         beside=newest_and_best(run) if plan.score else "",
@@ -251,18 +244,14 @@ def _target(plan: PlannedChart, view: View, run: Run) -> tuple[float | None, str
     return None, ""
 
 
-def _note(plan: PlannedChart, run: Run, own: Series | None) -> str:
-    """Return what is worth saying of the metric: since when it is constant, a summary of times, or
-    of how many measurements the newest point is the mean.
+def _note(plan: PlannedChart, own: Series | None) -> str:
+    """Return what is worth saying of the metric: since when it is constant, or of how many
+    measurements the newest point is the mean.
     """
     if own is None or not len(own):
         return ""
     if plan.in_row and not counts(plan.key) and len(own) > 1:
         return f"constant since step {own.steps[0]}"
-    if plan.indicator in _RATES:
-        word, rate_of = _RATES[plan.indicator]
-        if (rate := rate_of(run)) is not None:
-            return f"{word} {compact(rate.value)} {rate.unit}"
     newest = own.counts[-1] if own.counts else 1
     return f"mean of {newest}" if newest > 1 else ""
 

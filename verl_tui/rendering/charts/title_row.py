@@ -61,7 +61,7 @@ def title_row(
     row = [(_cut(title, room), "focused" if focus else "title")]
     left = room - cells_of(row) - 4
     if data.run and left >= _LEAST_NAME and not data.lettered:
-        row.append((f" of {middle(data.run, min(left, cell_len(data.run)))}", "trend"))
+        row.append((f" of {middle(data.run, left)}", "trend"))
     row += [*[("  ", "")] * bool(value), *value]
     room = width - cells_of(row) - 2
     if room < -2:

@@ -11,14 +11,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
-
 from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import ChartCache, Smoothed, value_at
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 from verl_tui.rendering.text.numbers import in_words, value_text
-from verl_tui.rendering.text.piece import ELLIPSIS, fit, printable
+from verl_tui.rendering.text.piece import ELLIPSIS, fit, printable, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -157,7 +155,8 @@ def _times(
 
 # -- at the cursor ---------------------------------------------------------------------------------
 
-_GAP = "   "
+_GAP, _UNBROKEN = "   ", "\u00a0"
+"""Between two values, and for the time of wrapping within one."""
 _LONGEST = 40
 """Cells of a name."""
 
@@ -206,14 +205,8 @@ def rows_of(values: Sequence[str], width: int, most: int) -> list[str]:
     """Return readings as rows of at most `width` cells; what does not fit into `most` rows ends in
     an ellipsis.
     """
-    rows: list[str] = []
-    for text in values:
-        if rows and cell_len(rows[-1]) + len(_GAP) + cell_len(text) <= width:
-            rows[-1] += _GAP + text
-        else:
-            rows.append(text)
-    kept = [fit(row, width) for row in rows[: max(1, most)]]
-    if len(rows) > len(kept):
-        last = fit(kept[-1], width - 2).removesuffix(ELLIPSIS).rstrip()
-        kept[-1] = f"{last} {ELLIPSIS}"
-    return kept
+    text = _GAP.join(value.replace(" ", _UNBROKEN) for value in values)
+    rows = [row.strip().replace(_UNBROKEN, " ") for row in wrap(text, width)]
+    if len(rows) > most:
+        rows[most - 1 :] = [f"{fit(rows[most - 1], width - 2)} {ELLIPSIS}"]
+    return rows

@@ -20,7 +20,7 @@ from verl_tui.rendering.text.piece import Pieces, fit, pieces, spans
 from verl_tui.rendering.text.search import Search, needle
 from verl_tui.sources.fields.jsonl import flatten, integer, number, objects
 from verl_tui.sources.formats.console import errors as console_errors
-from verl_tui.sources.formats.console.prefixes import parted, unrepeated
+from verl_tui.sources.formats.console.line_parts import parted, unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.text import one_line, safe, strip_ansi
 

@@ -20,6 +20,7 @@ from verl_tui.rendering.text.piece import (
     paragraph,
 )
 from verl_tui.rendering.text.table import sized
+from verl_tui.toml_tables import toml_table
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -36,18 +37,9 @@ _NAMED, _LABELLED = 13, 60
 """Cells of a kind's name, and width from which on it is there."""
 
 
-_KINDS = {
-    "always right": ("always high", "good", "R+"),
-    "always wrong": ("always low", "critical", "W+"),
-    "learned": ("rose", "good", "[Ww]+[Rr]+"),
-    "forgotten": ("fell", "warning", "[Rr]+[Ww]+"),
-    "partly right": ("", "dim", "[Rr]+|[Ww]+"),
-    "all alike": ("all alike", "dim", "=+"),
-    "no score": ("no score", "dim", ""),
-    "unstable": ("unstable", "warning", ".+"),
-}
+_KINDS: dict[str, list[str]] = toml_table(__file__, "signs.toml")["prompts"]
 """What became of prompts -> its name where scores are not only right or wrong, its role, and a
-pattern of the steps: R and W where all is right or wrong, r and w from half on and below it.
+pattern of the steps.
 """
 
 

@@ -103,16 +103,14 @@ class Acknowledgements:
             watch = self._watches.setdefault(run, _Watch())
             watch.watched |= watch.looked and now - watch.read >= _SETTLED
             watch.looked = True
-            if watch.watched:
-                self._forget_cleared(run, verdict.primary)
-
-    def _forget_cleared(self, run: str, findings: Sequence[Finding]) -> None:
-        present = {_name(run, finding) for finding in findings}
-        self._acknowledged = {
-            name: known
-            for name, known in self._acknowledged.items()
-            if name[0] != run or name in present
-        }
+            present = {_name(run, finding) for finding in verdict.primary}
+            over = [
+                name
+                for name in self._acknowledged
+                if watch.watched and name[0] == run and name not in present
+            ]
+            for name in over:
+                del self._acknowledged[name]
 
 
 def _name(run: str, finding: Finding) -> _Name:

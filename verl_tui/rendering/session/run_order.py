@@ -111,13 +111,13 @@ class RunListing:
         groups: dict[str, list[Run]] = {}
         names = without_shared_start([run.name for run in listed])
         for run, own in zip(listed, names, strict=True):
-            words = " · ".join(
+            words = [
                 first_word(own)
                 if column == "name"
                 else f"{column} {text_of(value_of(column, run, at)) or 'unknown'}"
                 for column in self.kept.run_groups
-            )
-            groups.setdefault(words, []).append(run)
+            ]
+            groups.setdefault(" · ".join(words), []).append(run)
         return groups
 
     def next_order(self) -> None:

@@ -52,6 +52,7 @@ class Search:
                 self._pattern = regex.compile(source, flags)  # type: ignore[no-untyped-call]
         except (regex.error, OverflowError, RecursionError) as error:
             raise ValueError(f"/{expression}/: {error}") from None
+        self._key = expression, literal
         self._lines_given_up = 0
 
     @property
@@ -60,13 +61,10 @@ class Search:
         return self._lines_given_up > 0
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Search) and (self.expression, self.literal) == (
-            other.expression,
-            other.literal,
-        )
+        return isinstance(other, Search) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((self.expression, self.literal))
+        return hash(self._key)
 
     def search(self, text: str) -> bool:
         """Return True if a text has a hit."""
@@ -112,11 +110,8 @@ def needle(expression: str) -> str:
 
 
 def _has_upper(expression: str, *, literal: bool) -> bool:
-    bare = (
-        expression
-        if literal
-        else re.sub(r"\\.|\(\?P?<\w+>|\(\?P[=>]\w+\)", "", expression)
-    )
+    escapes = "" if literal else r"\\.|\(\?P?<\w+>|\(\?P[=>]\w+\)"
+    bare = re.sub(escapes, "", expression)
     return bare != bare.lower()
 
 

@@ -14,7 +14,7 @@ from verl_tui.runs.series import Point, Series
 from verl_tui.runs.views.signs_of_life import writer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -149,23 +149,15 @@ def best(
         return Checkpoint(step, saved[step], known, complete)
 
     away = min((abs(at - top.step) for at in saved), default=0)
-    near = _better(
+    way = 2 * lowest - 1
+    near = min(
         map(checkpoint, saved.keys() & {top.step - away, top.step + away}),
-        lowest=lowest,
+        key=lambda one: (one.value is None, way * (one.value or 0.0), one.step),
+        default=None,
     )
     last = checkpoint(max(saved)) if saved else None
     exact = near if away == 0 else None
     return Best(metric, key, top.step, top.value * sign, lowest, exact, near, last)
-
-
-def _better(saved: Iterable[Checkpoint], *, lowest: bool) -> Checkpoint | None:
-    """Return the best of some checkpoints, the earliest among equals."""
-
-    def rank(one: Checkpoint) -> tuple[float, int]:
-        value = math.inf if one.value is None else one.value * (1 if lowest else -1)
-        return value, one.step
-
-    return min(saved, key=rank, default=None)
 
 
 def _logged(run: Run, metric: str) -> tuple[str, Series, float] | None:

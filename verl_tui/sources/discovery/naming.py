@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import takewhile
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
@@ -51,16 +51,16 @@ arguments.
 _NAMERS = pattern(rb"(?:^|[^A-Za-z0-9_])(?:experiment|(?:wandb_)?run|exp)$")
 """Before `_name`: whose name it is."""
 _STANDS_FOR_ONE = pattern(
-    r"(?:\w+_)?(?:NAME|TEXT|STRING|VALUE)"  # in a usage text
+    r"(?i:none|null|\?\?\?|true|false|str|optional\[str\]|=|:)?"
+    r"|(?:\w+_)?(?:NAME|TEXT|STRING|VALUE)"  # in a usage text
     r"|(?:\w+_)?(?:run|exp|experiment)_name|name|string|text|value"  # an argument's own
     r"|(?:\w*args?|cfg|config|conf|self|opts?|options|FLAGS)\.[\w.]+"  # a line of a program
-    r"|.*(?:[<{]|%[(sd]).*"
+    r"|.*(?:[<{$]|%[(sd]).*"
 )
 """What stands where a name would: in usage texts, templates and lines of programs."""
 _DATE = pattern(r"(?:offline-)?run-\d{8}_\d{6}-(?=.)")
 """What comes before the id in the name of a W&B run's folder."""
 _NO_NAME = "(no name)"
-_UNSAID = {"none", "null", "", "???", "true", "false", "str", "optional[str]", "=", ":"}
 
 
 def says_content(name: str) -> bool:
@@ -89,9 +89,7 @@ def experiment_name(text: bytes) -> str:
 
 def _is_a_name(name: str) -> bool:
     """Return whether a value is an experiment's name, and not what stands for one."""
-    if name.lower() in _UNSAID or "$" in name or is_generic(name):
-        return False
-    return _STANDS_FOR_ONE.fullmatch(name) is None
+    return not (is_generic(name) or _STANDS_FOR_ONE.fullmatch(name))
 
 
 def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
@@ -154,10 +152,8 @@ def _differences(places: Sequence[Sequence[str]]) -> list[str]:
     """Return the part in which paths differ, where a single one of them tells, else all of it."""
     rests = [[*place] for place in places]
     for _ in range(2):  # what all begin with, and what all end with
-        same = list(
-            takewhile(lambda parts: len({*parts}) == 1, zip(*rests, strict=False))
-        )
-        rests = [rest[len(same) :][::-1] for rest in rests]
+        same = len(commonprefix(rests))  # noqa: RUF071 - of parts
+        rests = [rest[same:][::-1] for rest in rests]
     firsts = [rest[0] if rest else "" for rest in rests]
     if all(firsts) and len({*firsts}) == len(firsts):
         rests = [[first] for first in firsts]

@@ -32,6 +32,7 @@ from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tensorboard, t
 from verl_tui.sources.formats.catalog import SINGLE, format_of, is_single, why_none
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,13 +40,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.format import Format
 
 HYDRA = ".hydra"
-_REPORTED = {".log", ".out", ".err", ".jsonl", ".wandb"}
-"""Suffixes of files that are reported if their format is unknown: hardly any but logs have them."""
-_TEXTS = {".log", ".out", ".err", ".txt", ""}
-"""Suffixes of what programs print: a bar or a failed start is enough to know them by."""
-_LOGS = _REPORTED | _TEXTS | {".json", ".csv", ".parquet", ".db", ".prom", ".swanlab"}
-_PACKED = {".gz", ".bz2", ".xz", ".zst", ".lz4"}
-"""Suffixes of compressed files that are not read, but reported if they were logs."""
+_SUFFIXES = toml_table(__file__, "suffixes.toml")
 _OTHERS = pattern(
     r"\.(?:py[cix]?|ipynb|(?:ba|z|fi)?sh|cc?|cpp|cuh?|h|hpp|rs|go|m?js|tsx?|s?css|html?|java|rb|pl"
     r"|lua|sql|r|so|a|o|dll|exe|whl|egg|zip|tar|t?gz|bz2|xz|zst|7z|rar"
@@ -101,18 +96,21 @@ def classify_name(name: str) -> NameClass:
     if _OTHERS.fullmatch(suffix):
         return NameClass.OTHER
     hidden = name.startswith(".") or _WRITTEN.fullmatch(name) is not None
-    return NameClass.ODD if hidden or suffix not in _LOGS else NameClass.LOG
+    return NameClass.ODD if hidden or suffix not in _SUFFIXES["logs"] else NameClass.LOG
 
 
 def is_worth_reporting(name: str) -> bool:
     """True if hardly anything but a log has such a name."""
-    return tensorboard.NAMED in name or suffix_of(name) in _REPORTED
+    return tensorboard.NAMED in name or suffix_of(name) in _SUFFIXES["reported"]
 
 
 def suffix_of(name: str) -> str:
     """Return a file's suffix without that of a compression, and without what a rotation adds."""
     stem, packed = os.path.splitext(name)  # noqa: PTH122 - quick
-    if packed.lower() in _PACKED and suffix_of(stem) in _REPORTED:
+    if (
+        packed.lower() in _SUFFIXES["packed"]
+        and suffix_of(stem) in _SUFFIXES["reported"]
+    ):
         name = stem
     name = ROTATED.sub(r"\1", name.lower())
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - quick
@@ -285,7 +283,7 @@ def _looked(
     if not (whole or binary):
         data, begun = beginning(path)
     found = _by_beginning(path, data, called)
-    named = called is NameClass.LOG and suffix_of(path.name) in _TEXTS
+    named = called is NameClass.LOG and suffix_of(path.name) in _SUFFIXES["texts"]
     if found is None and named and not binary:
         found = _as_console(path, status.st_size)
     known = found or before.remains(status, data)

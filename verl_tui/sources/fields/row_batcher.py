@@ -1,6 +1,4 @@
-"""Batches the rows of one file into blocks that share their keys, notices restarts, and bounds how
-many metrics are kept: a broken file, or one with a name for each sample, has any number of them.
-"""
+"""Batches the rows of one file into blocks that share their keys, and notices restarts."""
 
 from __future__ import annotations
 

@@ -26,7 +26,6 @@ from verl_tui.records import (
 )
 from verl_tui.sources.fields.jsonl import Fields, objects, unreadable
 from verl_tui.sources.fields.sample import (
-    all_text,
     is_padding,
     is_validation,
     read_fact,
@@ -164,15 +163,6 @@ class DumpFile:
             else:
                 fact = read_fact(record, index, validation=self.validation)
                 yield fact or self._no_sample(index)
-
-    def texts(self, start: int, stop: int) -> Iterator[tuple[int, Iterator[str]]]:
-        """Yield the index of each row with all its texts."""
-        for index, _, record in self._read(range(len(self._rows))[start:stop]):
-            if isinstance(record, Unreadable):
-                yield index, iter((record.excerpt,))
-            else:
-                sample = read_sample(record, longest=LONGEST_LINE)
-                yield index, all_text(sample) if sample is not None else iter(())
 
     def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
         """Yield rows to the byte as they stand in the file, without the line's end; None for one

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import slashed
 from verl_tui.patterns import NamePattern
-from verl_tui.sources.fields.jsonl import Fields, unreadable, written_number
+from verl_tui.sources.fields.jsonl import Fields, names, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.steps import is_sure_name, stated_step, step_fields
 from verl_tui.sources.files import escaped, file_and_part
@@ -36,7 +36,7 @@ _OF_RUN = NamePattern(r"(?P<run>.+) - (?P<key>.+?)(?P<bound>__(?:MIN|MAX))?")
 """A column of a chart saved at W&B: of each metric its value, and the least and the greatest of the
 steps that the chart draws as one.
 """
-_SPLITS = frozenset({"train", "val", "valid", "validation", "test", "eval"})
+_SPLITS = frozenset(names("split"))
 """What stands before metrics in other tables: no runs."""
 _WANDBS = frozenset({"_step", "_runtime", "_timestamp"})
 """Columns of a chart that are no metrics."""

@@ -85,13 +85,11 @@ class MlflowRun(Source):
         except OSError as error:
             self._problem = why(error)
         records = self.counted(self._batcher.take())
-        self._measure([one.tail for one in self._metrics.values()])
-        return records, self._pending > 0
-
-    def _measure(self, tails: list[Tail]) -> None:
+        tails = [one.tail for one in self._metrics.values()]
         self._bytes = sum(one.offset for one in tails)
         self._pending = sum(one.size for one in tails) - self._bytes
         self._modified = max((one.modified or 0.0 for one in tails), default=0) or None
+        return records, self._pending > 0
 
     def _settings(self, folder: Path) -> Iterator[Settings]:
         """Yield the parameters, whenever there are others than before."""

@@ -29,7 +29,7 @@ _LOOKED_AT = 8
 of each.
 """
 VERL = SampleFiles(
-    NamePattern(r"(?P<step>[0-9]{1,15})\.jsonl"), "", frozenset(), {}, "named"
+    NamePattern(r"(?P<step>[0-9]{1,15})\.jsonl"), frozenset(), validation="named"
 )
 LAYOUTS = (*(files for one in trainers() for files in one.samples), VERL)
 _HEAD = 256 * 1024

@@ -2,7 +2,7 @@
 
 Any program's JSONL of flat records with a step is read, under the record's own keys. So are the
 logs of trainers built on Hugging Face's, one record a logged step or evaluation; another such
-trainer is one more `_trainer_log`.
+trainer is one more `trainer_log`.
 
 - ms-swift's `logging.jsonl` states its step as `"global_step/max_steps": "10/438"`
   (swift/plugin/callback.py, `add_train_message`). A resumed run appends. The last line is a summary
@@ -239,7 +239,7 @@ def best_checkpoint(path: object) -> Iterator[Event]:
         yield Event(EventKind.BEST, one_line(path, 1000), 1, step)
 
 
-def _trainer_log(
+def trainer_log(
     name: str, decoder: Callable[[], TutorialDecoder], *signs: set[str]
 ) -> FileFormat:
     """Return the log of one trainer as a format.
@@ -280,7 +280,7 @@ class SwiftDecoder(TutorialDecoder):
         yield from super().read(kept)
 
 
-swift = _trainer_log(
+swift = trainer_log(
     "ms-swift log",
     SwiftDecoder,
     {"global_step/max_steps"},
@@ -298,6 +298,6 @@ class LlamaFactoryDecoder(TutorialDecoder):
     }
 
 
-llama_factory = _trainer_log(
+llama_factory = trainer_log(
     "LLaMA-Factory log", LlamaFactoryDecoder, {"current_steps", "total_steps"}
 )

@@ -37,11 +37,11 @@ from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.files import opened
-from verl_tui.sources.formats.console.bars import WHOLE_BAR
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
-from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line, safe
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,11 +69,8 @@ _OUTPUT_TEXT = 3  # OutputRecord, OutputRawRecord
 _UPDATE = 1  # ConfigRecord
 _RUN_CONFIG = 4  # RunRecord
 _EXIT_CODE = 1  # RunExitRecord
-_RUN_TEXTS = {
-    1: "id", 2: "entity", 3: "project", 6: "group", 7: "job_type", 8: "name", 9: "notes",
-    12: "sweep", 13: "host",
-}  # fmt: skip
-_ENVIRONMENT_TEXTS = {6: "program", 12: "host", 18: "gpu"}
+_TEXTS = toml_table(__file__, "wandb.toml")
+"""Names of fields that hold texts about a run, with their numbers."""
 _CTRL_C = 255
 """The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
 
@@ -208,16 +205,13 @@ class WandbReader(RecordLog):
     def _run(self, record: bytes) -> Iterator[Settings]:
         """Yield the run's settings and identity."""
         yield from self._config(message(record).part(_RUN_CONFIG) or b"")
-        yield from self._about(record, _RUN_TEXTS)
+        yield from self._about(record, "run")
 
-    def _about(
-        self, record: bytes, names: Mapping[int, str] = _ENVIRONMENT_TEXTS
-    ) -> Iterator[Settings]:
-        """Yield the texts in some fields of a record."""
+    def _about(self, record: bytes, kind: str = "environment") -> Iterator[Settings]:
+        """Yield the texts in a record of a kind."""
         found = message(record)
-        texts = {
-            one: found.text(field) for field, one in names.items() if field in found
-        }
+        fields = _TEXTS[kind].items()
+        texts = {one: found.text(field) for one, field in fields if field in found}
         if texts:
             yield Settings(flatten_settings({"wandb": texts}), self._origin)
 

@@ -19,6 +19,7 @@ from verl_tui import debug_log
 from verl_tui.records import POWER_CAP, Gpu, GpuReading
 from verl_tui.sources.host.processes import gpu_process
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -34,19 +35,9 @@ HANGS = "the NVIDIA driver does not answer"
 """The message if it takes longer."""
 
 _LOST, _NO_LIBRARY, _NO_DEVICE = 15, 12, 28
-_PROBLEMS = {
-    4: "no permission to read the NVIDIA devices",
-    6: "the NVIDIA driver finds no device",
-    9: "the NVIDIA driver is installed but not loaded",
-    _NO_LIBRARY: "no NVIDIA driver here",
-    13: "the NVIDIA driver is too old to be read",
-    _LOST: "an NVIDIA device fell off the bus",
-    18: "the NVIDIA driver and its library have different versions:"
-    " reload the driver or reboot",
-    _NO_DEVICE: "the NVIDIA driver finds no device",
-}
-"""By NVML's return codes, written out because pynvml is imported only when the first reading is
-wanted.
+_NVML = toml_table(__file__, "nvml.toml")
+"""What is asked, and what return codes mean, written out because pynvml is imported only when the
+first reading is wanted.
 """
 _NOTHING_WORKS = frozenset({1, 9, 18})
 """No query of any device can work: NVML is not started, there is no driver, or another version."""
@@ -54,7 +45,6 @@ _FAULTS = {_LOST: "fell off the bus", 16: "needs a reset"}
 """The possible faults of a device that the driver lists and no longer reaches."""
 
 _LIBRARY = "libnvidia-ml.so.1"
-_MEMORY_V2 = 0x2000028  # nvmlMemory_v2
 _MIG_ENABLED = 1
 
 _HW_SLOWDOWN = 0x8
@@ -78,37 +68,6 @@ def _held(processes: Iterable[Any]) -> dict[int, int]:
     for one in processes:
         held[one.pid] = held.get(one.pid, 0) + int(one.usedGpuMemory or 0)
     return held
-
-
-# The first version of the memory counts what the driver keeps for itself as used, so an idle device
-# seems to hold 600 MiB. NVML drops the old call for the temperature in CUDA 14, while drivers from
-# before 2025 know no other; before 535, reasons had another name. Processes by version, since
-# pynvml's call without one raises an error of another family where the driver is older.
-_MEMORY = ("GetMemoryInfo", _MEMORY_V2), ("GetMemoryInfo",)
-_FIELDS: tuple[tuple[Any, ...], ...] = (
-    ("name", lambda name: one_line(name, 80), ("GetName",)),
-    ("utilization", lambda rates: float(rates.gpu), ("GetUtilizationRates",)),
-    ("memory_used", lambda memory: int(memory.used), *_MEMORY),
-    ("memory_total", lambda memory: int(memory.total), *_MEMORY),
-    ("temperature", float, ("GetTemperatureV", 0), ("GetTemperature", 0)),
-    ("power", lambda milliwatts: milliwatts / 1000, ("GetPowerUsage",)),
-    ("power_limit", lambda milliwatts: milliwatts / 1000, ("GetEnforcedPowerLimit",)),
-    (
-        "throttle",
-        _throttle,
-        ("GetCurrentClocksEventReasons",),
-        ("GetCurrentClocksThrottleReasons",),
-    ),
-    (
-        "processes",
-        _held,
-        ("GetComputeRunningProcesses_v3",),
-        ("GetComputeRunningProcesses_v2",),
-    ),
-)
-"""Fields of a `Gpu`: what makes one of an answer, and the queries, functions of pynvml behind
-`nvmlDevice` with what they take behind the device; the first that answers counts.
-"""
 
 
 class GpuSource:
@@ -223,20 +182,26 @@ class GpuSource:
                 yield self._gpu(f"{index}:{slot}", instance, f"{whole.name} MIG", now)
 
     def _gpu(self, index: str, handle: Any, nameless: str, now: float) -> Gpu:
-        fields: dict[str, Any] = {}
-        for field, value, *queries in _FIELDS:
-            answers = (self._ask(handle, *query) for query in queries)
-            answer = next((one for one in answers if one is not None), None)
-            fields[field] = None if answer is None else value(answer)
-        held: dict[int, int] | None = fields.pop("processes")
-        if held is not None:
+        found = {one["name"]: self._field(handle, one) for one in _NVML["field"]}
+        if found["throttle"] is not None:
+            found["throttle"] = _throttle(found["throttle"])
+        if (processes := found.pop("processes")) is not None:
+            held = _held(processes)
             largest = sorted(held, key=lambda pid: (-held[pid], pid))
-            fields["processes"] = tuple(
+            found["processes"] = tuple(
                 gpu_process(pid, held[pid] or None, now) for pid in largest
             )
         # the fault last: what was asked above may meet it
-        name = fields.pop("name") or nameless
-        return Gpu(index=index, name=name, **fields, fault=self._fault)
+        name = one_line(found.pop("name") or nameless, 80)
+        return Gpu(index=index, name=name, **found, fault=self._fault)
+
+    def _field(self, handle: Any, field: dict[str, Any]) -> Any:
+        """Return a field of a device, None where no query tells it."""
+        answers = (self._ask(handle, *query) for query in field["ask"])
+        answer = next((one for one in answers if one is not None), None)
+        if answer is not None and "of" in field:
+            answer = getattr(answer, field["of"])
+        return answer if answer is None or "per" not in field else answer / field["per"]
 
     def _ask(self, handle: Any, name: str, *arguments: Any) -> Any:
         """Answer of one query, None if it fails; raises NVMLError only where every query
@@ -298,8 +263,8 @@ def _sentence(error: Any) -> str:
         return "the Python package nvidia-ml-py is not installed"
     no_library = isinstance(error, OSError)
     code = _NO_LIBRARY if no_library else getattr(error, "value", None)
-    if code in _PROBLEMS:
-        return _PROBLEMS[code]
+    if problem := _NVML["problems"].get(str(code)):
+        return str(problem)
     if code is not None:
         return f"the NVIDIA driver fails: {one_line(str(error), 80)} (NVML code {code})"
     debug_log.note_error("reading the GPUs", error)

@@ -1,5 +1,5 @@
 """What this host tells of its processes: the name, directory and ancestors of one that computes on
-a GPU.
+a GPU, and which one holds a log open for writing: is a silent run alive?
 
 A container may know another process under the number that the driver means: one whose open files
 can be seen and among which there is no NVIDIA device is not it. What is hidden or gone stays
@@ -7,18 +7,45 @@ unsaid.
 
 psutil says what a process is. What it has open stands in `/proc`: psutil names only plain files, by
 paths that are another's where the process lies in a container.
+
+On Linux `/proc/PID/fd` says who holds a log, by device and inode, so that symlinks and a file's
+other names do not matter. For a `tee`, the process that writes to its pipe is the writer. No
+statement is made about processes that cannot be seen (another host, container or user), and nothing
+on other systems. All processes are searched rarely; once the writer of a file is known, only it is
+checked.
+
+TensorBoard does not keep its files open, but calls them `events.out.tfevents.TIME.HOST.PID.N`
+(tensorboard/summary/writer/event_file_writer.py). A name alone proves little: a container may have
+the host's name and numbers of its own. So a process that has such a number in any container here
+counts as the one; where only a container's own processes can be seen, the file has to be silent for
+longer than its writer keeps things back; and a file that grows after all is never judged so again.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
-from functools import lru_cache
+import socket
+import threading
+import time
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
 
-from verl_tui.records import GpuProcess
+from verl_tui import debug_log
+from verl_tui.patterns import pattern
+from verl_tui.records import GpuProcess, Writer
+from verl_tui.sources.files import file_size, status_at
 from verl_tui.text import one_line
+from verl_tui.toml_tables import toml_table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
 _KEPT = 30.0
 """Seconds for which what was seen of a process holds at most: to look at all its open files anew
@@ -142,3 +169,354 @@ def _facts(process: psutil.Process, _period: float) -> GpuProcess:
         # the first of all processes is nobody's
         line=frozenset(one.pid for one in line if one.pid > 1),
     )
+
+
+# -- writers ---------------------------------------------------------------------------------------
+
+Inode = tuple[int, int]
+"""Device and number."""
+
+_PROGRAMS = toml_table(__file__, "programs.toml")
+_FRESH = 24 * 3600.0
+"""Files that changed within a day may have a writer; others are not watched."""
+_MOST_FILES = 512
+_POLL = 0.5
+_RESCAN = 10.0
+"""Seconds between two looks through all processes while the writer of some file is not known."""
+_SHARE = 50.0
+"""The wait for the next look, as a multiple of how long it took: two per cent of a core at most."""
+
+_EVENTS = pattern(
+    r"events\.out\.tfevents\.(\d{10,11})\.(.+)\.(\d{1,9})\.\d{1,9}(?:\.\D\w*)?"
+)
+_KEPT_BACK = 150.0
+"""Seconds of silence in a container: TensorBoard keeps records back for up to 120."""
+_LATER = 5.0
+"""Seconds by which a process may seem to have begun after its own file: clocks are set right now
+and then.
+"""
+
+
+class WriterState(NamedTuple):
+    """The writer of a file, as far as it is known."""
+
+    writer: Writer | None = None
+    unheld: bool = False
+    """True if all processes that could hold it were checked, and none does."""
+
+
+@dataclass(slots=True)
+class _KnownWriter:
+    """The process that has had a file open for writing."""
+
+    process: psutil.Process
+    opened: str
+    """Path of the open file among the process's own; empty if it writes to a pipe that another
+    process reads.
+    """
+    inode: Inode
+    writer: Writer
+    size: int = 0
+    """Bytes of the file when its writer was seen to be gone."""
+
+
+class Writers:
+    """The writers of the files that are read, found by a thread or at a single look."""
+
+    def __init__(self) -> None:
+        self._wanted: tuple[Path, ...] = ()
+        self._next_scan = -inf
+        """Monotonic seconds of the next search among all processes."""
+        self._started = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._authors = Authors()
+        """Finds the process that began a file which no process keeps open."""
+        self._began: dict[Path, Writer] = {}
+        self._known: dict[Path, _KnownWriter] = {}
+        self._nobody: frozenset[Path] = frozenset()
+
+    def want(self, files: Iterable[tuple[Path, float | None]], now: float) -> None:
+        """Say which files are read, each with the time of its last change; the newest of the fresh
+        ones are watched.
+        """
+        fresh = ((at, path) for path, at in files if at and abs(now - at) < _FRESH)
+        newest = sorted(fresh, reverse=True)[:_MOST_FILES]
+        self._wanted = tuple(path for _, path in newest)
+
+    def held(self, path: Path) -> WriterState:
+        """Return a file's writer as of the last look."""
+        known = self._known.get(path)
+        writer = known.writer if known is not None else self._began.get(path)
+        return WriterState(writer, path in self._nobody)
+
+    def look(self) -> None:
+        """Look once, here and now."""
+        self.scan(self._wanted)
+
+    def start(self, stop: threading.Event) -> None:
+        """Begin to look, until `stop` is set."""
+        if not self._started:
+            self._started = True
+            threading.Thread(
+                target=self._watch, args=(stop,), name="writers", daemon=True
+            ).start()
+
+    def _watch(self, stop: threading.Event) -> None:
+        while not stop.wait(_POLL):
+            try:
+                self._look_again()
+            except Exception as error:  # noqa: BLE001, PERF203 - processes come and go meanwhile
+                debug_log.note_error("looking for writers", error)
+                self._forget()  # what was found may be over
+
+    def _look_again(self) -> None:
+        """Look at the writers that are known, and for others when it is time."""
+        begun = time.monotonic()
+        changed = self.refresh()
+        missing = self.unknown(self._wanted)
+        if missing and (changed or begun >= self._next_scan):
+            self.scan(missing)
+            took = time.monotonic() - begun
+            self._next_scan = begun + max(_RESCAN, _SHARE * took)
+
+    def unknown(self, paths: Iterable[Path]) -> list[Path]:
+        """Return the files that no living process is known to write.
+
+        Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
+        once the file grows.
+        """
+        return list(filter(self._is_unknown, paths))
+
+    def _is_unknown(self, path: Path) -> bool:
+        known = self._known.get(path)
+        return known is None or (known.writer.gone and known.size != file_size(path))
+
+    def refresh(self) -> bool:
+        """Check the known processes alone; return whether a file has lost its writer."""
+        known = [path for path, one in self._known.items() if not one.writer.gone]
+        lost = sum(map(self._is_lost, known)) > 0
+        began = [path for path, one in self._began.items() if not one.gone]
+        found = self._authors.look(began, time.time())
+        self._began = self._began | found
+        return lost or any(one.gone for one in found.values())
+
+    def _is_lost(self, path: Path) -> bool:
+        """Return whether the writer of a file is gone, or has closed it; note whether it is
+        stopped.
+        """
+        known = self._known[path]
+        gone = not lives(known.process)
+        known.writer = known.writer._replace(
+            gone=gone, stopped=_is_stopped(known.process)
+        )
+        known.size = file_size(path)
+        held = not known.opened or _inode_at(known.opened) == known.inode
+        if not held and not gone:
+            del self._known[path]
+        return gone or not held
+
+    def scan(self, paths: Iterable[Path]) -> None:
+        """Search all processes for the holders of some files."""
+        stats = {path: info for path in paths if (info := status_at(path)) is not None}
+        wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
+        unseen: set[int] = set()
+        free = stats.keys() - map(wanted.__getitem__, _own(wanted))
+        for inode, holders in _holders(wanted, unseen).items():
+            if (process := _named(holders)) is not None:
+                path = wanted[inode]
+                free.discard(path)
+                writer = Writer(process.pid, name_of(process))
+                opened = holders.get(process, "")
+                self._known[path] = _KnownWriter(process, opened, inode, writer)
+                self._is_lost(path)
+        free = _only_here({path for path in free if stats[path].st_uid not in unseen})
+        self._nobody = (self._nobody - stats.keys()) | free
+        kept = {path: one for path, one in self._began.items() if path not in stats}
+        self._began = kept | self._authors.look(free, time.time())
+
+
+class Authors:
+    """Knows which processes that began event files live; looks only when asked.
+
+    Args:
+        host: This host's name, as the writers of event files ask for it.
+    """
+
+    def __init__(self, host: str | None = None) -> None:
+        self._host = socket.gethostname() if host is None else host
+        self._gone: dict[Path, float] = {}
+        """Files whose process is gone, with the time of their last change."""
+
+    def look(self, paths: Iterable[Path], now: float) -> dict[Path, Writer]:
+        """Return what is known of the processes that began some files; those of other hosts are
+        left out.
+        """
+        writers = {}
+        contained = cache(lambda: set(_contained()))
+        for path in paths:
+            named = _EVENTS.fullmatch(path.name)
+            info = status_at(path)
+            if named is None or named[2] != self._host or info is None:
+                continue
+            pid = int(named[3])
+            modified = self._gone.get(path, info.st_mtime)
+            if modified != info.st_mtime or not _is_judged(info, now):
+                continue  # it grew although no process of that number was to be seen
+            alive = _lives_since(pid, float(named[1]))
+            if not alive and pid not in contained():
+                self._gone[path] = modified
+            writers[path] = Writer(pid, "", gone=path in self._gone, by_name=True)
+        return writers
+
+
+def _is_judged(info: os.stat_result, now: float) -> bool:
+    """Return whether a file's process would be seen if it lived: others' processes may be hidden
+    (`hidepid`); then the first of all is hidden, too.
+    """
+    visible = info.st_uid == os.geteuid() or os.path.exists(f"{folder_of(1)}/stat")  # noqa: PTH110
+    return visible and (sees_all() or now - info.st_mtime >= _KEPT_BACK)
+
+
+def _lives_since(pid: int, began: float) -> bool:
+    """Return whether a process that started before its file began still lives."""
+    return any(one.create_time() <= began + _LATER for one in _living(pid))
+
+
+def _contained() -> Iterator[int]:
+    """Yield the numbers that processes of containers have in there."""
+    for pid in others():
+        try:
+            with open(f"{folder_of(pid)}/status", errors="replace") as status:  # noqa: PTH123
+                spaces = [one for one in status if one.startswith("NSpid:")]
+        except OSError:
+            continue
+        yield from (int(number) for one in spaces for number in one.split()[2:])
+
+
+def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:
+    """Return the holder to be named: the oldest one that writes for itself, else whoever writes to
+    its pipe.
+
+    None if only a shell is left, which holds the log for a trainer that is not there.
+    """
+    programs = {
+        one: name_of(one).partition(" ")[0].rpartition("/")[2] for one in holders
+    }
+    own = [one for one in programs if programs[one] not in _PROGRAMS["outliving"]]
+    own.sort(key=lambda one: (one.create_time(), one.pid))
+    trainers = [one for one in own if programs[one] not in _PROGRAMS["helpers"]]
+    if not trainers and (behind := _behind(own)):
+        return _named(behind)
+    return next(iter(trainers or own), None)
+
+
+def _behind(readers: Iterable[psutil.Process]) -> list[psutil.Process]:
+    """Return the processes that write to the pipes which some others read; a pipe may lead to a
+    further one.
+    """
+    own = {one.pid for one in readers}
+    read = {link_at(f"{folder_of(pid)}/fd/0") for pid in own}
+    pipes = {link for link in read if link.startswith("pipe:")}
+    found: list[psutil.Process] = []
+    for pid in others() if pipes else ():
+        written = {link_at(f"{folder_of(pid)}/fd/{number}") for number in "12"}
+        if pid not in own and pipes & written:
+            found += _living(pid)
+    return found
+
+
+def _holders(
+    wanted: Mapping[Inode, Path], unseen: set[int]
+) -> dict[Inode, dict[psutil.Process, str]]:
+    """Return the processes that hold each file, each with the place of the file among its own; add
+    users whose processes are hidden.
+
+    By inode: a path that is another's, or none here, is what a process in a container has.
+    """
+    found: dict[Inode, dict[psutil.Process, str]] = defaultdict(dict)
+    for pid in others():
+        try:
+            for inode, opened in _written_by(pid, wanted):
+                found[inode].update(dict.fromkeys(_living(pid), opened))
+        except PermissionError:  # noqa: PERF203 - the others are looked at
+            with suppress(OSError):
+                unseen.add(os.stat(folder_of(pid)).st_uid)  # noqa: PTH116
+        except OSError:
+            continue
+    return found
+
+
+def _own(wanted: Collection[Inode]) -> set[Inode]:
+    """Return the files that our own process writes, as `demo` does."""
+    with suppress(OSError):
+        return {inode for inode, _ in _written_by(os.getpid(), wanted)}
+    return set()
+
+
+def _written_by(pid: int, wanted: Collection[Inode]) -> Iterator[tuple[Inode, str]]:
+    """Yield the files among some that a process has open for writing, each with its place among the
+    process's own; raises OSError where it is gone, or hidden.
+    """
+    folder = folder_of(pid)
+    for name in open_files(pid):
+        inode = _inode_at(f"{folder}/fd/{name}")
+        if inode and inode in wanted and _is_written(f"{folder}/fdinfo/{name}"):
+            yield inode, f"{folder}/fd/{name}"
+
+
+def _living(pid: int) -> list[psutil.Process]:
+    """Return a process; none if it is gone, or only waits to be buried."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return [process] if lives(process) else []
+    return []
+
+
+def _inode_at(path: str) -> Inode | None:
+    try:
+        info = os.stat(path)  # noqa: PTH116 - a path object costs more
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def _is_written(facts: str) -> bool:
+    """Return whether an open file is open for writing, by what the system tells of it."""
+    try:
+        with open(facts) as lines:  # noqa: PTH123
+            flags = [line.split()[1] for line in lines if line.startswith("flags:")]
+    except OSError:
+        return False
+    return any(int(flag, 8) & (os.O_WRONLY | os.O_RDWR) for flag in flags)
+
+
+def _only_here(paths: Iterable[Path]) -> set[Path]:
+    """Return those files that only processes which can be seen here write.
+
+    A network's file may be written elsewhere. In a container only its own root is nobody else's: a
+    volume may be written by another one's processes, or the host's.
+    """
+    try:
+        # A later mount at the same place hides earlier ones.
+        kinds = {one.mountpoint: one.fstype for one in psutil.disk_partitions(all=True)}
+    except OSError:
+        return set()
+    whole = sees_all()
+    found = set()
+    for path in paths:
+        real = path.resolve()
+        top = next((str(at) for at in (real, *real.parents) if str(at) in kinds), "")
+        kind = kinds.get(top)
+        if kind in _PROGRAMS["local_file_systems"] and (
+            whole or top == "/" or kind == "overlay"
+        ):
+            found.add(path)
+    return found
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    return False

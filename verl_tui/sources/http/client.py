@@ -41,7 +41,6 @@ _DEADLINE = 20.0
 """Seconds that a question may take in all: twice what Prometheus gives a scrape by default."""
 _LIMIT = 64 * 2**20
 """Bytes of an answer: 300,000 points of Prometheus come to 10 MB."""
-_MOVED = (301, 302, 307, 308)
 _REASONS = {
     401: f"asks for a login: put a header into {AUTHORIZATION}",
     403: "refuses access (HTTP 403)",
@@ -148,7 +147,7 @@ def ask(address: str, form: str | None = None, *, deadline: float = _DEADLINE) -
         headers["Content-Type"] = "application/x-www-form-urlencoded"
     sent = None if form is None else form.encode()
     status, told, body = exchanged(address, headers, sent, deadline, _LIMIT)
-    if status in _MOVED:
+    if 300 <= status < 400:
         there = one_line(told.get("location", "elsewhere"), 160)
         raise NoAnswerError(f"redirects to {there}: name that address if it is meant")
     return _whole(status, told.keys(), body)

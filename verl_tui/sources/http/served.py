@@ -171,15 +171,14 @@ class Served:
                 self.problems += (f"{addresses.without_login(spec)}: {error}",)
             else:
                 self.pollers.append(Poller(address, clock, every=every))
-        self._known: dict[AddressRun, AskedAddress] = {}
-        """The runs that have been taken, and where they are from."""
-        self._stop: threading.Event | None = None
-        """Ends all questions, once they have begun."""
+        self._known: list[AddressRun] = []
+        """The runs that have been taken."""
+        self._is_started = False
 
     def start(self, stop: threading.Event) -> None:
         """Begin to ask, each address in a thread of its own; once only."""
-        if self._stop is None:
-            self._stop = stop
+        if not self._is_started:
+            self._is_started = True
             for poller in self.pollers:
                 poller.start(stop)
 
@@ -221,7 +220,7 @@ class Served:
     @property
     def unreached(self) -> tuple[addresses.Unreached, ...]:
         """Addresses that nothing has come from so far."""
-        told = self._known.values()
+        told = [run.asked for run in self._known]
         return tuple(
             addresses.Unreached(
                 one.address, one.problem or "no answer so far", one.since
@@ -238,7 +237,7 @@ class Served:
         for run in fresh:
             if any(run.name == one.name for one in self._known):
                 run.name = f"{run.name} ({instance_of(run.asked.address)})"
-            self._known[run] = run.asked
+            self._known.append(run)
         return fresh
 
     def _fresh(self) -> list[AddressRun]:

@@ -389,9 +389,7 @@ class ChartActions(BufferedScreen):
     def action_look(self, what: str) -> None:
         """Change how charts are drawn; say why where nothing of that can be seen."""
         view, look = self.view, self.charts.look
-        reason = why_unchanged(look, what, view.run, view.keys)
-        if reason:
-            toast(self.app, reason)
+        toast(self.app, why_unchanged(look, what, view.run, view.keys))
         self.take_look(look_after(look, what, view.run, view.cursor))
 
     def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:

@@ -52,8 +52,6 @@ class GpusPanel(TextPanel):
             self.write_title()
         reading = view.monitor.gpus
         # a host without devices is read only once
-        old = reading and reading.gpus and view.now - reading.time > _STALE
-        remarks += (
-            f"  read {age(view.now - reading.time)} ago" if reading and old else ""
-        )
+        if reading and reading.gpus and view.now - reading.time > _STALE:
+            remarks += f"  read {age(view.now - reading.time)} ago"
         self.subtitle(fit(remarks.strip(), width), "$text-warning")

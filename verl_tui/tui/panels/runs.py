@@ -150,9 +150,7 @@ class RunsPanel(TextPanel):
 
     def keep(self, **chosen: tuple[str, ...]) -> None:
         """Take and remember columns, groups or hidden runs."""
-        problem = self.view.listing.keep(**chosen)
-        if problem:
-            toast(self.app, problem)
+        toast(self.app, self.view.listing.keep(**chosen))
         self._relist()
 
     def _relist(self) -> None:

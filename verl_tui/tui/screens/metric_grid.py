@@ -42,17 +42,18 @@ class MetricGrid(ChartTiles):
     class Moved(Message):
         """Another chart was chosen, or another page is shown."""
 
+    chosen = ""
+    """Key of the chosen metric."""
+    shape = (1, 1)
+    """Columns and rows that are shown."""
+    _shelves: tuple[Shelf, ...] = ()
+    _page: tuple[Shelf, ...] = ()
+
     def __init__(self, shown: ListedMetrics) -> None:
         super().__init__(self._page_tiles, self._page_data)
-        self.chosen: str | None = None
-        """Key of the chosen metric."""
-        self.shape = (1, 1)
-        """Columns and rows that are shown."""
         self.keys: list[str] = []
         """The metrics of the page, those of the first charts."""
         self._shown = shown
-        self._shelves: tuple[Shelf, ...] = ()
-        self._page: tuple[Shelf, ...] = ()
 
     @property
     def pages(self) -> tuple[int, int]:
@@ -66,7 +67,7 @@ class MetricGrid(ChartTiles):
         """Draw the page of the chosen metric."""
         self._shown = shown
         if self.chosen not in shown.keys:
-            self.chosen = next(iter(shown.keys), None)
+            self.chosen = next(iter(shown.keys), "")
         self.draw()
 
     def _page_tiles(self, size: Size) -> list[Tile]:
@@ -147,7 +148,7 @@ class MetricGrid(ChartTiles):
         at, by = self._at(), page_rows(screens, self.shape[1] + 1)
         to = clamp(at + by, 0, len(self._shelves) - 1)
         if self._shelves and to != at:
-            column = self._shelves[at].keys.index(self.chosen or "") % self.shape[0]
+            column = self._shelves[at].keys.index(self.chosen) % self.shape[0]
             line = self._shelves[to].lines[0]
             self._choose(line[min(column, len(line) - 1)])
 

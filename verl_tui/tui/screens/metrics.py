@@ -157,7 +157,7 @@ class MetricsScreen(ChartActions):
         self._draw()
 
     @property
-    def chosen(self) -> str | None:
+    def chosen(self) -> str:
         """Key of the chosen metric."""
         return self._grid.chosen
 
@@ -209,7 +209,7 @@ class MetricsScreen(ChartActions):
             self._head.show([])
             self._table.set(paragraph(self._metrics.if_empty(self.view), "dim", width))
             self._table.choose(None)
-            self._grid.chosen = None
+            self._grid.chosen = ""
             return
         columns = metric_table(width, max(map(cell_len, keys)), self._metrics.order)
         self._head.show([columns.heading()] * (self.size.height >= _WITH_HEAD))
@@ -241,7 +241,7 @@ class MetricsScreen(ChartActions):
             page = None if self._is_table else self._grid.pages
             self._status.show(*listed_words(self._shown(), filter_, page, width))
         key = self.chosen
-        self._detail.show(() if key is None else metric_words(key, width))
+        self._detail.show(metric_words(key, width) if key else ())
 
     @on(Rows.Chosen)
     def _row_chosen(self, event: Rows.Chosen) -> None:
@@ -258,9 +258,7 @@ class MetricsScreen(ChartActions):
 
     def _change(self, change: Callable[[UserState], UserState]) -> None:
         """Change the user's choices that are kept, and draw."""
-        problem = self._file.change(change)
-        if problem:
-            toast(self.app, problem)
+        toast(self.app, self._file.change(change))
         self._draw()
 
     # -- keys --------------------------------------------------------------------------------------
@@ -297,13 +295,13 @@ class MetricsScreen(ChartActions):
         order = self._metrics.order
         turned = order._replace(reverse=not order.reverse)
         self._metrics.order = turned if back else order.next()
-        self._grid.chosen = None  # the first one is chosen now
+        self._grid.chosen = ""  # the first one is chosen now
         self._draw()
 
     def action_pin(self) -> None:
         """Pin or unpin the chosen metric."""
         key = self.chosen
-        if key is not None:
+        if key:
             self._change(lambda user: user.with_pin(key))
 
     def action_zoom(self) -> None:

@@ -66,8 +66,7 @@ class NoteScreen(RowsScreen):
     def _write(self, event: Input.Submitted) -> None:
         if self._run and self._step is not None:
             problem = self._notebook.write(self._run, self._step, event.value)
-            if problem:
-                toast(self.app, problem, rows=2)
+            toast(self.app, problem, rows=2)
         self.dismiss()
 
     @on(Entries.Opened)

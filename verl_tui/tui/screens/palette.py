@@ -40,7 +40,7 @@ class Palette(RowsScreen):
 
     WIDEST = 84
     ENTER = "takes it"
-    FILTER = ("", "a few words of its name", "commands")
+    FILTER = ("", "a few words of its name", "names")
     BINDINGS = actions("""
         escape    dismiss    palette.close  Close
         up        move(-1)   -
@@ -106,13 +106,18 @@ class Palette(RowsScreen):
 
 
 def matching(offers: Sequence[SystemCommand], typed: str) -> list[SystemCommand]:
-    """Return the commands whose names have all words that are typed, then those that a synonym
-    means: the shortest names first.
+    """Return the commands whose names have all words that are typed, those first of which a word
+    begins so, then those that a synonym means; the shortest names come first.
     """
     words, other = typed.casefold().split(), meant(typed)
+
+    def rank(one: SystemCommand) -> tuple[bool, int]:
+        title = f" {one.title}".casefold()
+        return f" {' '.join(words)}" not in title, len(title) if words else 0
+
     own: list[SystemCommand] = []
     also: list[SystemCommand] = []
-    for one in sorted(offers, key=lambda one: len(one.title) if words else 0):
+    for one in sorted(offers, key=rank):
         title = one.title.casefold()
         if all(word in title for word in words):
             own.append(one)

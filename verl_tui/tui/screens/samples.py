@@ -311,9 +311,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         """Mark the sample, or show it beside the marked one, or alone again."""
         run, shown = self._view.run, self.browse.shown
         if run and shown:
-            said = self._panel.compare(Marked(run.name, run.samples, *shown))
-            if said:
-                self._say(said)
+            self._say(self._panel.compare(Marked(run.name, run.samples, *shown)))
             self._list_or_text(to_list=False)
 
     def action_change(self, what: str, *given: str) -> None:

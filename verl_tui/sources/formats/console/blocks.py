@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import Fields, flatten, loads, numbers_in
-from verl_tui.sources.fields.row_batcher import MetricRow
+from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.line_parts import parted
 from verl_tui.text import decoded, strip_ansi
 from verl_tui.trainers import Form, trainers
 
@@ -109,7 +109,7 @@ class BlockReader:
         """True if the next line may belong to a block, whatever it says."""
         return self._form is not None
 
-    def feed(self, part: bytes) -> list[MetricRow | Sample] | None:
+    def feed(self, part: bytes) -> list[Item] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
         for form in FORMS if self.guessed is None else (self.guessed,):
             if form.word in part and (found := form.step.search(part)) is not None:
@@ -119,22 +119,21 @@ class BlockReader:
         lead = self._form.row.match(part)
         if lead is not None and self._takes(part[lead.end() :]):
             return []
-        return self._ended_by(part, is_open=bool(self._form.row.pattern))
+        return self._ended_by(part, self._form)
 
-    def _ended_by(
-        self, part: bytes, *, is_open: bool
-    ) -> list[MetricRow | Sample] | None:
+    def _ended_by(self, part: bytes, form: Form) -> list[Item] | None:
         """Take a line without metrics; return what the block holds where it ends here."""
         if part and not any(map(str.isalnum, decoded(part))):
             return []  # it only draws, as the border between two rows of a table
         self._lines += 1
+        is_open = bool(form.row.pattern)
         most = _LONGEST if is_open else 0 if self._values else _BEFORE
         rows = self.held() if is_open or self._lines > most else []
         if self._lines > most:
             self._close()
         return rows or None
 
-    def _begin(self, form: Form, found: re.Match[bytes]) -> list[MetricRow | Sample]:
+    def _begin(self, form: Form, found: re.Match[bytes]) -> list[Item]:
         """Begin a block at the line that states its step, or the epoch."""
         rows = self.held()
         self._close()
@@ -159,9 +158,9 @@ class BlockReader:
         if self._is_update and self._rollout is not None:
             self._step = self._rollout
 
-    def held(self) -> list[MetricRow | Sample]:
+    def held(self) -> list[Item]:
         """Return what was read so far, the metrics as a row."""
-        held: list[MetricRow | Sample] = [*self._samples]
+        held: list[Item] = [*self._samples]
         values, self._samples, self._values = self._values, [], {}
         if self._form is not None and self._form.key:
             # Evaluations have none, and belong to the step before; nothing else does, such as the

@@ -12,18 +12,19 @@ from verl_tui.records import Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console import noise
-from verl_tui.sources.formats.console.bars import (
-    WHOLE_BAR,
-    complete_bars,
-    has_bar,
-    named_bars,
-)
 from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.errors import ErrorReader
-from verl_tui.sources.formats.console.events import stated
 from verl_tui.sources.formats.console.kept import KeptLines, PrintedLine
-from verl_tui.sources.formats.console.prefixes import TimestampReader, parted
+from verl_tui.sources.formats.console.line_parts import (
+    WHOLE_BAR,
+    TimestampReader,
+    complete_bars,
+    has_bar,
+    named_bars,
+    parted,
+    stated,
+)
 from verl_tui.sources.formats.console.samples import PrintedTables, SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.step_lines import StepLineReader, uncut

@@ -18,10 +18,14 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.jsonl import Fields, flatten, names, written_number
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
-from verl_tui.sources.formats.console.bars import DRAWN, BarRestarts, elapsed
 from verl_tui.sources.formats.console.dict_steps import PrintedDict, StepResolver
-from verl_tui.sources.formats.console.events import any_of
-from verl_tui.sources.formats.console.prefixes import ANOTHER
+from verl_tui.sources.formats.console.line_parts import (
+    ANOTHER,
+    DRAWN,
+    BarRestarts,
+    any_of,
+    elapsed,
+)
 from verl_tui.sources.formats.metrics_json import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import decoded, one_line, safe
 from verl_tui.trainers import trainers

@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Phase
-from verl_tui.sources.formats.console import events
-from verl_tui.sources.formats.console.events import any_of, form_of, shown
-from verl_tui.sources.formats.console.prefixes import unrepeated
+from verl_tui.sources.formats.console import line_parts
+from verl_tui.sources.formats.console.line_parts import (
+    any_of,
+    form_of,
+    shown,
+    unrepeated,
+)
 from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
@@ -28,11 +32,11 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
 
-_TROUBLE = events.TABLE["trouble"]
+_TROUBLE = line_parts.TABLE["trouble"]
 WORDS = (*_TROUBLE, 'File "', "ray::", "_wg.", "rollout_manager.")
 """Every line of trouble contains one of these, and every one that names a call."""
 _MAY_FAIL = any_of(_TROUBLE)
-_RELEVANT = any_of((*WORDS, *events.WORDS))
+_RELEVANT = any_of((*WORDS, *line_parts.WORDS))
 
 _STOPPED, _FATAL, _HARD = form_of("stopped"), form_of("fatal"), form_of("hard")
 _RAY_BLOCK, _PRINTED_BY = form_of("remote"), form_of("printer")
@@ -102,7 +106,7 @@ def line_kind(part: bytes) -> EventKind | None:
     for kind, forms in _BY_ITSELF.items():
         if any(form.search(text) for form in forms):
             return kind
-    event = events.turning_point(text, 0)
+    event = line_parts.turning_point(text, 0)
     return event.kind if event is not None else None
 
 
@@ -286,7 +290,7 @@ class ErrorReader:
     def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
         text = by.text
         is_behind = traceback.leaves_frames(text)
-        event = events.turning_point(text, number)
+        event = line_parts.turning_point(text, number)
         if event is not None:
             return event
         if _HEAD.search(text) and (by.name or not _RAY_BLOCK.match(text)):

@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
-    bars,
     blocks,
     errors,
-    events,
-    prefixes,
+    line_parts,
     samples,
     settings,
     step_lines,
 )
-from verl_tui.sources.formats.console.events import any_of
+from verl_tui.sources.formats.console.line_parts import any_of
 from verl_tui.text import strip_ansi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WORDS = (*events.WORDS, *settings.WORDS, *events.STATED, *bars.WORDS, *samples.WORDS)
+_WORDS = (
+    *line_parts.WORDS,
+    *settings.WORDS,
+    *line_parts.STATED,
+    *line_parts.BAR_WORDS,
+    *samples.WORDS,
+)
 _ELSE = (samples.BEGIN, *samples.BEGINNINGS, *blocks.WORDS, step_lines.BEGIN, "\r")
 MAY_SAY = any_of((*errors.WORDS, *_WORDS))
 """Found in every line that states something in words."""
@@ -88,11 +92,11 @@ class Noise:
             self._counted[alike] = line, number, times + 1
             return True
         text = strip_ansi(line)
-        if TELLING.search(text) or prefixes.has_counters(text):
+        if TELLING.search(text) or line_parts.has_counters(text):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        stamp = prefixes.stamp_in(line)
+        stamp = line_parts.stamp_in(line)
         self._seen[alike] = _UNDATED if stamp is None else stamp.start()
         return True
 

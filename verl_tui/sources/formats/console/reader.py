@@ -11,7 +11,7 @@ from verl_tui.sources.formats.console import blocks, kept, unknown
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.dicts import hinted
 from verl_tui.sources.formats.console.errors import line_kind, may_fail
-from verl_tui.sources.formats.console.events import TABLE, any_of, form_of, words_of
+from verl_tui.sources.formats.console.line_parts import TABLE, any_of, form_of, words_of
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import strip_ansi

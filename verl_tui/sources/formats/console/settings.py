@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, LAUNCH, Record, Records, Settings, Unreadable
 from verl_tui.sources.fields.setting_values import flatten_settings, is_training, scalar
-from verl_tui.sources.formats.console.events import TABLE, any_of, words_of
-from verl_tui.sources.formats.console.prefixes import unrepeated
+from verl_tui.sources.formats.console.line_parts import (
+    TABLE,
+    any_of,
+    unrepeated,
+    words_of,
+)
 from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:

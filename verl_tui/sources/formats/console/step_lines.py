@@ -14,7 +14,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow, packed
-from verl_tui.sources.formats.console.prefixes import ANOTHER, unrepeated
+from verl_tui.sources.formats.console.line_parts import ANOTHER, unrepeated
 from verl_tui.text import decoded, safe
 
 if TYPE_CHECKING:

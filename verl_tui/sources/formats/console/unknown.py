@@ -12,7 +12,7 @@ from itertools import chain, islice, pairwise
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.blocks import BlockReader
-from verl_tui.sources.formats.console.prefixes import parted
+from verl_tui.sources.formats.console.line_parts import parted
 from verl_tui.text import decoded, one_line, strip_ansi
 from verl_tui.trainers import Form
 
