@@ -188,7 +188,7 @@ def _write_long(folder: Path, whole: bool) -> None:
 
 def _write_huge(folder: Path, whole: bool) -> None:
     keys = (*METRICS[:6], *(f"{odd[:20]}/{odd}" + "long" * 20 for odd in ODD))
-    for at in range(200 if whole else 80):
+    for at in range(200 if whole else 64):
         name = (
             f"{at} {ODD[at % len(ODD)]}".replace("/", "∕")
             .encode()[:240]
