@@ -187,8 +187,15 @@ class RecordedSource:
         taken = self._taken or 0
         over = taken >= len(self.moments)
         status = self._statuses[-1 if over else bisect_left(self._ends, taken, 1) - 1]
+        records, unreadable, size = (
+            int(np.interp(taken, self._ends, [0, *map(figure, self._statuses)]))
+            for figure in map(attrgetter, ("records", "unreadable", "bytes_read"))
+        )
         return status._replace(
-            size=status.bytes_read,
+            records=records,
+            unreadable=unreadable,
+            bytes_read=size,
+            size=size,
             modified=None if status.modified is None else moment,
             to_come=not over,
         )
