@@ -130,7 +130,7 @@ def test_the_recording_is_small_and_plays_without_scripts():
 @pytest.mark.parametrize(
     "options", [["--stills"], pytest.param([], marks=pytest.mark.thorough)]
 )
-def test_pictures_are_not_stale(in_utc: None, monkeypatch, capsys, options: list[str]):
+def test_pictures_are_not_stale(in_utc, monkeypatch, capsys, options):
     monkeypatch.syspath_prepend(ROOT / "screenshots")
     monkeypatch.setattr(sys, "argv", ["make.py", "--check", *options])
     with quick_pilots():

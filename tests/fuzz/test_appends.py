@@ -59,7 +59,7 @@ class Reader:
                     self.said.update(product(rows.keys, rows.steps))
 
 
-def test_points_of_logs_that_grow_in_pieces_arrive_once(tmp_path: Path) -> None:
+def test_points_of_logs_that_grow_in_pieces_arrive_once(tmp_path):
     for seed in seeds(4):
         random = Random(seed)
         written = log(tmp_path / str(seed) / "run", random)

@@ -7,7 +7,7 @@ from fuzz.kept import LARGEST, case_of, kept
 from fuzz.reading_twice import difference
 
 
-def test_kept_files_are_read_the_same_however_they_grow(tmp_path) -> None:
+def test_kept_files_are_read_the_same_however_they_grow(tmp_path):
     wrong = []
     for number, (name, data) in enumerate(kept()):
         folder = tmp_path / f"{number}"
@@ -17,7 +17,7 @@ def test_kept_files_are_read_the_same_however_they_grow(tmp_path) -> None:
     assert not wrong
 
 
-def test_every_format_has_kept_files_and_all_are_small() -> None:
+def test_every_format_has_kept_files_and_all_are_small():
     files = kept()
     assert {name for name, _ in files} == EXAMPLES.keys()
     assert sum(len(data) for _, data in files) <= LARGEST

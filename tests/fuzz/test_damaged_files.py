@@ -11,7 +11,7 @@ from fuzz.reading_twice import difference
 from fuzz.seeds import seeds
 
 
-def test_a_file_is_read_the_same_however_it_grows() -> None:
+def test_a_file_is_read_the_same_however_it_grows():
     for seed in seeds(40):
         with TemporaryDirectory() as directory:
             wrong = difference(case(Random(seed)), Path(directory), named=seed % 4 == 0)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 from fuzz.extremes import EXTREMES
 from inside_textual import quick_pilots
 from tui.watching import lines, loaded, press
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KEYS = ("x", "x", "y", "s", "plus", "left", "down", "enter", "down", "escape", "escape")
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", EXTREMES)
-async def test_a_hostile_run_is_shown(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hostile_run_is_shown(name, tmp_path, monkeypatch):
     monkeypatch.setenv("VERL_TUI_STATE", "")
     EXTREMES[name](tmp_path)
     app = loaded(tmp_path)

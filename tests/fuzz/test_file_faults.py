@@ -76,8 +76,8 @@ def wholes(tmp_path_factory: pytest.TempPathFactory) -> Wholes:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_log_that_something_else_takes_the_name_of(
-    fault: str, wholes: Wholes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    fault, wholes, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     for path, data in _logs(tmp_path):
         path.write_bytes(data)
@@ -97,7 +97,7 @@ def test_a_log_that_something_else_takes_the_name_of(
         assert not any(one.status.problem for one in sources), path
 
 
-def test_a_log_that_may_not_be_read_for_a_while(wholes: Wholes, tmp_path: Path) -> None:
+def test_a_log_that_may_not_be_read_for_a_while(wholes, tmp_path):
     for path, data in _logs(tmp_path):
         path.write_bytes(data[:600])
         watch = Watch(path.parent)
@@ -118,8 +118,8 @@ TEXTS = [name for name in LOGS if b"\0" not in EXAMPLES[name] and name != "bars.
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_mark_of_byte_order_and_other_line_ends_change_no_number(
-    name: str, wholes: Wholes, tmp_path: Path
-) -> None:
+    name, wholes, tmp_path
+):
     data = EXAMPLES[name]
     path = tmp_path / name / name
     path.parent.mkdir()
@@ -135,9 +135,7 @@ def test_a_mark_of_byte_order_and_other_line_ends_change_no_number(
         ("scoped.jsonl", '{"scope":"a","step":9,"step":1,"x":1,"x":2}'),
     ],
 )
-def test_the_last_of_two_equal_keys_counts(
-    name: str, line: str, tmp_path: Path
-) -> None:
+def test_the_last_of_two_equal_keys_counts(name, line, tmp_path):
     (tmp_path / name).write_text(f"{line}\n")
     (run,) = read_runs(tmp_path).values()
     (key,) = run.keys

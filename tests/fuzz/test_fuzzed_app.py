@@ -17,7 +17,6 @@ from inside_textual import quick_pilots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SHORTENING = 20.0
 """Seconds in which a walk that breaks something is shortened."""
@@ -41,7 +40,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("seed", seeds(4, first=3))
-def test_a_walk_breaks_nothing(seed: int, tmp_path: Path) -> None:
+def test_a_walk_breaks_nothing(seed, tmp_path):
     given = os.environ.get("VERL_TUI_WALK", "").split()
     player, error = played(tmp_path / "0", seed, given or list(walk(seed, steps(30))))
     if error is not None:
@@ -52,13 +51,13 @@ def test_a_walk_breaks_nothing(seed: int, tmp_path: Path) -> None:
         ) from error
 
 
-def test_keys_that_broke_the_app_do_so_no_more(tmp_path: Path) -> None:
+def test_keys_that_broke_the_app_do_so_no_more(tmp_path):
     keys = " quiet escape escape size:120x40 ".join(FOUND.values()).split()
     player, error = played(tmp_path, 3, keys)
     assert error is None, (player.steps[-20:], error)
 
 
-def test_the_same_seed_walks_the_same_way_over_every_kind_of_step() -> None:
+def test_the_same_seed_walks_the_same_way_over_every_kind_of_step():
     taken = list(islice(walk(1, 4000), 4000))
     assert taken[:200] == list(walk(1, 200)) != list(walk(6, 200))
     kinds = {step.partition(":")[0] for step in taken if ":" in step}
@@ -74,14 +73,14 @@ def test_the_same_seed_walks_the_same_way_over_every_kind_of_step() -> None:
     }
 
 
-def test_a_walk_that_breaks_is_shortened_to_the_step_that_does(tmp_path: Path) -> None:
+def test_a_walk_that_breaks_is_shortened_to_the_step_that_does(tmp_path):
     taken = ["j", "unknown:1"]  # no such step: the player itself fails there
     _, error = played(tmp_path / "first", 3, taken)
     assert isinstance(error, AttributeError)
     assert list(shortened(tmp_path, 3, taken, error, 20.0)) == ["unknown:1"]
 
 
-def test_an_endless_step_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_step_is_ended(monkeypatch):
     monkeypatch.setattr("fuzz.player.PATIENCE", 0.05)
     with pytest.raises(BrokenError, match="no answer"), limited("no answer"):
         sum(0 for _ in count())

@@ -29,13 +29,7 @@ def folder(
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_answers(
-    command: str,
-    folder: Path,
-    tmp_path: Path,
-    pytestconfig: pytest.Config,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_command_answers(command, folder, tmp_path, pytestconfig, monkeypatch):
     monkeypatch.setenv("VERL_TUI_STATE", "")
     runs = sorted(folder.iterdir())
     each = pytestconfig.getoption("thorough") and "RUN" in command and len(runs) < 5

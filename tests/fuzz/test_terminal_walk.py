@@ -11,7 +11,7 @@ from fuzz.terminal_walk import walked
 
 @pytest.mark.pty
 @pytest.mark.parametrize("seed", seeds(1))
-def test_nothing_on_a_terminal_breaks_the_app(seed: int) -> None:
+def test_nothing_on_a_terminal_breaks_the_app(seed):
     taken, wrong = walked(seed, steps(20))
     assert not wrong, f"VERL_TUI_SEEDS={seed}:{seed + 1}: {wrong}"
     assert taken

@@ -61,9 +61,7 @@ samples/distinct_2 val-core/x/acc/mean@1 training/rollout_probs_diff_mean
     verl=st.booleans(),
     rests=st.booleans(),
 )
-def test_any_split_gives_the_same_verdict(
-    seed: int, cuts: set[int], verl: bool, rests: bool
-) -> None:
+def test_any_split_gives_the_same_verdict(seed, cuts, verl, rests):
     columns = _columns(seed, VERL_KEYS if verl else TUTORIAL_KEYS)
     run = Run("r")
     growing = Judge(load_guide(), run)
@@ -83,9 +81,7 @@ def test_any_split_gives_the_same_verdict(
 @given(
     seed=st.integers(0, 10_000), again=st.integers(0, COUNT - 1), final=st.floats(0, 10)
 )
-def test_replaced_values_count_and_old_ones_do_not(
-    seed: int, again: int, final: float
-) -> None:
+def test_replaced_values_count_and_old_ones_do_not(seed, again, final):
     columns = _columns(seed, TUTORIAL_KEYS)
     run = Run("r")
     growing = Judge(load_guide(), run)

@@ -43,9 +43,7 @@ from verl_tui.health.limits import CAUSES
         ({}, []),
     ],
 )
-def test_what_lets_a_policy_drift(
-    settings: dict[str, object], words: list[str]
-) -> None:
+def test_what_lets_a_policy_drift(settings, words):
     run = planted({"actor/ppo_kl": [0.1]}, VERL, settings)
     found = [one.words(run) for one in CAUSES["drift"](run)]
     assert len(found) == len(words)

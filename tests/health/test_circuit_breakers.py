@@ -28,12 +28,12 @@ KL, REWARD = "circuit-breaker-kl", "circuit-breaker-reward"
         (REWARD, [10, 7, 5, 3, 2, -1], True),
     ],
 )
-def test_five_in_a_row_trip(id: str, values: list[float], trips: bool) -> None:
+def test_five_in_a_row_trip(id, values, trips):
     key = "ppo/kl_div" if id == KL else "rollout/reward_mean"
     assert (id in ids(judge(planted({key: values}, TUTORIAL)))) is trips
 
 
-def test_records_that_lack_the_metric_do_not_count() -> None:
+def test_records_that_lack_the_metric_do_not_count():
     run = Run("r")
     for step in range(1, 11):
         held = {"ppo/kl_div": [0.3]} if step % 2 else {"ppo/policy_loss": [-0.2]}
@@ -43,7 +43,7 @@ def test_records_that_lack_the_metric_do_not_count() -> None:
     assert KL in ids(judge(run))
 
 
-def test_tripped_stays_tripped() -> None:
+def test_tripped_stays_tripped():
     run = planted({"ppo/kl_div": [0.03] * 5 + [0.3] * 5 + [0.03] * 200}, TUTORIAL)
     found = next(one for one in judge(run).findings if one.id == KL)
     assert "tripped at step 10" in found.message
@@ -51,7 +51,7 @@ def test_tripped_stays_tripped() -> None:
 
 
 @pytest.mark.parametrize("again", [8, 11])
-def test_a_restart_begins_a_new_segment(again: int) -> None:
+def test_a_restart_begins_a_new_segment(again):
     run = planted({"ppo/kl_div": [0.03] * 5 + [0.3] * 5}, TUTORIAL)
     judge_ = Judge(load_guide(), run)
     assert KL in ids(judge_.verdict(1.0))
@@ -71,7 +71,7 @@ def test_a_restart_begins_a_new_segment(again: int) -> None:
     assert verdict == judge(run, now=2.0)
 
 
-def test_the_abandoned_end_of_an_old_segment_is_not_judged() -> None:
+def test_the_abandoned_end_of_an_old_segment_is_not_judged():
     run = planted({"ppo/kl_div": [0.03] * 40 + [0.15] * 40}, TUTORIAL)
     assert "kl-high" in ids(judge(run))
     run.apply(batch(Restart("file truncated")), now=0.0)

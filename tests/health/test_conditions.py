@@ -72,7 +72,7 @@ def hostile(seed: int) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name: str) -> None:
+def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name):
     for seed in range(6):
         values = hostile(seed)
         chance = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_what_holds_is_said_in_words(name: str) -> None:
+def test_what_holds_is_said_in_words(name):
     for seed in range(6):
         judged = CONDITIONS[name](column(hostile(seed)), ())
         if judged.open is not None:
@@ -108,7 +108,7 @@ FOUND = json.loads((Path(__file__).parent / "breaches.json").read_text())
 
 
 @pytest.mark.parametrize("case", FOUND, ids=[one["rule"] for one in FOUND])
-def test_breaches_of_a_column(case: dict[str, Any]) -> None:
+def test_breaches_of_a_column(case):
     values = [value for value, count in case["values"] for _ in range(count)]
     found = breaches(CONDITIONS[case["rule"]](column(values), ()))
     assert [[one.since, one.raised, one.cleared] for one in found] == case["breaches"]
@@ -117,7 +117,7 @@ def test_breaches_of_a_column(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "kind", ["value", "absolute", "highest", "mean of all", *COMBINATIONS]
 )
-def test_an_input_up_to_a_step_depends_on_nothing_after_it(kind: str) -> None:
+def test_an_input_up_to_a_step_depends_on_nothing_after_it(kind):
     chance = np.random.default_rng(7)
     series = []
     for key, every in (("a", 1), ("b", 2)):

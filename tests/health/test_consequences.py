@@ -64,12 +64,12 @@ COLLAPSE = found("policy-collapse", 5000, Severity.CRITICAL)
         (found("reward-cliff", None), False),
     ],
 )
-def test_what_follows_from_a_collapse(finding: Finding, follows: bool) -> None:
+def test_what_follows_from_a_collapse(finding, follows):
     assert causes(COLLAPSE, finding) == [None, "policy-collapse" if follows else None]
     assert causes(finding, COLLAPSE) == ["policy-collapse" if follows else None, None]
 
 
-def test_what_is_worse_than_its_cause_stands_for_itself() -> None:
+def test_what_is_worse_than_its_cause_stands_for_itself():
     mild = found("policy-collapse", 5000, Severity.WARNING)
     assert causes(mild, found("circuit-breaker-kl", 5000, Severity.CRITICAL)) == [
         None,
@@ -86,7 +86,7 @@ def test_what_is_worse_than_its_cause_stands_for_itself() -> None:
         ("reward-hacking", 4000),
     ],
 )
-def test_what_responses_shrink_from(cause: str, since: int) -> None:
+def test_what_responses_shrink_from(cause, since):
     """What pays for brevity shortens responses before another score has fallen by it."""
     collapse = found("length-collapse", since)
     short = found("response-short", since + 50)
@@ -111,7 +111,7 @@ def test_what_responses_shrink_from(cause: str, since: int) -> None:
     ],
     ids=lambda one: one.id,
 )
-def test_what_moved_first_leads(first: Finding, later: Finding) -> None:
+def test_what_moved_first_leads(first, later):
     """It is as bad as what follows from it."""
     for order in ((first, later), (later, first)):
         reported = with_causes(
@@ -132,18 +132,18 @@ def test_what_moved_first_leads(first: Finding, later: Finding) -> None:
     ],
     ids=lambda one: one.id,
 )
-def test_the_reward_leads_where_it_moved_first(first: Finding, later: Finding) -> None:
+def test_the_reward_leads_where_it_moved_first(first, later):
     assert causes(first, later) == [None, first.id]
 
 
-def test_nothing_leads_long_after_it_or_without_being_enough() -> None:
+def test_nothing_leads_long_after_it_or_without_being_enough():
     broken = found("not-finite", 1000, Severity.CRITICAL)
     assert causes(broken, COLLAPSE) == [None, None]
     some = replace(found("truncation", 1), certain=False)
     assert causes(some, found("nothing-learns", 1)) == [None, None]
 
 
-def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
+def test_of_two_findings_of_one_rule_the_first_carries_what_follows():
     first = found("dead-groups", 10, key="a")
     second = found("dead-groups", 10, key="b")
     verdict = Verdict(
@@ -156,7 +156,7 @@ def test_of_two_findings_of_one_rule_the_first_carries_what_follows() -> None:
     assert [len(verdict.consequences(one)) for one in verdict.findings] == [1, 0, 0]
 
 
-def test_a_collapse_is_one_finding() -> None:
+def test_a_collapse_is_one_finding():
     chance = random.Random(1)
     reward = [2.5 + chance.gauss(0, 0.05) for _ in range(300)] + [
         0.3 + chance.gauss(0, 0.03) for _ in range(60)
@@ -179,7 +179,7 @@ def test_a_collapse_is_one_finding() -> None:
     assert {"reward-cliff", "kl-high", "circuit-breaker-kl"} <= follow
 
 
-def test_the_worst_variant_of_a_rule_says_since_when_it_holds_itself() -> None:
+def test_the_worst_variant_of_a_rule_says_since_when_it_holds_itself():
     steps = 40
     run = make_run(
         steps=steps,

@@ -107,14 +107,10 @@ print(json.dumps([findings, run.indicators.get("entropy"), label]))
 """
 
 
-def test_a_rule_is_an_entry_and_a_diagnosis_its_file_with_entries(
-    said: Sequence[Any],
-) -> None:
+def test_a_rule_is_an_entry_and_a_diagnosis_its_file_with_entries(said):
     assert said[0]["sauce-thick"].startswith("sauce has stayed above 2")
     assert said[0]["odd-step"] == "it ends at the odd step 31"
 
 
-def test_a_spelling_and_a_metric_are_entries(
-    said: Sequence[Any],
-) -> None:
+def test_a_spelling_and_a_metric_are_entries(said):
     assert said[1:] == ["brain/fog", "thickness of the sauce"]

@@ -43,7 +43,7 @@ def _live(count: int, gap: float, **extra: list[float]) -> Run:
     return run
 
 
-def test_crash_tells_line_text_step_and_what_helps() -> None:
+def test_crash_tells_line_text_step_and_what_helps():
     run = planted({"critic/score/mean": wave(7, 0.5, 0.1)})
     run.apply(
         batch(
@@ -63,7 +63,7 @@ def test_crash_tells_line_text_step_and_what_helps() -> None:
     assert "ppo_max_token_len" in (found.advice or "")
 
 
-def test_a_crash_says_what_the_run_was_doing_and_which_function_tells() -> None:
+def test_a_crash_says_what_the_run_was_doing_and_which_function_tells():
     phase = Phase("validating", "_validate() in ray_trainer.py")
     run = planted({"critic/score/mean": [0.5] * 3})
     run.apply(
@@ -79,9 +79,7 @@ def test_a_crash_says_what_the_run_was_doing_and_which_function_tells() -> None:
     )
 
 
-def test_the_phase_of_the_worker_to_blame_stands_for_a_driver_that_only_reports_it() -> (
-    None
-):
+def test_the_phase_of_the_worker_to_blame_stands_for_a_driver_that_only_reports_it():
     phase = Phase("scoring responses", "compute_score() in gsm8k.py")
     error = Event(
         EventKind.TRACEBACK,
@@ -100,7 +98,7 @@ def test_the_phase_of_the_worker_to_blame_stands_for_a_driver_that_only_reports_
     )
 
 
-def test_no_crash_where_a_step_came_after() -> None:
+def test_no_crash_where_a_step_came_after():
     run = planted({"critic/score/mean": [0.5] * 3})
     run.apply(
         batch(
@@ -112,7 +110,7 @@ def test_no_crash_where_a_step_came_after() -> None:
     assert "crash" not in ids(judge(run))
 
 
-def test_hang_only_inside_its_window() -> None:
+def test_hang_only_inside_its_window():
     run = _live(50, 30.0)
     last = 50 * 30.0
     assert "hang" not in ids(judge(run, now=last + 100))
@@ -163,9 +161,7 @@ def _timed(
         (49, 1700.0, True),
     ],
 )
-def test_hang_knows_what_kind_of_step_is_due(
-    count: int, quiet: float, hangs: bool
-) -> None:
+def test_hang_knows_what_kind_of_step_is_due(count, quiet, hangs):
     verdict = judge(_timed(count, 30.0, 300.0, 10), now=quiet)
     assert ("hang" in ids(verdict)) is hangs
     verdict = judge(_timed(count, 30.0, 300.0, 10, test_freq=10), now=quiet)
@@ -179,7 +175,7 @@ def _gpus(time: float, *busy: float) -> GpuReading:
     )
 
 
-def test_hang_says_which_signs_held() -> None:
+def test_hang_says_which_signs_held():
     run = _timed(52, 30.0, 300.0, 10)
     judge_ = Judge(load_guide(), run)
     run.gpus = _gpus(399.0, 0.0, 1.0)
@@ -198,9 +194,7 @@ def test_hang_says_which_signs_held() -> None:
     assert any("was not measured" in one for one in stale.evidence)
 
 
-def test_while_gpus_work_a_silent_run_is_given_twice_the_time_by_all_who_judge_it() -> (
-    None
-):
+def test_while_gpus_work_a_silent_run_is_given_twice_the_time_by_all_who_judge_it():
     run = _timed(52, 30.0, 300.0, 10)
     judge_ = Judge(load_guide(), run)
     run.gpus = _gpus(249.0, 97.0)
@@ -214,7 +208,7 @@ def test_while_gpus_work_a_silent_run_is_given_twice_the_time_by_all_who_judge_i
     assert state(run, 400.0) is State.STALLED
 
 
-def test_what_was_raised_and_cleared_is_remembered() -> None:
+def test_what_was_raised_and_cleared_is_remembered():
     values = [0.03] * 20 + [0.15] * 30 + [0.03] * 40
     history = judge(planted({"ppo/kl_div": values}, TUTORIAL)).history
     (episode,) = [one for one in history if one.id == "kl-high"]
@@ -235,7 +229,7 @@ def test_what_was_raised_and_cleared_is_remembered() -> None:
     )
 
 
-def test_restart_is_information() -> None:
+def test_restart_is_information():
     run = planted({"critic/score/mean": [0.5] * 10})
     run.apply(
         batch(Restart("file truncated"), rows({"critic/score/mean": [0.5]}, [6])),
@@ -297,7 +291,7 @@ def _raised(verdict: Verdict, until: int) -> set[tuple[object, ...]]:
     }
 
 
-def test_what_blocks_show_up_to_a_step_depends_on_nothing_after_it() -> None:
+def test_what_blocks_show_up_to_a_step_depends_on_nothing_after_it():
     seen = set()
     for seed in (9, 21, 31, 51):
         columns = _wandering(seed)

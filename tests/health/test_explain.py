@@ -79,9 +79,7 @@ def collapse(kl: int, reward: int, length: int) -> Mapping[str, Sequence[float]]
         (100, 100, 90, ["first response length", "10 steps later reward", "at the same step"]),
     ],
 )  # fmt: skip
-def test_what_moved_first_leads_by_its_steps(
-    kl: int, reward: int, length: int, order: list[str]
-) -> None:
+def test_what_moved_first_leads_by_its_steps(kl, reward, length, order):
     found = explained(planted(collapse(kl, reward, length), VERL))
     parts = found["line"].split("; ")
     assert found["finding"]["id"] == "policy-collapse"
@@ -96,7 +94,7 @@ def test_what_moved_first_leads_by_its_steps(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_noise_and_trends_at_one_pace_are_no_moves(seed: int) -> None:
+def test_noise_and_trends_at_one_pace_are_no_moves(seed):
     columns = {
         "critic/score/mean": stepped(90, 70, 0.7, 0.05, seed),
         "actor/ppo_kl": noisy([0.02] * 90, 0.003, seed + 100),
@@ -110,7 +108,7 @@ def test_noise_and_trends_at_one_pace_are_no_moves(seed: int) -> None:
     assert "nothing else left its usual range" in found["line"]
 
 
-def test_a_move_for_the_better_is_no_sign() -> None:
+def test_a_move_for_the_better_is_no_sign():
     """Fewer responses were cut before the scorer died, which has nothing to do with it."""
     columns = {
         "critic/score/mean": [*stepped(99, 100, 0.9, 0.0, 1), *[0.0] * 61],
@@ -124,7 +122,7 @@ def test_a_move_for_the_better_is_no_sign() -> None:
     assert "truncated" not in line
 
 
-def test_nothing_behind_what_is_looked_at_changes_the_order() -> None:
+def test_nothing_behind_what_is_looked_at_changes_the_order():
     columns = collapse(95, 100, 108)
     whole = explained(planted(columns, VERL))["chain"]
     early = explained(planted({key: of[:135] for key, of in columns.items()}, VERL))
@@ -152,9 +150,7 @@ def test_nothing_behind_what_is_looked_at_changes_the_order() -> None:
         ("tuned/small-batch", "of 69 rules, "),
     ],
 )  # fmt: skip
-def test_the_order_in_trainings_whose_fault_is_known(
-    name: str, line: str, tmp_path: Path
-) -> None:
+def test_the_order_in_trainings_whose_fault_is_known(name, line, tmp_path):
     made = extracts.read(EXTRACTS / f"{name}.json")
     found = of_path(extracts.replay(made, "TRL's scalars", tmp_path))
     assert found["line"].startswith(line)
@@ -179,7 +175,7 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_real_trainers_runs(name: str) -> None:
+def test_real_trainers_runs(name):
     path = MADE / name
     if not path.is_dir():
         pytest.skip(f"{path} is not here")
@@ -199,7 +195,7 @@ def test_real_trainers_runs(name: str) -> None:
         assert set(newest["response"]) == {"s"}
 
 
-def test_what_is_no_training_has_nothing_to_explain(tmp_path: Path) -> None:
+def test_what_is_no_training_has_nothing_to_explain(tmp_path):
     record = {"prompt": "1 + 1?", "response": "2", "reward": 1.0, "id": "q1"}
     log = tmp_path / "eval_results.jsonl"
     log.write_text("".join(f"{json.dumps({**record, 'id': i})}\n" for i in range(20)))
@@ -207,7 +203,7 @@ def test_what_is_no_training_has_nothing_to_explain(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("step", "label"), [(0, "step 0"), (None, "step –")])
-def test_words_of_a_step_and_of_no_verdict(step: int | None, label: str) -> None:
+def test_words_of_a_step_and_of_no_verdict(step, label):
     found = explained(planted(collapse(95, 100, 108), VERL))
     chain = [{"step": step, "what": "it began"}]
     first, then, *_ = told({**found, "verdict": None, "chain": chain})
@@ -230,9 +226,7 @@ OFF = {"actor.use_kl_loss": False, "algorithm.use_kl_in_reward": False}
         ({"actor.optim.lr": 1e-6, "actor.kl_loss_coef": 0.05}, None),
     ],
 )
-def test_the_setting_furthest_from_the_usual_is_to_be_changed(
-    settings: dict[str, object], change: tuple[object, ...] | None
-) -> None:
+def test_the_setting_furthest_from_the_usual_is_to_be_changed(settings, change):
     found = explained(planted(collapse(95, 100, 108), VERL, settings))["setting"]
     known = found and (found["key"], found["value"], found["proposed"])
     assert known == change
@@ -241,7 +235,7 @@ def test_the_setting_furthest_from_the_usual_is_to_be_changed(
 # -- a run that stands still -----------------------------------------------------------------------
 
 
-def test_a_hang_says_since_when() -> None:
+def test_a_hang_says_since_when():
     run = Run("r")
     for i in range(20):
         row = rows({"reward": [0.4], "step_time": [40.0]}, [i + 1], order=i)
@@ -256,9 +250,7 @@ def test_a_hang_says_since_when() -> None:
 
 
 @pytest.mark.parametrize("stated", [16, None])
-def test_a_crash_has_the_setting_that_its_error_asks_for(
-    stated: int | None, tmp_path: Path
-) -> None:
+def test_a_crash_has_the_setting_that_its_error_asks_for(stated, tmp_path):
     lines = [
         "(TaskRunner pid=9) Total training steps: 100",
         *[f"(TaskRunner pid=9) step:{step} - critic/score/mean:0.5" for step in range(1, 30)],
@@ -312,7 +304,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_text_markdown_and_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_markdown_and_json(run, capsys):
     def said(*words: str) -> str:
         assert main(["explain", str(run), *words]) == 0
         return capsys.readouterr().out
@@ -335,9 +327,7 @@ def test_text_markdown_and_json(run: Path, capsys: pytest.CaptureFixture[str]) -
     assert "why \\*?\\*" in markdown
 
 
-def test_bad_input_gets_a_sentence_and_a_code(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_gets_a_sentence_and_a_code(run, capsys):
     other = run.parent / "run_8"
     other.mkdir()
     (other / "verl_logs.jsonl").write_text(
@@ -360,7 +350,7 @@ def test_bad_input_gets_a_sentence_and_a_code(
     assert capsys.readouterr().out.startswith("run_8\n")
 
 
-def test_a_kl_per_response_has_its_own_words() -> None:
+def test_a_kl_per_response_has_its_own_words():
     columns = {
         "reward": stepped(160, 100, 0.7, 0.0, 1),
         "kl": stepped(160, 97, 0.02, 0.9, 2),

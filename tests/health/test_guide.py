@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from planted import TUTORIAL, VERL, ids, judge, planted, reason
 
@@ -31,7 +29,7 @@ PUBLIC = {
 }
 
 
-def test_public_ids_and_severities() -> None:
+def test_public_ids_and_severities():
     guide = load_guide()
     severities: dict[str, str] = {}
     for rule in guide.rules:
@@ -41,7 +39,7 @@ def test_public_ids_and_severities() -> None:
     }
 
 
-def test_everything_named_exists() -> None:
+def test_everything_named_exists():
     for rule in load_guide().rules:
         assert not rule.indicator or rule.indicator in INDICATORS
         assert not rule.of or rule.of in LIMITS
@@ -63,7 +61,7 @@ def test_everything_named_exists() -> None:
     assert all(band.indicator in INDICATORS for band in load_guide().bands)
 
 
-def test_bands() -> None:
+def test_bands():
     guide = load_guide()
     assert guide.band("policy_kl", "tutorial") == (0.01, 0.05)
     assert guide.band("response_length", "tutorial") == (480.0, 512.0)
@@ -76,7 +74,7 @@ def test_bands() -> None:
     assert Monitor(Config()).band(run, "response_length") == (240.0, 256.0)
 
 
-def test_a_threshold_changed_by_the_user() -> None:
+def test_a_threshold_changed_by_the_user():
     guide = load_guide(
         {"rules": {"kl-high": {"threshold": 0.3, "window": 20, "severity": "info"}}}
     )
@@ -89,7 +87,7 @@ def test_a_threshold_changed_by_the_user() -> None:
     assert "kl-high" not in ids(judge(run, guide))
 
 
-def test_a_rule_of_ones_own() -> None:
+def test_a_rule_of_ones_own():
     rule = {
         "severity": "warning",
         "condition": "above",
@@ -114,7 +112,7 @@ def test_a_rule_of_ones_own() -> None:
     assert found[0].source == "your settings"
 
 
-def test_silenced_rules_say_so() -> None:
+def test_silenced_rules_say_so():
     run = planted(
         {"ppo/kl_div": [0.15] * 40, "ppo/policy_loss": [0.1, float("nan")] * 20},
         TUTORIAL,
@@ -155,7 +153,7 @@ NEW = {"condition": "above", "severity": "info", "threshold": 1, "window": 2}
         ("rollout-is-mean", {"low": 3}, "low` must be below `high`"),
     ],
 )
-def test_a_bad_rule_names_rule_and_field(id: str, change: Any, words: str) -> None:
+def test_a_bad_rule_names_rule_and_field(id, change, words):
     with pytest.raises(ValueError, match=rf"guide\.rules\.{id}") as caught:
         load_guide({"rules": {id: change}})
     assert words in str(caught.value)
@@ -173,8 +171,6 @@ def test_a_bad_rule_names_rule_and_field(id: str, change: Any, words: str) -> No
         ({"treshold": 1}, "unknown key `guide.treshold`"),
     ],
 )
-def test_bad_settings_of_the_guide_are_named(
-    overrides: dict[str, Any], words: str
-) -> None:
+def test_bad_settings_of_the_guide_are_named(overrides, words):
     with pytest.raises(ValueError, match=words):
         load_guide(overrides)

@@ -42,7 +42,7 @@ def series(random: Random, count: int) -> list[float]:
 
 
 @pytest.mark.parametrize("first", [0, pytest.param(100, marks=pytest.mark.thorough)])
-def test_no_rule_fails_on_numbers_at_the_ends_of_what_there_is(first: int) -> None:
+def test_no_rule_fails_on_numbers_at_the_ends_of_what_there_is(first):
     for seed in range(first, first + (15 if first == 0 else 2000)):
         random = Random(seed)
         count = random.choice((3, 30, 80, 200))
@@ -61,13 +61,13 @@ def test_no_rule_fails_on_numbers_at_the_ends_of_what_there_is(first: int) -> No
             assert not wrong, f"seed {seed}: {wrong}"
 
 
-def test_a_rule_whose_sums_no_number_holds_says_so() -> None:
+def test_a_rule_whose_sums_no_number_holds_says_so():
     columns = {"actor/entropy": [0.5] * 30 + [1.7e308] * 90, **REWARD}
     verdict = judge(planted(columns))
     assert reason(verdict, "entropy-explosion") == TOO_LARGE
 
 
-def test_what_is_too_large_once_is_not_judged_by_its_other_half() -> None:
+def test_what_is_too_large_once_is_not_judged_by_its_other_half():
     values = [0.5] * 30 + [1.7e308] * 40 + [0.5] * 130
     run = planted({"actor/entropy": values[:120], **REWARD})
     judging = Judge(GUIDE, run)
@@ -78,7 +78,7 @@ def test_what_is_too_large_once_is_not_judged_by_its_other_half() -> None:
     assert reason(judging.verdict(1.0), "entropy-explosion") == TOO_LARGE
 
 
-def test_an_entropy_that_is_no_number_at_the_beginning_is_judged_later() -> None:
+def test_an_entropy_that_is_no_number_at_the_beginning_is_judged_later():
     columns = {
         "actor/entropy": [NONE] * 40 + [0.2] * 100,
         "critic/score/mean": [0.5] * 140,
@@ -88,7 +88,7 @@ def test_an_entropy_that_is_no_number_at_the_beginning_is_judged_later() -> None
 
 
 @pytest.mark.parametrize("known", [0, 1, 3])
-def test_rewards_that_are_no_numbers_fail_no_rule(known: int) -> None:
+def test_rewards_that_are_no_numbers_fail_no_rule(known):
     reward = [0.5] * known + [NONE] * (160 - known)
     columns = {
         "critic/score/mean": reward,

@@ -100,7 +100,7 @@ LENGTHS = [
 
 
 @pytest.mark.parametrize("one", LENGTHS, ids=lambda one: one.id)
-def test_lengths(one: Case) -> None:
+def test_lengths(one):
     hold(one)
 
 
@@ -108,9 +108,7 @@ def test_lengths(one: Case) -> None:
     ("limit", "stated", "says"),
     [(350, "${x}", None), (1024, None, "the limit 1,024 (your settings)")],
 )
-def test_the_users_limit_goes_first(
-    limit: int, stated: str | None, says: str | None
-) -> None:
+def test_the_users_limit_goes_first(limit, stated, says):
     settings = {"data.max_response_length": stated} if stated else None
     guide = load_guide({"response_limit": limit})
     one = found(judge(planted(OURS, TUTORIAL, settings), guide), "response-short")
@@ -118,7 +116,7 @@ def test_the_users_limit_goes_first(
     assert one is None or (says or "") in one.message
 
 
-def test_a_collapse_of_length_that_is_over() -> None:
+def test_a_collapse_of_length_that_is_over():
     columns = {LENGTH: [*SHRINKS[:140], *course(300, 300)[140:]], REWARD: FALLS}
     (one,) = episodes(judge(planted(columns)), "length-collapse")
     assert (one.raised_step or 999) <= 120
@@ -169,5 +167,5 @@ REPETITIONS = [
 
 
 @pytest.mark.parametrize("one", REPETITIONS, ids=lambda one: one.id)
-def test_repetition(one: Case) -> None:
+def test_repetition(one):
     hold(one)

@@ -163,7 +163,7 @@ step.
         for at, id in enumerate(PLANTED)
     ],
 )
-def test_a_run_that_grows_is_judged_as_it_is_when_it_has_ended(id: str) -> None:
+def test_a_run_that_grows_is_judged_as_it_is_when_it_has_ended(id):
     failure = next(one for one in FAILURES if one.id == id and not one.form)
     world, _ = failing(failure, failure.dialects[-1], 0)
     needed = {"verl": VERL, "tutorial": TUTORIAL, "other": OTHER}[world.dialect]
@@ -181,7 +181,7 @@ def test_a_run_that_grows_is_judged_as_it_is_when_it_has_ended(id: str) -> None:
 
 
 @pytest.mark.parametrize("points", [1, 2])
-def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points: int) -> None:
+def test_a_log_of_every_tenth_step_is_silent_for_ten_steps(points):
     run = Run("r")
     for i in range(points):
         row = rows({"reward": [0.4], "step_time": [40.0]}, [10 * i + 10], order=i)

@@ -71,7 +71,7 @@ DEVICES = [
 
 
 @pytest.mark.parametrize("one", DEVICES, ids=lambda one: one.id)
-def test_devices(one: Case) -> None:
+def test_devices(one):
     hold(one)
 
 
@@ -106,11 +106,11 @@ MEMORIES = [
 
 
 @pytest.mark.parametrize("one", MEMORIES, ids=lambda one: one.id)
-def test_memory(one: Case) -> None:
+def test_memory(one):
     hold(one)
 
 
-def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
+def test_less_than_an_hour_is_critical_while_the_run_goes_on():
     columns = {USED: LEAK, TOTAL: [400.0] * 60, "timing_s/step": [60.0] * 60}
     run = Run("r")
     times = [60.0 * (i - 59) for i in range(60)]
@@ -123,7 +123,7 @@ def test_less_than_an_hour_is_critical_while_the_run_goes_on() -> None:
     assert found(judge(run), "host-memory") is None
 
 
-def test_what_ray_says_of_memory() -> None:
+def test_what_ray_says_of_memory():
     run = Run("r")
     run.apply(batch(rows({REWARD: [0.5] * 5}), status=STATUS._replace(modified=0.0)), now=0.0)  # fmt: skip
     text = "Memory on the node (IP: 10.0.0.1) where the task was running was 479.66GB / 503.51GB (0.952641), which exceeds"
@@ -175,7 +175,7 @@ PHASES = [
 
 
 @pytest.mark.parametrize("one", PHASES, ids=lambda one: one.id)
-def test_phases_and_first_steps(one: Case) -> None:
+def test_phases_and_first_steps(one):
     hold(one)
 
 
@@ -197,9 +197,7 @@ ODD = 0.5178165276724791
         ([NAN] * 4, {}),
     ],
 )
-def test_what_is_no_proof_of_old_weights(
-    values: list[float], more: dict[str, list[float]]
-) -> None:
+def test_what_is_no_proof_of_old_weights(values, more):
     count = 10 * len(values)
     run = planted({"actor/lr": [1e-6] * count, REWARD: wave(count, 0.5, 0.1)})
     at = range(0, count, 10)

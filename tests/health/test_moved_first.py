@@ -67,8 +67,8 @@ def many(text: str, since: int, before: int = 0) -> Callable[[int], Sequence[str
     ids=["appears", "multiplies", "unknown"],
 )
 def test_a_service_that_fails_explains_the_fall_that_begins_with_it(
-    tmp_path: Path, text: str, before: int, title: str
-) -> None:
+    tmp_path, text, before, title
+):
     found = findings(tmp_path, many(text, FALL, before))
     first = found["worker-errors"]
     assert first["message"].startswith(title)
@@ -83,13 +83,13 @@ def test_a_service_that_fails_explains_the_fall_that_begins_with_it(
     [(RETRIES, 1), (RETRIES, 20), (RETRIES, 60), (NOISE, FALL)],
     ids=["always", "long before", "after", "no service"],
 )
-def test_other_lines_explain_no_fall(tmp_path: Path, text: str, since: int) -> None:
+def test_other_lines_explain_no_fall(tmp_path, text, since):
     found = findings(tmp_path, many(text, since))
     assert "worker-errors" not in found
     assert found["reward-cliff"]["consequence_of"] is None
 
 
-def test_what_is_new_in_the_log_is_shown_under_a_finding(tmp_path: Path) -> None:
+def test_what_is_new_in_the_log_is_shown_under_a_finding(tmp_path):
     cliff = findings(tmp_path, many(PARSED, FALL, 1))["reward-cliff"]
     (said,) = [one for one in cliff["evidence"] if "new in the log" in one]
     assert said == (
@@ -100,7 +100,7 @@ def test_what_is_new_in_the_log_is_shown_under_a_finding(tmp_path: Path) -> None
     assert not any("new in the log" in one for one in always["evidence"])
 
 
-def test_answers_that_are_all_cut_explain_that_nothing_scores() -> None:
+def test_answers_that_are_all_cut_explain_that_nothing_scores():
     columns = {
         "reward": [0.0] * 60,
         "reward_std": [0.0] * 60,
@@ -119,7 +119,7 @@ def test_answers_that_are_all_cut_explain_that_nothing_scores() -> None:
 
 
 @pytest.mark.parametrize("apart", [0.0, 0.3])
-def test_no_scorer_is_called_constant_while_scores_differ(apart: float) -> None:
+def test_no_scorer_is_called_constant_while_scores_differ(apart):
     columns = {
         "reward": [0.4] * 60,
         "reward_std": [apart] * 60,
@@ -139,7 +139,7 @@ def test_no_scorer_is_called_constant_while_scores_differ(apart: float) -> None:
 
 
 @pytest.mark.parametrize("start", [1, 501])
-def test_no_checkpoint_is_from_before_the_first_step(start: int) -> None:
+def test_no_checkpoint_is_from_before_the_first_step(start):
     values = [0.5, *[float("nan")] * 30]
     columns = {
         "critic/score/mean": wave(31, 0.5, 0.02),
@@ -155,7 +155,7 @@ def test_no_checkpoint_is_from_before_the_first_step(start: int) -> None:
     assert ("tart anew" in (found.advice or "")) == (start == 1)
 
 
-def test_the_log_of_a_finding_opens_at_what_is_new_there(tmp_path: Path) -> None:
+def test_the_log_of_a_finding_opens_at_what_is_new_there(tmp_path):
     findings(tmp_path, many(PARSED, FALL))
     path = tmp_path / "train.log"
     run = read_run(path)

@@ -16,14 +16,14 @@ BY_FAULTS |= {"entropy-collapse/early", "ref-kl-above-band/far", "no-signal/solv
 
 
 @pytest.mark.parametrize("first", [1, pytest.param(3, marks=pytest.mark.thorough)])
-def test_no_rule_speaks_of_the_kinds_that_the_scenarios_leave_out(first: int) -> None:
+def test_no_rule_speaks_of_the_kinds_that_the_scenarios_leave_out(first):
     """Those judge every other kind at any time."""
     spoke, judged = measure(1, first=3000, kinds=[*HEALTHY][first::4])
     assert not spoke
     assert len(judged) > len(RULES) / 2
 
 
-def test_the_rate_stands_beside_each_rule() -> None:
+def test_the_rate_stands_beside_each_rule():
     said = [line for line in describe(load_guide()) if "without a fault: " in line]
     assert len(said) >= len(RULES) - len(BY_FAULTS)
     for line in said:

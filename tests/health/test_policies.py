@@ -94,14 +94,12 @@ COLLAPSES = [
 
 
 @pytest.mark.parametrize("one", COLLAPSES, ids=lambda one: one.id)
-def test_a_collapse_and_what_is_none(one: Case) -> None:
+def test_a_collapse_and_what_is_none(one):
     hold(one)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_small_batches_of_a_policy_that_has_long_been_dead_collapse_no_more(
-    seed: int,
-) -> None:
+def test_small_batches_of_a_policy_that_has_long_been_dead_collapse_no_more(seed):
     kl = [0.0, 5.9, *noisy([7.4] * 298, 0.1)]
     verdict = judge(planted({REWARD: long_dead(seed), "actor/kl_loss": kl}))
     raised = [one.raised_step or 0 for one in episodes(verdict, "policy-collapse")]
@@ -181,17 +179,17 @@ ENTROPIES = [
 
 
 @pytest.mark.parametrize("one", ENTROPIES, ids=lambda one: one.id)
-def test_entropy(one: Case) -> None:
+def test_entropy(one):
     hold(one)
 
 
-def test_a_reward_that_rises_long_after_takes_nothing_out_of_the_history() -> None:
+def test_a_reward_that_rises_long_after_takes_nothing_out_of_the_history():
     late = {"actor/entropy": [*GONE, *[0.001] * 92], REWARD: [*[0.05] * 20, *[0.8] * 80]}  # fmt: skip
     (one,) = episodes(judge(planted(late)), "entropy-collapse")
     assert (one.since_step, one.raised_step) == (2, 5)
 
 
-def test_a_collapse_that_comes_back_is_reported_from_the_step_that_it_names() -> None:
+def test_a_collapse_that_comes_back_is_reported_from_the_step_that_it_names():
     def fall(steps: int, start: float) -> list[float]:
         return [start * math.exp(-i / 25) + 0.003 for i in range(steps)]
 
@@ -262,11 +260,11 @@ KLS = [
 
 
 @pytest.mark.parametrize("one", KLS, ids=lambda one: one.id)
-def test_kl(one: Case) -> None:
+def test_kl(one):
     hold(one)
 
 
-def test_a_reward_that_is_lost_again_leaves_the_kl_unbought() -> None:
+def test_a_reward_that_is_lost_again_leaves_the_kl_unbought():
     reward = noisy([min(0.9, 0.1 + 0.02 * i) for i in range(100)] + [0.1] * 100, 0.03)
     kl = noisy([min(3.0, 0.03 * i) for i in range(200)], 0.02)
     verdict = judge(planted({"actor/kl_loss": kl, REWARD: reward}))
@@ -335,13 +333,13 @@ UPDATES = [
 
 
 @pytest.mark.parametrize("one", UPDATES, ids=lambda one: one.id)
-def test_updates(one: Case) -> None:
+def test_updates(one):
     hold(one)
 
 
 @pytest.mark.parametrize("rest", [0.0, 0.0012])
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
-def test_gradients_of_solved_groups_are_no_measure(share: float, rest: float) -> None:
+def test_gradients_of_solved_groups_are_no_measure(share, rest):
     chance = random.Random(7)
     sparse = [1.2 * chance.uniform(0.5, 2.5) if chance.random() < share else rest for _ in range(300)]  # fmt: skip
     values = [*wave(40, 1.2, 0.6), *sparse]
@@ -351,7 +349,7 @@ def test_gradients_of_solved_groups_are_no_measure(share: float, rest: float) ->
     assert "from its usual 0;" not in reported.message
 
 
-def test_what_comes_again_and_again_is_no_spike() -> None:
+def test_what_comes_again_and_again_is_no_spike():
     values = [8.0 if i % 15 == 14 else 0.4 for i in range(300)]
     verdict = judge(planted({"actor/grad_norm": values}))
     assert [one.since_step for one in verdict.history] == [15], "only the first is news"
@@ -392,11 +390,11 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("one", NUMBERS, ids=lambda one: one.id)
-def test_what_is_no_number(one: Case) -> None:
+def test_what_is_no_number(one):
     hold(one)
 
 
-def test_many_broken_metrics_are_one_finding() -> None:
+def test_many_broken_metrics_are_one_finding():
     (one,) = judge(planted({f"actor/x{i}": [1.0, NAN] for i in range(30)})).findings
     assert "29 other metrics" in one.message
     assert len(one.evidence) == 9

@@ -83,22 +83,18 @@ def judged(half: Half, training: Training, form: str, scratch: Path) -> Judged:
 
 
 @pytest.mark.parametrize(("half", "training", "form"), listed(sick=True))
-def test_a_fault_is_named_in_time(
-    half: Half, training: Training, form: str, tmp_path: Path
-) -> None:
+def test_a_fault_is_named_in_time(half, training, form, tmp_path):
     found = judged(half, training, form, tmp_path / "run")
     assert found.outcome is Outcome.IN_TIME, (found.named, found.others)
 
 
 @pytest.mark.parametrize(("half", "training", "form"), listed(sick=False))
-def test_a_healthy_training_is_left_in_peace(
-    half: Half, training: Training, form: str, tmp_path: Path
-) -> None:
+def test_a_healthy_training_is_left_in_peace(half, training, form, tmp_path):
     found = judged(half, training, form, tmp_path / "run")
     assert found.outcome is Outcome.QUIET, found.others
 
 
-def test_only_trainings_of_the_bench_are_known_to_fail() -> None:
+def test_only_trainings_of_the_bench_are_known_to_fail():
     every = {
         training.name: training
         for trainings in halves().values()

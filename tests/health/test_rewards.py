@@ -76,7 +76,7 @@ LEVELS = [
 
 
 @pytest.mark.parametrize("one", LEVELS, ids=lambda one: one.id)
-def test_levels_and_their_changes(one: Case) -> None:
+def test_levels_and_their_changes(one):
     hold(one)
 
 
@@ -84,14 +84,14 @@ def test_levels_and_their_changes(one: Case) -> None:
     ("values", "raised"),
     [(SLIDE, range(50, 136)), (noisy([0.5] * 8 + [0.1] * 40, 0.03), range(30, 41))],
 )
-def test_a_slide_is_found_while_it_slides(values: list[float], raised: range) -> None:
+def test_a_slide_is_found_while_it_slides(values, raised):
     (slide,) = episodes(judge(planted({REWARD: values})), "reward-slide")
     assert slide.raised_step in raised
     assert (slide.since_step or 0) <= 90
 
 
 @pytest.mark.parametrize("level", [0.02, 0.5, -1.0])
-def test_a_reward_that_only_varies_does_not_slide(level: float) -> None:
+def test_a_reward_that_only_varies_does_not_slide(level):
     for seed in range(10):
         values = noisy([level] * 300, abs(level) / 2 + 0.05, seed)
         verdict = judge(planted({REWARD: values}))
@@ -102,9 +102,7 @@ def test_a_reward_that_only_varies_does_not_slide(level: float) -> None:
     "scores",
     [[0.0, 1.0] * 10, [0.0] * 20, [0.0] * 19 + [1.0], [-1.0, 0.3, 0.9, 0.1] * 5],
 )
-def test_a_level_is_not_judged_where_samples_show_a_bounded_scale(
-    scores: list[float],
-) -> None:
+def test_a_level_is_not_judged_where_samples_show_a_bounded_scale(scores):
     run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
     samples = [Sample(step=80, prompt="p", response="r", score=one) for one in scores]
     run.apply(batch(*samples), now=0.0)
@@ -114,7 +112,7 @@ def test_a_level_is_not_judged_where_samples_show_a_bounded_scale(
 
 
 @pytest.mark.parametrize(("high", "silent"), [(1.0, True), (2.5, False)])
-def test_the_bounds_of_dumped_scores_are_evidence(high: float, silent: bool) -> None:
+def test_the_bounds_of_dumped_scores_are_evidence(high, silent):
     run = planted({"rollout/reward_mean": LOW}, TUTORIAL)
     figures = {"samples/score_min": [0.0] * 3, "samples/score_max": [1.0, high, 1.0], "samples/count": [64.0] * 3}  # fmt: skip
     run.apply(batch(rows(figures, [78, 79, 80], 500)), now=0.0)
@@ -233,7 +231,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize("one", PARTS, ids=lambda one: one.id)
-def test_parts_of_the_reward(one: Case) -> None:
+def test_parts_of_the_reward(one):
     hold(one)
 
 
@@ -336,17 +334,17 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("one", GROUPS, ids=lambda one: one.id)
-def test_groups_that_teach_nothing(one: Case) -> None:
+def test_groups_that_teach_nothing(one):
     hold(one)
 
 
-def test_a_solved_task_without_samples_is_no_warning() -> None:
+def test_a_solved_task_without_samples_is_no_warning():
     run = planted({REWARD: counted(0.98)}, VERL, SIZES)
     one = found(judge(run), "dead-groups")
     assert one is None or one.severity is INFO
 
 
-def test_dead_groups_end_where_their_mean_is_back() -> None:
+def test_dead_groups_end_where_their_mean_is_back():
     chance = random.Random(2)
     mixed = [1.0 if chance.random() < 0.5 else 0.2 for _ in range(400)]
     verdict = judge(planted({"samples/dead_groups": [*[0.9] * 30, *mixed]}))
@@ -358,9 +356,7 @@ def test_dead_groups_end_where_their_mean_is_back() -> None:
     ("scores", "severity"),
     [([1.0, 0.5, 1.0, 1.0, 0.5], INFO), ([0.5, 0.0, 0.5, 0.5, 0.5], WARNING)],
 )
-def test_groups_without_spread_are_no_fault_where_most_are_all_right(
-    scores: list[float], severity: Severity
-) -> None:
+def test_groups_without_spread_are_no_fault_where_most_are_all_right(scores, severity):
     late = [*[1.0] * 30, *[0.0] * 5]
     columns = {"critic/advantages/max": late, "critic/advantages/min": late}
     verdict = judge(planted({**columns, REWARD: [*[0.6] * 30, *scores]}))
@@ -369,7 +365,7 @@ def test_groups_without_spread_are_no_fault_where_most_are_all_right(
     assert one.severity is severity
 
 
-def test_why_groups_were_dead_does_not_depend_on_what_came_after() -> None:
+def test_why_groups_were_dead_does_not_depend_on_what_came_after():
     shares = {"samples/dead_groups": [*[0.9] * 60, *[0.1] * 60], REWARD: [*[0.0] * 60, *[0.99] * 60]}  # fmt: skip
     (known,) = episodes(judge(planted(shares)), "dead-groups")
     assert known.severity is WARNING
@@ -450,16 +446,16 @@ LEARNING = [
 
 
 @pytest.mark.parametrize("one", LEARNING, ids=lambda one: one.id)
-def test_a_run_for_nothing(one: Case) -> None:
+def test_a_run_for_nothing(one):
     hold(one)
 
 
-def test_a_log_that_begins_later_hides_what_was_learnt_before() -> None:
+def test_a_log_that_begins_later_hides_what_was_learnt_before():
     run = planted({REWARD: CONSTANT}, {**VERL, **FAR}, steps=range(501, 651))
     assert ID not in ids(judge(run))
 
 
-def test_a_plateau_wants_reward_and_validation_flat() -> None:
+def test_a_plateau_wants_reward_and_validation_flat():
     flat = wave(230, 0.7, 0.05)
     rising = [0.3 + 0.002 * i for i in range(230)]
     for reward, more, told in (

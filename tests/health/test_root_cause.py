@@ -43,7 +43,7 @@ def fixed_part(title: str) -> str:
     return max(re.split(r"\{\w+\}", lowered(title)), key=len)
 
 
-def test_each_entry_is_found_by_the_line_it_was_written_from() -> None:
+def test_each_entry_is_found_by_the_line_it_was_written_from():
     found = {id: cause_of(cause.line) for id, cause in ENTRIES.items()}
     assert {id: one and one[0].id for id, one in found.items()} == {
         id: id for id in ENTRIES
@@ -65,9 +65,7 @@ ENDS = [
         for at, id in enumerate(ENDS)
     ],
 )
-def test_an_entry_is_the_headline_of_a_run_that_ends_so(
-    tmp_path: Path, id: str
-) -> None:
+def test_an_entry_is_the_headline_of_a_run_that_ends_so(tmp_path, id):
     cause = ENTRIES[id]
     is_exception = re.match(r"[\w.]+(?:Error|Exception)\b", cause.line)
     is_last = is_exception or not cause.alone
@@ -188,7 +186,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
-def test_the_first_that_nothing_else_explains(tmp_path: Path, ending: Ending) -> None:
+def test_the_first_that_nothing_else_explains(tmp_path, ending):
     found = crash_of(tmp_path, ending.text, settings=STARTED)
     at = 0
     for words in ending.why:
@@ -214,8 +212,8 @@ IN_REWARD = (
     ],
 )
 def test_other_trainers_are_not_told_to_change_settings_of_verl(
-    tmp_path: Path, settings: str, advice: str
-) -> None:
+    tmp_path, settings, advice
+):
     text = "".join(
         f"{{'loss': 0.1, 'grad_norm': 1.2, 'learning_rate': 1e-06, 'reward': 0.2, 'reward_std': 0.1, "
         f"'completions/mean_length': 30.0, 'kl': 0.01, 'epoch': {at / 9}}}\n"
@@ -231,7 +229,7 @@ def test_other_trainers_are_not_told_to_change_settings_of_verl(
     assert "reward_model." not in crash["advice"]
 
 
-def test_a_log_of_20_000_errors_has_one_cause(tmp_path: Path) -> None:
+def test_a_log_of_20_000_errors_has_one_cause(tmp_path):
     first = prefixed("(WorkerDict pid=411) ", f"{TRACE}{OOM}")
     noise = "".join(
         f"(AgentLoopWorker pid={at % 97}) ERROR: request {at} failed: Connection refused\n"
@@ -240,7 +238,7 @@ def test_a_log_of_20_000_errors_has_one_cause(tmp_path: Path) -> None:
     assert "GPU memory" in crash_of(tmp_path, first + noise + DIED)["message"]
 
 
-def test_a_library_that_is_asked_for_is_a_missing_module() -> None:
+def test_a_library_that_is_asked_for_is_a_missing_module():
     said = "RuntimeError: WandbCallback requires wandb to be installed. Run `pip install wandb`."
     found = cause_of(said)
     assert found is not None

@@ -21,12 +21,10 @@ from verl_tui.health.judge import Judge
 from verl_tui.runs.run import Run
 
 if TYPE_CHECKING:
-    import pytest
-
     from verl_tui.health.conditions.column import Judged
 
 
-def test_message_has_numbers_steps_and_minutes() -> None:
+def test_message_has_numbers_steps_and_minutes():
     columns = {
         "ppo/kl_div": [0.03] * 64 + [0.2, 0.21] * 17 + [0.31],
         "timing_s/step": [70.0] * 99,
@@ -41,7 +39,7 @@ def test_message_has_numbers_steps_and_minutes() -> None:
     assert (found.since_step, found.step) == (65, 99)
 
 
-def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
+def test_a_value_dancing_on_its_threshold_is_one_finding():
     # After the breach has begun, every second value lies below the threshold.
     values = [0.03] * 20 + [0.15] * 10 + [0.15, 0.15, 0.09] * 20
     run = Run("r")
@@ -55,7 +53,7 @@ def test_a_value_dancing_on_its_threshold_is_one_finding() -> None:
     assert said[-1]
 
 
-def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_that_raises_is_shown_as_failed(monkeypatch):
     run = planted({"ppo/kl_div": [0.3] * 30}, TUTORIAL)
 
     def broken(*_: object) -> Judged:
@@ -67,9 +65,7 @@ def test_a_rule_that_raises_is_shown_as_failed(monkeypatch: pytest.MonkeyPatch) 
     assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"
 
 
-def test_a_run_that_cannot_be_judged_says_so_for_each_rule(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_that_cannot_be_judged_says_so_for_each_rule(monkeypatch):
     def broken(*_: object) -> None:
         raise OverflowError("no such time")
 

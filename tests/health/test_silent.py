@@ -115,7 +115,7 @@ def in_bytes(lines: Lines) -> Lines:
         (with_disks(60, lambda n: 40 - n, upto=30), None),  # cleared since
     ],
 )
-def test_a_disk_that_fills(lines: Lines, words: str | None, tmp_path: Path) -> None:
+def test_a_disk_that_fills(lines, words, tmp_path):
     expect(lines, tmp_path, "disk-filling", words)
 
 
@@ -151,9 +151,7 @@ def timed(count: int, each: Callable[[int], dict[str, float]]) -> Lines:
         (timed(3, lambda _: {"reward": 9000.0}), None),  # too few
     ],
 )
-def test_a_step_that_is_all_one_phase(
-    lines: Lines, words: str | None, tmp_path: Path
-) -> None:
+def test_a_step_that_is_all_one_phase(lines, words, tmp_path):
     expect(lines, tmp_path, "one-phase", words)
 
 
@@ -189,9 +187,7 @@ BAR = "(TaskRunner pid=7) Training Progress:  50%|█████     | 20/40 [0
         ),
     ],
 )
-def test_an_end_before_the_last_step(
-    lines: Lines, words: str | None, tmp_path: Path
-) -> None:
+def test_an_end_before_the_last_step(lines, words, tmp_path):
     expect(lines, tmp_path, "ended-early", words)
 
 
@@ -240,9 +236,7 @@ LOADS = "(TaskRunner pid=7) {'trainer': {'resume_mode': 'auto', 'resume_from_pat
         (resumed(only("actor__kl_loss")), None),  # the reference was replaced
     ],
 )
-def test_a_resume_that_loaded_nothing(
-    lines: Lines, words: str | None, tmp_path: Path
-) -> None:
+def test_a_resume_that_loaded_nothing(lines, words, tmp_path):
     expect(lines, tmp_path, "resume-lost", words)
 
 
@@ -293,7 +287,5 @@ def beats(counters: str, count: int) -> Lines:
         ([*steps(1, 12), *beats("pending: 9, running: 2", 5)], None),  # too short
     ],
 )
-def test_what_is_waited_for_leads(
-    lines: Lines, words: str | None, tmp_path: Path
-) -> None:
+def test_what_is_waited_for_leads(lines, words, tmp_path):
     expect(lines, tmp_path, "hang", words)

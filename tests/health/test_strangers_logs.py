@@ -16,7 +16,7 @@ from verl_tui.config import Config
 from verl_tui.monitor import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 NOW = 1_790_000_000.0
@@ -192,9 +192,7 @@ CRITICAL = {"policy-collapse": "critical"}
         (idle_host, 60, {"gpu-idle": "warning"}),
     ],
 )
-def test_what_is_found(
-    row: Callable[[int], Row], steps: int, expected: dict[str, str], tmp_path: Path
-) -> None:
+def test_what_is_found(row, steps, expected, tmp_path):
     judged = found([row(i) for i in range(1, steps + 1)], tmp_path)
     assert expected.items() <= judged.items(), judged
     if not expected:
@@ -211,13 +209,11 @@ def test_what_is_found(
         (decayed, 200, "nothing-learns"),
     ],
 )
-def test_what_is_not_found(
-    row: Callable[[int], Row], steps: int, id: str, tmp_path: Path
-) -> None:
+def test_what_is_not_found(row, steps, id, tmp_path):
     assert id not in found([row(i) for i in range(1, steps + 1)], tmp_path)
 
 
-def test_the_engine_is_no_policy(tmp_path: Path) -> None:
+def test_the_engine_is_no_policy(tmp_path):
     known = checked([nemo(i) for i in range(1, 60)], tmp_path)["indicators"]
     assert "policy_kl" not in known
     assert known["engine_mismatch"]["key"] == "train/gen_kl_error"
@@ -245,21 +241,19 @@ def collapse(i: int, onset: int, dialect: str) -> Row:
 
 @pytest.mark.parametrize("dialect", ["tutorial", "verl", "other"])
 @pytest.mark.parametrize("onset", [2, 3, 6, 10])
-def test_a_collapse_in_the_first_steps(
-    dialect: str, onset: int, tmp_path: Path
-) -> None:
+def test_a_collapse_in_the_first_steps(dialect, onset, tmp_path):
     rows = [collapse(i, onset, dialect) for i in range(1, 41)]
     assert CRITICAL.items() <= found(rows, tmp_path).items()
 
 
-def test_one_bad_point_of_many_is_no_collapse(tmp_path: Path) -> None:
+def test_one_bad_point_of_many_is_no_collapse(tmp_path):
     rows = [collapse(i, 99, "other") for i in range(1, 60)]
     rows[30] |= {"reward": 0.05, "kl": 9.0}
     assert "policy-collapse" not in found(rows[:31], tmp_path)
     assert "policy-collapse" not in found(rows, tmp_path)
 
 
-def test_the_memory_of_single_devices_is_not_called_missing(tmp_path: Path) -> None:
+def test_the_memory_of_single_devices_is_not_called_missing(tmp_path):
     rows = [trl(i) | {"system/gpu.0.memoryAllocatedBytes": 7e10} for i in range(1, 30)]
     reasons = {
         one["id"]: one["reason"] for one in checked(rows, tmp_path)["not_judged"]

@@ -177,7 +177,7 @@ def holds(path: Path, training: Training) -> None:
     }
 
 
-def test_healthy(train: Callable[..., Training]) -> None:
+def test_healthy(train):
     training = train("--steps", STEPS).finish()
     assert training.process.returncode == 0, (
         training.directory / "train.log"
@@ -190,7 +190,7 @@ def test_healthy(train: Callable[..., Training]) -> None:
     assert critical(run) == []
 
 
-def test_failing_and_resumed(train: Callable[..., Training]) -> None:
+def test_failing_and_resumed(train):
     training = train("--steps", STEPS, "--raise-at", FAILS).finish()
     last = (FAILS - 1) // training.trainer.every * training.trainer.every
     failed = check(training.directory)
@@ -216,7 +216,7 @@ def test_failing_and_resumed(train: Callable[..., Training]) -> None:
     assert begun["step"] == SAVED + resumed.trainer.every
 
 
-def test_killed(train: Callable[..., Training]) -> None:
+def test_killed(train):
     training = train("--steps", 100_000)
     log = training.directory / "train.log"
     deadline = time.monotonic() + FINISHES
@@ -233,7 +233,7 @@ def test_killed(train: Callable[..., Training]) -> None:
     assert "hang" not in {one["id"] for one in run["findings"]}
 
 
-def test_hung(train: Callable[..., Training]) -> None:
+def test_hung(train):
     training = train("--steps", STEPS, "--hang-at", FAILS)
     last = (FAILS - 1) // training.trainer.every * training.trainer.every
     log = training.directory / "train.log"

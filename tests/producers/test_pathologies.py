@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import read_run, values
@@ -16,9 +15,6 @@ from producers.pathologies.judge import Outcome, judge
 from producers.pathologies.training import Fault, Training, halves
 
 from verl_tui.health.finding import Episode, Severity
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SCALARS = Extract(
     "falls",
@@ -51,12 +47,12 @@ def episode(id: str, raised: int, severity: Severity = Severity.WARNING) -> Epis
     return Episode(id, severity, raised, raised)
 
 
-def test_an_extract_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_an_extract_is_read_as_it_was_written(tmp_path):
     write(SCALARS, tmp_path / "falls.json")
     assert repr(read(tmp_path / "falls.json")) == repr(SCALARS)
 
 
-def test_an_extract_rounds_and_knows_what_was_not_finite(tmp_path: Path) -> None:
+def test_an_extract_rounds_and_knows_what_was_not_finite(tmp_path):
     history = [
         {"step": 1, "reward": 0.123456, "num_tokens": 400.0, "epoch": 0.1},
         {"step": 2, "reward": None, "grad_norm": math.inf},
@@ -73,7 +69,7 @@ def test_an_extract_rounds_and_knows_what_was_not_finite(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_replay_is_read_value_for_value(form: str, tmp_path: Path) -> None:
+def test_a_replay_is_read_value_for_value(form, tmp_path):
     names = UNDER_VERL if form.startswith("verl") else UNDER_TRL
     run = read_run(replay(SCALARS, form, tmp_path / "run"))
     for step, record in SCALARS.records.items():
@@ -92,24 +88,22 @@ def test_a_replay_is_read_value_for_value(form: str, tmp_path: Path) -> None:
         ([], Outcome.MISSED),
     ],
 )
-def test_a_fault_is_named_in_time_late_in_part_or_not_at_all(
-    raised: list[Episode], outcome: Outcome
-) -> None:
+def test_a_fault_is_named_in_time_late_in_part_or_not_at_all(raised, outcome):
     assert judge(SICK, raised).outcome is outcome
 
 
-def test_a_warning_from_before_a_fault_is_reported() -> None:
+def test_a_warning_from_before_a_fault_is_reported():
     found = judge(SICK, [episode("kl-high", 20), episode("reward-cliff", 45)])
     assert [one.id for one in found.early] == ["kl-high"]
     assert found.named is not None
 
 
-def test_a_healthy_training_may_have_what_is_true_of_it() -> None:
+def test_a_healthy_training_may_have_what_is_true_of_it():
     assert judge(WELL, [episode("dead-groups", 50)]).outcome is Outcome.QUIET
     assert judge(WELL, [episode("kl-high", 50)]).outcome is Outcome.FALSE
 
 
-def test_curves_are_shown_by_their_means() -> None:
+def test_curves_are_shown_by_their_means():
     header, *lines = curves.table(SCALARS)
     assert header.split() == ["falls", "1", "2", "3"]
     assert ["rewards/right/mean", "0.25", "nan", "0.5"] in [
@@ -117,7 +111,7 @@ def test_curves_are_shown_by_their_means() -> None:
     ]
 
 
-def test_the_halves_share_no_name_seed_or_task() -> None:
+def test_the_halves_share_no_name_seed_or_task():
     tuned = halves()["tuned"]
     held_out = halves()["held_out"]
     for of in (
@@ -129,7 +123,7 @@ def test_the_halves_share_no_name_seed_or_task() -> None:
     assert len({one.name for one in (*tuned, *held_out)}) == len(tuned) + len(held_out)
 
 
-def test_every_fault_has_room_to_be_seen() -> None:
+def test_every_fault_has_room_to_be_seen():
     for one in (*halves()["tuned"], *halves()["held_out"]):
         if one.fault:
             assert 1 <= one.fault.onset <= one.fault.by <= one.steps

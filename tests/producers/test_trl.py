@@ -17,7 +17,6 @@ from producers.answers import PATIENCE, check, critical, later
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from producers.conftest import Trained
@@ -60,9 +59,7 @@ def holds(path: Path, trained: Trained) -> None:
     assert set(values(run, name)) == steps
 
 
-def test_a_healthy_training_is_read_value_for_value(
-    train: Callable[..., Trained],
-) -> None:
+def test_a_healthy_training_is_read_value_for_value(train):
     trained = train("--steps", 30).finish()
     assert trained.process.returncode == 0
     holds(trained.log, trained)
@@ -78,7 +75,7 @@ def test_a_healthy_training_is_read_value_for_value(
     assert set(rows) == set(range(1, 31))
 
 
-def test_a_sparse_console_behind_a_pipe(train: Callable[..., Trained]) -> None:
+def test_a_sparse_console_behind_a_pipe(train):
     trained = train(
         "--steps", 20, "--log", 5, "--eval", 10, through="tee copy.log"
     ).finish()
@@ -88,8 +85,8 @@ def test_a_sparse_console_behind_a_pipe(train: Callable[..., Trained]) -> None:
 
 
 def test_a_training_that_fails_is_a_crash_with_its_cause_and_resumed_it_is_one_run(
-    train: Callable[..., Trained],
-) -> None:
+    train,
+):
     trained = train("--steps", 30, "--raise-at", 15).finish()
     run = check(trained.directory)
     assert (run["state"], run["step"]) == ("crashed", 14)
@@ -102,8 +99,8 @@ def test_a_training_that_fails_is_a_crash_with_its_cause_and_resumed_it_is_one_r
 
 
 def test_a_hang_is_certain_while_its_process_lives_and_a_kill_is_on_the_screen_at_once(
-    train: Callable[..., Trained],
-) -> None:
+    train,
+):
     trained = train("--steps", 30, "--hang-at", 8)
     terminal = Terminal(
         [sys.executable, "-m", "verl_tui", trained.directory], (140, 45)

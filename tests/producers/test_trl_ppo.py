@@ -27,9 +27,7 @@ WITH_CRITIC = WITHOUT_CRITIC | {"policy_kl", "value_loss", "clip_fraction"}
     ("kind", "algorithm", "indicators"),
     [("ppo", "PPO", WITH_CRITIC), ("rloo", "RLOO", WITHOUT_CRITIC)],
 )
-def test_what_it_logs(
-    kind: str, algorithm: str, indicators: set[str], tmp_path: Path
-) -> None:
+def test_what_it_logs(kind, algorithm, indicators, tmp_path):
     python = python_of("trl-0.19", TRAINERS["trl-0.19"])
     console = tmp_path / "train.log"
     words = [python, SCRIPT, "out", kind, "--steps", str(STEPS)]

@@ -217,9 +217,7 @@ def comes(terminal: Terminal, *texts: str, within: float = COMES) -> None:
     )
 
 
-def test_a_healthy_training_is_watched_and_read_value_for_value(
-    train: Callable[..., Trained], watch: Callable[[Path], Terminal]
-) -> None:
+def test_a_healthy_training_is_watched_and_read_value_for_value(train, watch):
     trained = train()
     terminal = watch(trained.directory)
     trained.reaches(3, terminal.read)
@@ -235,9 +233,7 @@ def test_a_healthy_training_is_watched_and_read_value_for_value(
     exports(trained.directory, trained.history, LAST)
 
 
-def test_a_training_that_fails_is_a_crash_with_its_cause(
-    train: Callable[..., Trained], watch: Callable[[Path], Terminal]
-) -> None:
+def test_a_training_that_fails_is_a_crash_with_its_cause(train, watch):
     trained = train("raise", 4)
     terminal = watch(trained.directory)
     trained.reaches(3, terminal.read)
@@ -253,8 +249,8 @@ def test_a_training_that_fails_is_a_crash_with_its_cause(
 
 
 def test_a_killed_training_is_seen_at_once_and_is_one_run_with_the_one_that_resumes_it(
-    train: Callable[..., Trained], watch: Callable[[Path], Terminal]
-) -> None:
+    train, watch
+):
     trained = train()
     terminal = watch(trained.directory)
     trained.reaches(6, terminal.read)
@@ -276,9 +272,7 @@ def test_a_killed_training_is_seen_at_once_and_is_one_run_with_the_one_that_resu
         assert critical(run) == []
 
 
-def test_a_hang_is_certain_while_its_process_lives(
-    train: Callable[..., Trained],
-) -> None:
+def test_a_hang_is_certain_while_its_process_lives(train):
     trained = train("hang", 4)
     trained.reaches(3)
     beating = trained.version != "0.6.1"
@@ -300,9 +294,7 @@ def test_a_hang_is_certain_while_its_process_lives(
         assert "hang" not in found
 
 
-def test_a_hang_before_the_first_step_is_reported_with_what_is_known(
-    train: Callable[..., Trained],
-) -> None:
+def test_a_hang_before_the_first_step_is_reported_with_what_is_known(train):
     trained = train("hang", 1)
     deadline = time.monotonic() + COMES
     while (

@@ -33,7 +33,7 @@ def runs() -> list[Run]:
         (Alignment.TIME, [40, 40, None]),
     ],
 )
-def test_how_far_each_run_counts(alignment: Alignment, steps: list[int | None]) -> None:
+def test_how_far_each_run_counts(alignment, steps):
     found = stops(runs(), alignment)
     assert [stop.step for stop in found] == steps
     assert [stop.elapsed for stop in found] == [
@@ -41,7 +41,7 @@ def test_how_far_each_run_counts(alignment: Alignment, steps: list[int | None]) 
     ]
 
 
-def test_how_long_the_newest_steps_took() -> None:
+def test_how_long_the_newest_steps_took():
     run = make_run()
     assert seconds_per_step(run, Stop(100, None), 20) == pytest.approx(30.0)
     assert seconds_per_step(run, Stop(1, None), 20) is None, "no two steps"

@@ -16,7 +16,7 @@ from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
     ("name", "value"),
     [("best_2.920", 2.92), ("best_-0.5.pt", -0.5), ("best_model", None)],
 )
-def test_the_value_in_its_name_is_told(name: str, value: float | None) -> None:
+def test_the_value_in_its_name_is_told(name, value):
     run = Run("r")
     event = Event(EventKind.BEST, f"/c/{name}", 0)
     run.apply(Batch("r", SourceStatus("x", "f"), (event,)), 0.0)
@@ -24,7 +24,7 @@ def test_the_value_in_its_name_is_told(name: str, value: float | None) -> None:
     assert (found.step, found.value, run.checkpoints) == (None, value, {})
 
 
-def test_names_on_disk(tmp_path: Path) -> None:
+def test_names_on_disk(tmp_path):
     for folder in ("best_2.920", "checkpoints/best_2.25", "global_step_7"):
         (tmp_path / folder).mkdir(parents=True)
     for file in (

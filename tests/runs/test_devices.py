@@ -54,7 +54,7 @@ def logged(
     return run
 
 
-def test_logged_devices_are_like_those_of_this_host() -> None:
+def test_logged_devices_are_like_those_of_this_host():
     columns = {
         "system/gpu.10.gpu": [50.0, 60.0, 70.0],
         "system/gpu.2.gpu": [90.0, 80.0, 97.0],
@@ -76,7 +76,7 @@ def test_logged_devices_are_like_those_of_this_host() -> None:
     assert tenth.gpu == Gpu("10", name, 70.0)
 
 
-def test_logged_devices_of_several_nodes() -> None:
+def test_logged_devices_of_several_nodes():
     columns = {
         f"system/gpu.{i}.gpu/l:{node}": [float(i)]
         for node in ("b", "a")
@@ -103,11 +103,11 @@ def test_logged_devices_of_several_nodes() -> None:
         (GpuProcess(1), ""),
     ],
 )
-def test_whose_process_it_is(process: GpuProcess, words: str) -> None:
+def test_whose_process_it_is(process, words):
     assert owns(logged({"a": [1.0]}))(process) == words
 
 
-def test_hosts() -> None:
+def test_hosts():
     assert host(logged({"a": [1.0]})) == "node1"
     assert host(Run("run")) == ""
     assert same_host("node1", "NODE1.cluster.local")

@@ -9,7 +9,7 @@ import pytest
 from verl_tui.comparison.settings import ABSENT, alike, difference, is_naming
 
 
-def test_only_what_differs_the_telling_first() -> None:
+def test_only_what_differs_the_telling_first():
     one = {
         "trainer.experiment_name": "a",
         "x.dropout": 0.1,
@@ -38,7 +38,7 @@ def test_only_what_differs_the_telling_first() -> None:
     assert [row.naming for row in rows] == [False] * 4 + [True]
 
 
-def test_some_state_it_and_they_differ() -> None:
+def test_some_state_it_and_they_differ():
     (row,) = difference([{"a": 1}, {}, {"a": 2}])
     assert not row.silent
 
@@ -58,7 +58,7 @@ def test_some_state_it_and_they_differ() -> None:
         ("None", None, False),
     ],
 )
-def test_alike(one: object, other: object, same: bool) -> None:
+def test_alike(one, other, same):
     assert alike(one, other) is same
     assert alike(other, one) is same
 
@@ -82,5 +82,5 @@ def test_alike(one: object, other: object, same: bool) -> None:
         ("reward_model.reward_manager", False),
     ],
 )
-def test_what_only_names_something(key: str, naming: bool) -> None:
+def test_what_only_names_something(key, naming):
     assert is_naming(key) is naming

@@ -66,21 +66,21 @@ def truth(
     ("step", "total"), [(40, 100), (49, 100), (51, 95), (98, 100), (39, 41)]
 )
 def test_validation_every_tenth_step_takes_five_times_as_long(
-    step: int, total: int, settings: dict[str, int], inside: bool
-) -> None:
+    step, total, settings, inside
+):
     run = validating(step, total, inside=inside, **settings)
     assert remaining(run, 0.0) == pytest.approx(truth(step, total))
     bar = (total - step) * pace_of(run).seconds
     assert bar < truth(step, total), "what a progress bar's pace would make of it"
 
 
-def test_after_a_restart_the_pace_is_that_of_the_newest_segment() -> None:
+def test_after_a_restart_the_pace_is_that_of_the_newest_segment():
     run = validating(40, 100, every=1000)
     assert remaining(again(run, {"timing_s/step": [10.0] * 6}), 0.0) == 94 * 10.0
     assert pace_of(run).seconds == 10.0
 
 
-def test_the_same_by_the_clock() -> None:
+def test_the_same_by_the_clock():
     times, now = [], 0.0
     for n in range(1, 46):
         now += 150.0 if n % 10 == 0 else 30.0
@@ -96,7 +96,7 @@ def test_the_same_by_the_clock() -> None:
     ]
 
 
-def test_validation_and_checkpoints_coincide() -> None:
+def test_validation_and_checkpoints_coincide():
     count, total = 120, 200
     tested = dict.fromkeys(range(10, count + 1, 10), 60.0)
     saved = dict.fromkeys(range(50, count + 1, 50), 100.0)
@@ -113,7 +113,7 @@ def test_validation_and_checkpoints_coincide() -> None:
     assert next_occasions(run) == (130, 150)
 
 
-def test_what_grows_is_estimated_as_it_is_now() -> None:
+def test_what_grows_is_estimated_as_it_is_now():
     """Responses get longer: validations of long ago must not make the next one shorter than a plain
     step.
     """
@@ -126,7 +126,7 @@ def test_what_grows_is_estimated_as_it_is_now() -> None:
     assert 95 < validation.seconds - plain.seconds < 125
 
 
-def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
+def test_irregular_occasions_are_estimated_by_how_often_they_are():
     tested = dict.fromkeys((10, 25, 30, 50), 100.0)
     columns = {"timing_s/step": [10.0] * 60, "timing_s/gen": [9.0] * 60}
     run = training(columns, total=100, testing=tested)
@@ -136,7 +136,7 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are() -> None:
     assert next_occasions(run).validation is None
 
 
-def test_a_progress_bar_tells_where_nothing_else_does() -> None:
+def test_a_progress_bar_tells_where_nothing_else_does():
     run = Run("r")
     put(run, *(Progress(step, 100, 30.0 * step) for step in range(1, 41)))
     usual = pace_of(run)
@@ -145,7 +145,7 @@ def test_a_progress_bar_tells_where_nothing_else_does() -> None:
     assert ahead(run).seconds == 60 * 30.0
 
 
-def test_what_is_not_known_is_not_reported() -> None:
+def test_what_is_not_known_is_not_reported():
     assert remaining_steps(Run("r")) is None
     assert remaining_steps(training({"critic/score/mean": [0.5] * 5})) is None
     assert remaining_steps(training({"critic/score/mean": [0.5] * 5}, total=10)) is None
@@ -157,7 +157,7 @@ def test_what_is_not_known_is_not_reported() -> None:
 # -- how many steps there are ----------------------------------------------------------------------
 
 
-def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
+def test_shares_of_epochs_tell_where_they_are_not_rounded():
     settings = {"num_train_epochs": 2, "max_steps": -1}
     for digits, total in ((20, 12764), (2, None)):
         shares = [round(n / 6382, digits) for n in range(1, 30)]
@@ -181,9 +181,7 @@ def test_shares_of_epochs_tell_where_they_are_not_rounded() -> None:
         ([3, 6], -1, 7, None),
     ],
 )
-def test_rhythm(
-    occasions: list[int], setting: int | None, after: int, due_at: int | None
-) -> None:
+def test_rhythm(occasions, setting, after, due_at):
     run = training(
         {"critic/score/mean": [0.5] * after}, settings={"trainer__test_freq": setting}
     )

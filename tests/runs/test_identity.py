@@ -40,7 +40,7 @@ GRPO = {
 }  # fmt: skip
 
 
-def test_verl() -> None:
+def test_verl():
     found = known(**GRPO)
     assert found.project == ("project", "gsm8k", "trainer.project_name")
     assert found.experiment == ("experiment", "try 7", "trainer.experiment_name")
@@ -66,12 +66,12 @@ def test_verl() -> None:
     assert keys["batch"] == "data.train_batch_size, actor_rollout_ref.rollout.n"
 
 
-def test_wandb_names_hold_where_the_trainer_states_others() -> None:
+def test_wandb_names_hold_where_the_trainer_states_others():
     found = known(**GRPO, wandb__project="P", wandb__name="N", wandb__group="G")
     assert [fact.value for fact in found.facts[:3]] == ["P", "N", "G"]
 
 
-def test_trl() -> None:
+def test_trl():
     found = known(
         learning_rate=1e-6, num_generations=8, beta=0.04, model_name_or_path="/models/Qwen2.5-7B", epsilon=0.2,
         max_completion_length=1024, per_device_train_batch_size=2, temperature=0.9, num_train_epochs=3, max_steps=-1,
@@ -117,7 +117,7 @@ MODE = "actor_rollout_ref.actor.policy_loss.loss_mode"
         ({"grpo.num_prompts_per_step": 32}, "GRPO", "grpo.num_prompts_per_step"),
     ],
 )  # fmt: skip
-def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -> None:
+def test_algorithm_by_settings(settings, words, key):
     assert known(**settings).algorithm == ("algorithm", words, key)
 
 
@@ -138,9 +138,7 @@ def test_algorithm_by_settings(settings: dict[str, Any], words: str, key: str) -
         ("", None),
     ],
 )
-def test_algorithm_by_metrics_only_where_one_trainer_writes_them(
-    metrics: str, words: str | None
-) -> None:
+def test_algorithm_by_metrics_only_where_one_trainer_writes_them(metrics, words):
     found = known(*metrics.split()).algorithm
     assert (found.value if found else None) == words
 
@@ -156,7 +154,7 @@ def test_algorithm_by_metrics_only_where_one_trainer_writes_them(
         ({}, None),
     ],
 )  # fmt: skip
-def test_the_kl_penalty_in_force(settings: dict[str, Any], words: str | None) -> None:
+def test_the_kl_penalty_in_force(settings, words):
     assert hyper(known(**settings)).get("KL penalty") == words
 
 
@@ -172,11 +170,11 @@ def test_the_kl_penalty_in_force(settings: dict[str, Any], words: str | None) ->
         ("/", ""),
     ],
 )  # fmt: skip
-def test_what_people_call_a_model(path: str, name: str) -> None:
+def test_what_people_call_a_model(path, name):
     assert model_name(path) == name
 
 
-def test_settings_that_tell_experiments_apart() -> None:
+def test_settings_that_tell_experiments_apart():
     assert is_known("actor_rollout_ref.actor.optim.lr")
     assert is_known("actor_rollout_ref.rollout.name")
     assert not is_known("trainer.experiment_name")

@@ -64,23 +64,19 @@ DUMP = Dump(19, "run/rollouts/x.jsonl", validation=False, size=9, modified=COPIE
         ([], None, False),
     ],
 )
-def test_the_newest_record(
-    reported: list[tuple[SourceStatus, Record]], last: float | None, by_file: bool
-) -> None:
+def test_the_newest_record(reported, last, by_file):
     run = run_of(*reported)
     assert (run.last_record, run.dated_by_file) == (last, by_file)
     if last == T + 19:
         assert state(run, COPIED) is State.ENDED
 
 
-def test_what_comes_while_we_watch_has_its_time_of_arrival() -> None:
+def test_what_comes_while_we_watch_has_its_time_of_arrival():
     run = run_of((EVENTS, rows(range(20), at=T)), live=True)
     assert (run.last_record, run.dated_by_file) == (COPIED, False)
 
 
-def test_a_console_whose_own_times_agree_with_its_file_is_not_dated_by_that_alone() -> (
-    None
-):
+def test_a_console_whose_own_times_agree_with_its_file_is_not_dated_by_that_alone():
     run = run_of((CONSOLE, rows(range(20))))
     assert run.dated_by_file
     run.apply(Batch("r", CONSOLE, (Pulse(COPIED - 3, ""),)), COPIED)
@@ -98,7 +94,5 @@ def test_a_console_whose_own_times_agree_with_its_file_is_not_dated_by_that_alon
         (None, True, T),
     ],
 )
-def test_which_time_is_trusted(
-    stated: float | None, *, absolute: bool, trusted: float
-) -> None:
+def test_which_time_is_trusted(stated, *, absolute, trusted):
     assert trusted_time(stated, T, absolute=absolute) == trusted

@@ -98,11 +98,11 @@ GAPS = [(CONSOLE, (rows({1: 0.1, 2: 0.2, 3: 0.3}),)), (LOGGER, (rows({2: 0.22, 4
         ),
     ],
 )  # fmt: skip
-def test_which_value_holds(told: list[Told], expected: dict[int, float]) -> None:
+def test_which_value_holds(told, expected):
     assert values(run_of(*told), "a") == expected
 
 
-def test_where_values_come_from() -> None:
+def test_where_values_come_from():
     run = run_of(*GAPS)
     assert leading(run) == {"exp.jsonl": 1}
     assert provenance_words(run, "a") == (
@@ -161,15 +161,13 @@ def goes_back(steps: tuple[int, int], path: str, order: int = 0) -> tuple[Record
         ),
     ],
 )  # fmt: skip
-def test_where_the_run_began_anew(
-    told: list[Told], restarts: list[tuple[int, str]], step: int
-) -> None:
+def test_where_the_run_began_anew(told, restarts, step):
     run = run_of(*told)
     assert [(mark.step, mark.path) for mark in run.restarts] == restarts
     assert run.step == step
 
 
-def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code() -> None:
+def test_what_a_console_says_of_the_end_weighs_more_than_an_exit_code():
     point = rows({3: 1.0})
     fatal = Event(EventKind.FATAL, "died", 9, 3)
     exited = Event(EventKind.EXITED, "code 0", 9, 3)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from verl_tui.records import Batch, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.formats.console import reader as console
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 CONFIG = (
     "{'data': {'train_batch_size': 8},",
@@ -44,7 +39,5 @@ PROMPTS = (
         ([*CONFIG, SIZE], 175, None),
     ],
 )
-def test_how_many_steps_there_are(
-    lines: Sequence[str], step: int, total: int | None
-) -> None:
+def test_how_many_steps_there_are(lines, step, total):
     assert read(*lines, f"step:{step} - a:1").total_steps == total

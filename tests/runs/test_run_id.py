@@ -16,7 +16,6 @@ from verl_tui.monitor import load
 from verl_tui.runs.run_id import run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 NOW = 1_800_000_000.0
@@ -81,15 +80,13 @@ def _another_time(run: Path) -> None:
         _another_time,
     ],
 )
-def test_an_id_stays_whatever_happens(
-    run: Path, happens: Callable[[Path], None]
-) -> None:
+def test_an_id_stays_whatever_happens(run, happens):
     (before,) = ids(run).values()
     happens(run)
     assert before in ids(run.parent.parent).values()
 
 
-def test_the_state_in_a_checkpoint_changes_no_id(tmp_path: Path) -> None:
+def test_the_state_in_a_checkpoint_changes_no_id(tmp_path):
     events = tmp_path / "out" / "runs" / "a" / "events.out.tfevents.1700000000.host.1.0"
     events.parent.mkdir(parents=True)
     events.write_bytes(event_log([1, 2, 3]))
@@ -100,7 +97,7 @@ def test_the_state_in_a_checkpoint_changes_no_id(tmp_path: Path) -> None:
     assert [*ids(tmp_path / "out").values()] == known
 
 
-def test_a_console_keeps_its_id_from_its_first_line_on(tmp_path: Path) -> None:
+def test_a_console_keeps_its_id_from_its_first_line_on(tmp_path):
     log = write(tmp_path / "run" / "train.log", "+ python3 -m verl.trainer.main_ppo\n")
     known = [*ids(log).values()]
     write(log, log.read_text() + "step:1 - critic/score/mean:0.5\n" * 2)
@@ -108,9 +105,7 @@ def test_a_console_keeps_its_id_from_its_first_line_on(tmp_path: Path) -> None:
     assert [*ids(log).values(), *ids(tmp_path / "run").values()] == known * 2
 
 
-def test_an_id_is_the_same_from_everywhere(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_id_is_the_same_from_everywhere(run, monkeypatch):
     (run.parent / "link").symlink_to(run)
     (run.parent / "now.jsonl").symlink_to(run / "m.jsonl")
     monkeypatch.chdir(run)
@@ -118,7 +113,7 @@ def test_an_id_is_the_same_from_everywhere(
     assert len({id for path in paths for id in ids(path).values()}) == 1
 
 
-def test_other_runs_have_other_ids(run: Path) -> None:
+def test_other_runs_have_other_ids(run):
     known = ids(run)
     _another_run(run)
     write(run / "m.jsonl", steps(1, 2, reward=0.6))
@@ -128,7 +123,7 @@ def test_other_runs_have_other_ids(run: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", ["run-20260101_000000-ab12cd34", "renamed"])
-def test_the_id_that_wandb_gave_is_taken(tmp_path: Path, folder: str) -> None:
+def test_the_id_that_wandb_gave_is_taken(tmp_path, folder):
     kept = tmp_path / "run" / "wandb" / folder
     (kept / "files").mkdir(parents=True)
     log = written([history(step, {"reward": "0.5"}) for step in (1, 2)])
@@ -137,9 +132,7 @@ def test_the_id_that_wandb_gave_is_taken(tmp_path: Path, folder: str) -> None:
     assert [*ids(tmp_path / "run").values()] == ["ab12cd34"]
 
 
-def test_every_json_has_the_id_beside_the_name(
-    run: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_json_has_the_id_beside_the_name(run, capsys):
     os.utime(run / "m.jsonl", (NOW - 1e8, NOW - 1e8))  # it has ended
     (id,) = ids(run).values()
 

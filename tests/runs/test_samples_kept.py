@@ -27,7 +27,7 @@ def dump(
     return Dump(step, path or f"/dumps/{step}.jsonl", validation, size, removed)
 
 
-def test_samples_lie_at_their_place() -> None:
+def test_samples_lie_at_their_place():
     samples = Samples()
     for one in (
         sample(3),
@@ -43,7 +43,7 @@ def test_samples_lie_at_their_place() -> None:
     assert samples.kept(Place(2, validation=False)) == ()
 
 
-def test_the_oldest_give_way() -> None:
+def test_the_oldest_give_way():
     samples = Samples(budget=3000)
     for step in range(1, 8):
         samples.add(sample(step, "x" * 600), step)
@@ -52,7 +52,7 @@ def test_the_oldest_give_way() -> None:
     assert samples.dropped == 4
 
 
-def test_runs_with_many_samples_give_way_before_those_with_few(monkeypatch) -> None:
+def test_runs_with_many_samples_give_way_before_those_with_few(monkeypatch):
     monkeypatch.setattr("verl_tui.monitor.SAMPLE_BYTES", 20_000)
     monitor = Monitor(Config())
     for name, length in (("few", 100), ("many", 900), ("more", 1200)):
@@ -67,7 +67,7 @@ def test_runs_with_many_samples_give_way_before_those_with_few(monkeypatch) -> N
     assert many.steps[-1] == more.steps[-1] == 10
 
 
-def test_samples_that_several_formats_have_are_shown_once_from_the_fullest() -> None:
+def test_samples_that_several_formats_have_are_shown_once_from_the_fullest():
     samples = Samples()
     for format_name, rank, texts in (
         ("console", 3, ["the answ…", "yes"]),
@@ -82,7 +82,7 @@ def test_samples_that_several_formats_have_are_shown_once_from_the_fullest() -> 
     assert [one.response for one in samples.kept(TRAINED)] == ["the answ…", "yes"]
 
 
-def test_a_dump_is_a_place_while_it_is_there() -> None:
+def test_a_dump_is_a_place_while_it_is_there():
     samples = Samples()
     samples.add_dump(dump(5))
     samples.add_dump(dump(3, validation=True))
@@ -100,7 +100,7 @@ def test_a_dump_is_a_place_while_it_is_there() -> None:
     assert samples.places == [TRAINED, Place(5, validation=False)]
 
 
-def test_the_nearest() -> None:
+def test_the_nearest():
     samples = Samples()
     assert samples.nearest_place(3) is None
     samples.add(sample(2), 2)

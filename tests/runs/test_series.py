@@ -29,8 +29,8 @@ def rows(points: list[tuple[int, float]], first: int = 0, key: str = "x") -> Bat
 
 @given(before=POINTS, after=POINTS)
 def test_a_series_made_anew_has_the_same_points_and_says_that_it_is_another(
-    before: list[tuple[int, float]], after: list[tuple[int, float]]
-) -> None:
+    before, after
+):
     kept, forgotten = Run("kept"), Run("forgotten")
     revisions = []
     for first, part in ((0, [(1, 0.5), *before]), (100, after)):
@@ -47,7 +47,7 @@ def test_a_series_made_anew_has_the_same_points_and_says_that_it_is_another(
     assert revisions[1] > revisions[0]
 
 
-def test_a_run_whose_files_change_is_not_quiet_although_it_makes_no_step() -> None:
+def test_a_run_whose_files_change_is_not_quiet_although_it_makes_no_step():
     monitor = Monitor(Config())
     monitor.apply(rows([(1, 0.5)], key="actor/grad_norm"), NOW)
     run = monitor.runs["r"]
@@ -59,7 +59,7 @@ def test_a_run_whose_files_change_is_not_quiet_although_it_makes_no_step() -> No
     assert run.series("actor/grad_norm") is series
 
 
-def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change() -> None:
+def test_the_highest_and_the_first_beyond_a_value_as_points_come_and_change():
     run = Run("r")
     points = [
         (0.5, 0.5, None),
@@ -94,14 +94,14 @@ def constant(*logs: list[float]) -> bool:
     return "x" in run.constants
 
 
-def test_a_log_that_rounds_to_24_bits_says_the_same() -> None:
+def test_a_log_that_rounds_to_24_bits_says_the_same():
     rounded = array("f", [1e-6])[0]
     assert rounded != 1e-6
     assert constant([1e-6] * 9, [rounded] * 9)
     assert not constant([1e-6] * 9, [1.1e-6] * 9)
 
 
-def test_a_run_knows_its_constants() -> None:
+def test_a_run_knows_its_constants():
     run = make_run(steps=20, columns={"actor/lr": [1e-6] * 20})
     assert run.constants == {"actor/lr"}
     assert run.is_constant("actor/lr")

@@ -25,9 +25,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("count", range(1, len(SOURCES) + 1))
-def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(
-    count: int,
-) -> None:
+def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(count):
     said = list(SOURCES.items())[-count:]
     for order in itertools.permutations(said):
         known = RunSettings()
@@ -53,11 +51,11 @@ def test_the_most_trusted_source_holds_in_whatever_order_they_are_read(
         ("run_7/config.yaml", SettingsLayer.FILE),
     ],
 )
-def test_what_kind_of_source_a_path_is(origin: str, expected: SettingsLayer) -> None:
+def test_what_kind_of_source_a_path_is(origin, expected):
     assert layer_of(origin) is expected
 
 
-def test_what_is_not_resolved_gives_way_to_what_is() -> None:
+def test_what_is_not_resolved_gives_way_to_what_is():
     known = RunSettings()
     known.apply(Settings({"a": "${oc.env:HOME}", "b": 1}, "x/.hydra/overrides.yaml"))
     known.apply(Settings({"a": "/home/me"}, "x/config.yaml"))
@@ -65,7 +63,7 @@ def test_what_is_not_resolved_gives_way_to_what_is() -> None:
     assert known.origins["a"] == "x/config.yaml"
 
 
-def test_references_to_other_settings_are_followed() -> None:
+def test_references_to_other_settings_are_followed():
     known = RunSettings()
     config = {
         "data.n": 512,
@@ -84,7 +82,7 @@ def test_references_to_other_settings_are_followed() -> None:
     assert known.values["loop"].startswith("${")
 
 
-def test_settings_are_found_by_the_end_of_their_names() -> None:
+def test_settings_are_found_by_the_end_of_their_names():
     known = RunSettings()
     known.apply(
         Settings(
@@ -121,8 +119,6 @@ def test_settings_are_found_by_the_end_of_their_names() -> None:
         (10**400, float("inf"), None),
     ],
 )
-def test_numbers_however_they_were_written(
-    value: object, as_number: float | None, as_whole: int | None
-) -> None:
+def test_numbers_however_they_were_written(value, as_number, as_whole):
     assert number(value) == as_number
     assert as_whole_number(value) == as_whole

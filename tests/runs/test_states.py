@@ -216,12 +216,7 @@ def live(
         ),
     ],
 )  # fmt: skip
-def test_the_state_and_what_is_found(
-    batches: list[tuple[Any, ...]],
-    after: float,
-    expected: State,
-    findings: dict[str, Severity] | None,
-) -> None:
+def test_the_state_and_what_is_found(batches, after, expected, findings):
     run = Run("r")
     for status, records, is_live, now in batches:
         take(run, *records, status=status, live=is_live, now=now)
@@ -233,9 +228,7 @@ def test_the_state_and_what_is_found(
 
 
 @pytest.mark.parametrize("early", [2 * HOUR, 365 * 86400.0])
-def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(
-    early: float,
-) -> None:
+def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(early):
     run = run_of(steps(20), Progress(total=100), now=T - early)
     assert state(run, T - early) is State.UNKNOWN
     assert found(run, T - early) == {}
@@ -243,7 +236,7 @@ def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(
     assert state(run, T - early) is State.RUNNING
 
 
-def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named() -> None:
+def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named():
     run = run_of(steps(20), status=STATUS._replace(writer=ALIVE))
     hang = next(one for one in verdict(run, T + 30 * HOUR).findings if one.id == "hang")
     assert (
@@ -253,7 +246,7 @@ def test_a_process_that_holds_the_log_is_evidence_for_ever_and_is_named() -> Non
     assert state(run, T + 30 * HOUR) is State.STALLED
 
 
-def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
+def test_a_heartbeat_whose_counters_stand_still_proves_the_hang():
     said = "pending: 0, running: 8, finished: 0, failure: 0"
     beats = [Pulse(T + 60 * minute, said) for minute in range(1, 7)]
     run = run_of(
@@ -269,7 +262,7 @@ def test_a_heartbeat_whose_counters_stand_still_proves_the_hang() -> None:
     assert remaining(run, T + 365) is None
 
 
-def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> None:
+def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same():
     beats = [
         Pulse(T - 8 * HOUR + 60 * minute, "pending: 0, running: 8")
         for minute in range(1, 7)
@@ -278,7 +271,7 @@ def test_heartbeats_of_another_time_zone_tell_for_how_long_all_the_same() -> Non
     assert run.last_record == pytest.approx(T + 61, abs=2.0)
 
 
-def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() -> None:
+def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it():
     error = Event(EventKind.TRACEBACK, "ValueError: x", 9)
     run = run_of(steps(5), error, live=True)
     assert state(run, T + 30) is State.RUNNING
@@ -303,7 +296,7 @@ def test_what_others_write_into_the_log_of_a_crashed_run_does_not_revive_it() ->
     )
 
 
-def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> None:
+def test_the_last_validation_belongs_to_the_end_and_another_start_does_not():
     end = Event(EventKind.FINISHED, "Final validation metrics: {}", 9)
     run = run_of(steps(20), end)
     take(run, MetricRows(("val/test_score/gsm8k",), [21], [[0.5]], [21]))
@@ -320,9 +313,7 @@ def test_the_last_validation_belongs_to_the_end_and_another_start_does_not() -> 
 
 
 @pytest.mark.parametrize("tracker", [10, None])
-def test_a_checkpoint_that_the_run_died_over_is_not_offered(
-    tracker: int | None,
-) -> None:
+def test_a_checkpoint_that_the_run_died_over_is_not_offered(tracker):
     saves = [
         Event(EventKind.CHECKPOINT, f"ckpt/global_step_{at}", 9 * at, at)
         for at in (10, 20)
@@ -347,7 +338,7 @@ def test_a_checkpoint_that_the_run_died_over_is_not_offered(
     assert (dead.latest.step, dead.nearest.step) == (10, 10)
 
 
-def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
+def test_a_stopped_process_is_said_and_its_time_counts_for_nothing():
     run = run_of(steps(20), Progress(total=100), status=STATUS._replace(writer=ALIVE))
     take(run, status=STATUS._replace(writer=ALIVE._replace(stopped=True)), now=T + 2)
     assert (state(run, T + 3), found(run, T + 3)) == (
@@ -365,7 +356,7 @@ def test_a_stopped_process_is_said_and_its_time_counts_for_nothing() -> None:
     assert state(run, T + 182 + 300) is State.STALLED
 
 
-def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
+def test_a_host_that_slept_has_not_made_its_runs_hang():
     monitor = Monitor(Config())
     monitor.apply(
         Batch("r", STATUS._replace(writer=ALIVE), (steps(20), Progress(total=100))), T
@@ -389,9 +380,7 @@ def test_a_host_that_slept_has_not_made_its_runs_hang() -> None:
         ("validation generation end", 7300.0, True),
     ],
 )
-def test_a_start_that_says_nothing_for_long_is_a_warning(
-    said: str, quiet: float, warned: bool
-) -> None:
+def test_a_start_that_says_nothing_for_long_is_a_warning(said, quiet, warned):
     run = run_of(Event(EventKind.STAGE, said, 40), status=STATUS._replace(writer=ALIVE))
     assert state(run, T + quiet) is State.WAITING
     assert found(run, T + quiet) == ({"hang": Severity.WARNING} if warned else {})
@@ -399,7 +388,7 @@ def test_a_start_that_says_nothing_for_long_is_a_warning(
     assert found(copied, T + quiet) == {}, "a file's time alone is no sign of life"
 
 
-def test_a_start_that_only_counts_is_a_warning_unless_gpus_work() -> None:
+def test_a_start_that_only_counts_is_a_warning_unless_gpus_work():
     beats = [Pulse(T + 60 * minute, "pending: 8, running: 0") for minute in range(60)]
     status = STATUS._replace(modified=T + 59 * 60, writer=ALIVE)
     run = run_of(*beats, status=status)
@@ -408,7 +397,7 @@ def test_a_start_that_only_counts_is_a_warning_unless_gpus_work() -> None:
     assert found(run, T + HOUR) == {}
 
 
-def test_a_start_after_a_kill_waits_for_its_first_step() -> None:
+def test_a_start_after_a_kill_waits_for_its_first_step():
     begun = Event(EventKind.STARTED, "Started a local Ray instance.", 30)
     late = STATUS._replace(modified=T + 300, writer=ALIVE)
     run = run_of(steps(20), Progress(total=100))
@@ -454,7 +443,5 @@ NOTES = SourceStatus("logs/INDEX.md", "console", bytes_read=900, size=900, modif
         (NOTES._replace(unreadable=3), HOUR * 2, State.ENDED),
     ],
 )
-def test_a_file_without_a_line_of_a_training_is_none(
-    status: SourceStatus, quiet: float, expected: State
-) -> None:
+def test_a_file_without_a_line_of_a_training_is_none(status, quiet, expected):
     assert state(run_of(status=status), T + quiet) is expected

@@ -11,7 +11,7 @@ LOSS = "critic/vf_loss"
 FALLS = {LOSS: [1.0 / step for step in range(1, 121)]}
 
 
-def test_what_is_better_high_is_reached_from_below() -> None:
+def test_what_is_better_high_is_reached_from_below():
     (found,) = targets_of(make_run(), {"reward": 0.5})
     assert found.key == "critic/score/mean"
     assert found.reached_step == 42  # 1 - exp(-42 / 60) is 0.503
@@ -19,12 +19,12 @@ def test_what_is_better_high_is_reached_from_below() -> None:
     assert (found.best_step, found.best) == (found.step, found.value)
 
 
-def test_what_is_better_low_is_reached_from_above() -> None:
+def test_what_is_better_low_is_reached_from_above():
     (found,) = targets_of(make_run(columns=FALLS), {"value_loss": 0.1})
     assert found.reached_step == 10
 
 
-def test_what_is_never_reached_and_what_is_not_logged() -> None:
+def test_what_is_never_reached_and_what_is_not_logged():
     run = make_run(columns=FALLS)
     found = targets_of(
         run, {"reward": 2.0, "entropy": 1.0, "no/such": 1.0, LOSS: float("nan")}
@@ -42,7 +42,7 @@ def test_what_is_never_reached_and_what_is_not_logged() -> None:
         (":min", BestBy(":min")),
     ],
 )
-def test_what_picks_the_best(text: str, by: BestBy) -> None:
+def test_what_picks_the_best(text, by):
     assert BestBy.of(text) == by
 
 
@@ -50,7 +50,7 @@ def _at(found: Best | None) -> int | None:
     return None if found is None else found.step
 
 
-def test_the_best_is_the_first_of_the_highest_or_the_lowest() -> None:
+def test_the_best_is_the_first_of_the_highest_or_the_lowest():
     run = make_run(columns={LOSS: [0.5, 0.9, 0.1, 0.9, 0.1, *[0.5] * 115]})
     assert _at(best(run, "value_loss")) == 3
     assert _at(best(run, LOSS, lowest=False)) == 2

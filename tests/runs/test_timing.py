@@ -62,7 +62,7 @@ def figures(found: list[SpeedFigure]) -> dict[str, tuple[float, str]]:
     return {figure.label: (round(figure.value, 6), figure.unit) for figure in found}
 
 
-def test_parts_and_what_nobody_times() -> None:
+def test_parts_and_what_nobody_times():
     run = verl(every=100)
     found = timed(run)
     assert next(waiting(run, found)) == (
@@ -80,7 +80,7 @@ def test_parts_and_what_nobody_times() -> None:
     assert not found.overlaps
 
 
-def test_after_a_restart_it_is_of_the_newest_segment() -> None:
+def test_after_a_restart_it_is_of_the_newest_segment():
     run = again(verl(every=100), {key: [value / 2] * 10 for key, value in STEP.items()})
     found = timed(run)
     assert (found.steps, found.step) == (tuple(range(2, 11)), 20.0)
@@ -90,8 +90,8 @@ def test_after_a_restart_it_is_of_the_newest_segment() -> None:
 
 @pytest.mark.parametrize("inside", [True, False])
 def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_not(
-    inside: bool,
-) -> None:
+    inside,
+):
     found = timed(verl(inside=inside))
     (testing,) = [part for part in found.parts if part.name == "testing"]
     assert testing.inside is inside
@@ -104,12 +104,12 @@ def test_validation_counts_with_its_due_share_whether_the_step_includes_it_or_no
     ) + found.rest / found.whole == pytest.approx(1.0)
 
 
-def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it() -> None:
+def test_validation_of_every_step_that_does_not_fit_into_it_lies_beside_it():
     assert excluded(verl(every=1)) == ["timing_s/testing"]
     assert excluded(verl(every=1, inside=True)) == []
 
 
-def test_parts_that_run_side_by_side_are_said_to() -> None:
+def test_parts_that_run_side_by_side_are_said_to():
     found = timed(
         training(
             {
@@ -141,13 +141,13 @@ def test_parts_that_run_side_by_side_are_said_to() -> None:
         ({"train/time(s)": 9.0, "train/loss": 1.0}, set()),
     ],
 )  # fmt: skip
-def test_other_spellings(columns: dict[str, float], parts: set[str]) -> None:
+def test_other_spellings(columns, parts):
     found = timed(training({key: [value] * 6 for key, value in columns.items()}))
     assert found.step == 9.0
     assert {part.name for part in found.parts} == parts
 
 
-def test_the_first_step_warms_up() -> None:
+def test_the_first_step_warms_up():
     found = timed(
         training(
             {"timing_s/step": [900.0, 10.0, 10.0], "timing_s/gen": [800.0, 9.0, 9.0]}
@@ -156,7 +156,7 @@ def test_the_first_step_warms_up() -> None:
     assert (found.steps, found.step) == ((2, 3), 10.0)
 
 
-def test_trend_is_against_the_run_s_own_past() -> None:
+def test_trend_is_against_the_run_s_own_past():
     slower = training({"timing_s/step": [99.0] + [10.0] * 59 + [15.0] * 20})
     series = slower.series("timing_s/step")
     assert series is not None
@@ -167,7 +167,7 @@ def test_trend_is_against_the_run_s_own_past() -> None:
     assert found.trend == 1.5
 
 
-def test_throughput() -> None:
+def test_throughput():
     columns = {"timing_s/step": [10.0] * 6, "perf/throughput": [100.0] * 6, "perf/total_num_tokens": [8000.0] * 6,
                "perf/mfu/actor": [0.31] * 6}  # fmt: skip
     settings = {"data__train_batch_size": 16, "actor_rollout_ref__rollout__n": 5, "trainer__n_gpus_per_node": 8,
@@ -192,7 +192,7 @@ def test_throughput() -> None:
     )
 
 
-def test_asynchronous_trainers() -> None:
+def test_asynchronous_trainers():
     columns = {
         "timing_s/step": [10.0] * 4,
         "timing_s/gen": [4.0] * 4,
@@ -214,7 +214,7 @@ def test_asynchronous_trainers() -> None:
     assert list(waiting(training({"actor/pg_loss": [0.1]}), None)) == []
 
 
-def test_a_part_beside_a_step_of_no_length_is_a_finite_share() -> None:
+def test_a_part_beside_a_step_of_no_length_is_a_finite_share():
     found = timed(
         training(
             {"timing_s/step": [0.0] * 5 + [2.3e-308], "timing_s/gen": [0.0] * 5 + [4.0]}

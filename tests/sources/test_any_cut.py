@@ -60,7 +60,7 @@ def said(run: Run) -> tuple[object, ...]:
 @pytest.mark.parametrize("name", FILES)
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=12))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_cut_gives_the_same_run(name: str, cuts: list[int], tmp_path: Path) -> None:
+def test_any_cut_gives_the_same_run(name, cuts, tmp_path):
     format_, file, data = FILES[name]
     path = tmp_path / file
     if name not in WHOLE:

@@ -93,9 +93,7 @@ def look(directory: Path, name: str, text: str) -> None:
 
 @given(st.data())
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_number_anywhere(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_any_number_anywhere(tmp_path_factory, data):
     name = data.draw(st.sampled_from(sorted(DOCUMENTS)))
     text = DOCUMENTS[name]
     chosen = data.draw(
@@ -115,7 +113,7 @@ def test_any_number_anywhere(
 
 
 @pytest.mark.parametrize("digits", [19, 25, 400, 5000])
-def test_whole_numbers_of_any_length(tmp_path: Path, digits: int) -> None:
+def test_whole_numbers_of_any_length(tmp_path, digits):
     huge, value = "9" * digits, float("9" * digits)
     lines = {
         "log.jsonl": '{"step":1,"data":{"a":%s}}\n{"step":2,"data":{"a":2}}\n{"step":%s,"data":{"a":3}}\n',

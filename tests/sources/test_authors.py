@@ -71,18 +71,14 @@ def look(path: Path, now: float = NOW) -> Writer | None:
     return Authors("gpu-7.lan").look([path], now).get(path)
 
 
-def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(
-    system: Path, tmp_path: Path
-) -> None:
+def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(system, tmp_path):
     path = event_file(tmp_path)
     assert look(path) == Writer(4711, "", gone=True, by_name=True)
     process(system, 4711)
     assert look(path) == Writer(4711, "", by_name=True)
 
 
-def test_a_dead_process_that_nobody_has_waited_for_is_gone(
-    system: Path, tmp_path: Path
-) -> None:
+def test_a_dead_process_that_nobody_has_waited_for_is_gone(system, tmp_path):
     process(system, 4711, state="Z")
     reported = look(event_file(tmp_path))
     assert reported is not None
@@ -97,18 +93,14 @@ def test_a_dead_process_that_nobody_has_waited_for_is_gone(
         "train.log",
     ],
 )
-def test_other_hosts_and_names_without_a_process_tell_nothing(
-    system: Path, tmp_path: Path, name: str
-) -> None:
+def test_other_hosts_and_names_without_a_process_tell_nothing(system, tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"x")
     os.utime(path, (NOW, NOW))
     assert look(path) is None
 
 
-def test_in_a_container_only_a_long_silent_file_has_lost_its_process(
-    tmp_path: Path,
-) -> None:
+def test_in_a_container_only_a_long_silent_file_has_lost_its_process(tmp_path):
     proc(tmp_path / "proc", space=CONTAINER)
     path = event_file(tmp_path)
     assert look(path) is None
@@ -117,7 +109,7 @@ def test_in_a_container_only_a_long_silent_file_has_lost_its_process(
     assert reported.gone
 
 
-def test_what_cannot_be_seen_is_no_proof(tmp_path: Path) -> None:
+def test_what_cannot_be_seen_is_no_proof(tmp_path):
     psutil.PROCFS_PATH = str(tmp_path / "nowhere")
     assert look(event_file(tmp_path)) is None
     assert (

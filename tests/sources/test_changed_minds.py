@@ -5,15 +5,11 @@ once more as what it is.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import NOW, Watch, values
 
 from verl_tui.records import Reread
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FIRST = "INFO trainer starts\nstep:1 - actor/pg_loss:0.5 - actor/lr:1 - a/b:1\n"
 ROWS = "".join(json.dumps({"step": n, "data": {"a": n}}) + "\n" for n in range(1, 5))
@@ -30,7 +26,7 @@ def formats(watch: Watch) -> set[str]:
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
-def test_a_file_that_says_only_later_what_it_is(tmp_path: Path, named: bool) -> None:
+def test_a_file_that_says_only_later_what_it_is(tmp_path, named):
     log = tmp_path / "train.log"
     log.write_text(FIRST)
     watch = Watch(log if named else tmp_path)
@@ -48,7 +44,7 @@ def test_a_file_that_says_only_later_what_it_is(tmp_path: Path, named: bool) -> 
     assert reread(watch) == []
 
 
-def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
+def test_what_is_no_log_after_all_is_no_run(tmp_path):
     table = tmp_path / "progress.csv"
     table.write_text("text,loss\na,0.5\n")
     watch = Watch(tmp_path)
@@ -60,7 +56,7 @@ def test_what_is_no_log_after_all_is_no_run(tmp_path: Path) -> None:
     assert watch.runs == watch.monitor.verdicts == {}
 
 
-def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
+def test_other_runs_and_other_files_stay(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "metrics.jsonl").write_text(ROWS)
@@ -80,9 +76,7 @@ def test_other_runs_and_other_files_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["found", "named"])
-def test_zeros_in_place_of_a_log_leave_what_was_read(
-    tmp_path: Path, named: bool
-) -> None:
+def test_zeros_in_place_of_a_log_leave_what_was_read(tmp_path, named):
     log = tmp_path / "metrics.jsonl"
     log.write_text(ROWS)
     watch = Watch(log if named else tmp_path)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from verl_tui.records import Batch, Event, EventKind, SourceStatus
 from verl_tui.runs.run import Run
 from verl_tui.sources.files import checkpoint_step
 from verl_tui.sources.folders.checkpoint_folders import TRACKER, CheckpointSource
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def reported(source: CheckpointSource) -> list[tuple[EventKind, str, int | None]]:
@@ -38,11 +33,11 @@ def reported(source: CheckpointSource) -> list[tuple[EventKind, str, int | None]
         *(("best_model", None), ("global_step_", None), ("global_step_1_old", None)),
     ],
 )
-def test_names(name: str, step: int | None) -> None:
+def test_names(name, step):
     assert checkpoint_step(name) == step
 
 
-def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None:
+def test_what_comes_is_called_best_is_completed_and_goes(tmp_path):
     home = tmp_path / "checkpoints" / "project" / "experiment"
     source = CheckpointSource(tmp_path, [home])
     for name in (
@@ -80,7 +75,7 @@ def test_what_comes_is_called_best_is_completed_and_goes(tmp_path: Path) -> None
     assert source.status().records == 4
 
 
-def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
+def test_what_lies_on_disk_beats_what_the_console_calls_it():
     run, status = Run("r"), SourceStatus("x", "f")
     reported = Event(EventKind.CHECKPOINT, "checkpoints/global_step_5", 17, 5)
     found = Event(EventKind.CHECKPOINT, "/disk/global_step_5", 0, 5)
@@ -90,8 +85,8 @@ def test_what_lies_on_disk_beats_what_the_console_calls_it() -> None:
 
 
 def test_a_checkpoint_without_the_state_that_is_written_last_is_still_being_saved(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     source = CheckpointSource(tmp_path, [tmp_path])
     for step in (20, 40):
         (tmp_path / f"checkpoint-{step}").mkdir(parents=True)

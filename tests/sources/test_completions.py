@@ -42,7 +42,7 @@ def samples_in(path: Path, format: Any) -> list[Sample]:
     return [record for record in found if isinstance(record, Sample)]
 
 
-def test_ms_swifts_completions(tmp_path: Path) -> None:
+def test_ms_swifts_completions(tmp_path):
     path = tmp_path / "completions.jsonl"
     path.write_bytes(LINES)
     assert next(one for one in FORMATS if one.matches(path, LINES)) is completions
@@ -68,8 +68,8 @@ def test_ms_swifts_completions(tmp_path: Path) -> None:
     ],
 )
 def test_rewards_are_weighted_where_the_settings_state_weights_and_that_is_said(
-    weights: list[float] | None, scores: list[float], note: str, tmp_path: Path
-) -> None:
+    weights, scores, note, tmp_path
+):
     path = tmp_path / "completions.jsonl"
     path.write_bytes(LINES)
     if weights:
@@ -90,7 +90,7 @@ def test_rewards_are_weighted_where_the_settings_state_weights_and_that_is_said(
         ({"acc_reward": None}, None),
     ],
 )
-def test_what_counts_as_a_reward(record: dict[str, Any], reward: float | None) -> None:
+def test_what_counts_as_a_reward(record, reward):
     found = RewardSum().complete({"prompt": "a", "completion": "b", **record})
     assert found.get("reward") == reward
 
@@ -105,8 +105,8 @@ def table(path: Path, names: list[str], rows: list[list[Any]]) -> Path:
 
 
 def test_a_table_logged_twice_counts_once_and_one_that_grows_tells_its_new_rows(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     rows = [[n, "p", f"r{n}", 0.5] for n in range(1, 7)]
     names = ["step", "prompt", "response", "reward"]
     first = table(tmp_path / "s_1_aa.table.json", names, rows[:2])
@@ -131,7 +131,7 @@ GENERATIONS = [
 ]
 
 
-def test_validation_generations_are_taken_once(tmp_path: Path) -> None:
+def test_validation_generations_are_taken_once(tmp_path):
     rows = [
         [step, f"in {step}", f"out {step}", 0.5, f"in2 {step}", f"out2 {step}", None]
         for step in (5, 10, 15)
@@ -156,16 +156,14 @@ def test_validation_generations_are_taken_once(tmp_path: Path) -> None:
         ("eval/texts_7_ab", ["question", "answer"], ["q", "a"], Sample(7, "q", "a")),
     ],
 )  # fmt: skip
-def test_tables_of_other_trainers(
-    name: str, names: list[str], row: list[Any], expected: Sample, tmp_path: Path
-) -> None:
+def test_tables_of_other_trainers(name, names, row, expected, tmp_path):
     empty = [None if cell in ("c", "a") else cell for cell in row]
     path = table(tmp_path / f"{name}.table.json", names, [row, empty])
     assert wandb_tables.matches(path, path.read_bytes())
     assert samples_in(path, wandb_tables)[0] == expected
 
 
-def test_what_is_no_table_of_samples(tmp_path: Path) -> None:
+def test_what_is_no_table_of_samples(tmp_path):
     path = table(tmp_path / "a_1_b.table.json", ["step", "loss"], [[1, 2]])
     assert not wandb_tables.matches(path, path.read_bytes())
     assert not wandb_tables.matches(tmp_path / "x.json", path.read_bytes())
@@ -177,9 +175,7 @@ def test_what_is_no_table_of_samples(tmp_path: Path) -> None:
 
 @given(cuts=st.lists(st.integers(0, 10**6), max_size=8), stop=st.integers(0, 10**6))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_table_is_read_when_it_is_whole(
-    tmp_path: Path, cuts: list[int], stop: int
-) -> None:
+def test_a_table_is_read_when_it_is_whole(tmp_path, cuts, stop):
     rows = [[{"}": "}"}, "é}", f"out {n}", math.nan] for n in range(20)]
     names = ["a", "input", "output", "score"]
     path = table(tmp_path / "x_9_ab.table.json", names, rows)
@@ -220,7 +216,7 @@ def reported(records: list[Record]) -> list[str]:
     return [record.reason for record in records if isinstance(record, Unreadable)]
 
 
-def test_a_directory_is_one_source(home: Path) -> None:
+def test_a_directory_is_one_source(home):
     head = write(home, 1).read_bytes()
     path = home / "completions_00001.parquet"
     assert next(one for one in FORMATS if one.matches(path, head)) is parquet
@@ -239,7 +235,7 @@ def test_a_directory_is_one_source(home: Path) -> None:
     assert scores == pytest.approx({step: step / 20 for step in range(1, 31)})
 
 
-def test_the_newest_is_read_first_and_each_once(home: Path) -> None:
+def test_the_newest_is_read_first_and_each_once(home):
     for step in (2, 10, 1):
         write(home, step)
     source = TableFolder(home)
@@ -255,7 +251,7 @@ def test_the_newest_is_read_first_and_each_once(home: Path) -> None:
     assert (status.note or "").startswith("the reward of a sample is Right + Short")
 
 
-def test_a_table_that_is_still_written_is_read_once_it_is_whole(home: Path) -> None:
+def test_a_table_that_is_still_written_is_read_once_it_is_whole(home):
     path = write(home, 4)
     whole = path.read_bytes()
     path.write_bytes(whole[:-200])
@@ -266,7 +262,7 @@ def test_a_table_that_is_still_written_is_read_once_it_is_whole(home: Path) -> N
     assert list(source.finish()) == []
 
 
-def test_a_damaged_table_is_named_and_costs_nothing_else(home: Path) -> None:
+def test_a_damaged_table_is_named_and_costs_nothing_else(home):
     _, cut, bent, *_ = (write(home, step) for step in range(1, 6))
     cut.write_bytes(cut.read_bytes()[:-9])
     data = bent.read_bytes()
@@ -281,9 +277,7 @@ def test_a_damaged_table_is_named_and_costs_nothing_else(home: Path) -> None:
     assert reported([*drain(source), *source.finish()]) == [], "said once"
 
 
-def test_without_pyarrow_one_sentence_says_what_to_install(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyarrow_one_sentence_says_what_to_install(home, monkeypatch):
     for step in range(3):
         write(home, step)
     monkeypatch.setitem(sys.modules, "pyarrow", None)

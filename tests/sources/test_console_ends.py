@@ -5,7 +5,6 @@ end; and what the run was doing.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import read_run, read_runs, read_text
@@ -14,9 +13,6 @@ from verl_tui.records import Event, EventKind, Phase, Pulse
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.lines import LineReader
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BAR = "\r 41%|████      | 41/100 [00:01<00:01, 33.86it/s]"
 HEAD = "Traceback (most recent call last):"
@@ -65,17 +61,17 @@ DIED = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finish
         (f"{TRACE}{DIED}\n", (EventKind.FATAL, DIED, 4, "")),
     ],
 )  # fmt: skip
-def test_the_last_end(text: str, expected: tuple[object, ...]) -> None:
+def test_the_last_end(text, expected):
     found = [one for one in events(text) if one.kind in ENDS][-1]
     assert (found.kind, found.text, found.line, found.actor) == expected
 
 
-def test_an_error_is_reported_at_its_first_line() -> None:
+def test_an_error_is_reported_at_its_first_line():
     found = events(f"{BAR}{TRACE}{JUDGE}\n{BAR}")
     assert [one.kind for one in found if one.line == 1] == [EventKind.TRACEBACK]
 
 
-def test_errors_of_ranks_carry_who_said_them() -> None:
+def test_errors_of_ranks_carry_who_said_them():
     memory = "torch.OutOfMemoryError: CUDA out of memory."
     first = prefixed("[rank3]: ", f"{TRACE}{memory}")
     second = prefixed("[rank1]: ", f"{TRACE}RuntimeError: NCCL communicator")
@@ -94,7 +90,7 @@ def test_errors_of_ranks_carry_who_said_them() -> None:
         ("\rTraining Progress:  37%|███▋      | 11/30 [00:13<00:24,  1.31s/it]", "Error executing job with overrides: []"),
     ],
 )  # fmt: skip
-def test_bars_are_cut_off_before_every_kind_of_line(bar: str, line: str) -> None:
+def test_bars_are_cut_off_before_every_kind_of_line(bar, line):
     (found,) = events(bar + line + "\n")
     assert found.text == line
 
@@ -107,12 +103,12 @@ def test_bars_are_cut_off_before_every_kind_of_line(bar: str, line: str) -> None
         "WARNING:2026-11-22 11:31:22,673:A forced group exceeds max_token_len 4096",
     ],
 )
-def test_lines_of_trouble_of_verl_0_9_1(line: str) -> None:
+def test_lines_of_trouble_of_verl_0_9_1(line):
     (found,) = [one for one in records(line + "\n") if isinstance(one, Event)]
     assert (found.kind, found.raised) == (EventKind.WARNING, False)
 
 
-def test_heartbeats_and_times_are_signs_of_life() -> None:
+def test_heartbeats_and_times_are_signs_of_life():
     said = "pending: 0, running: 8, finished: 0, failure: 0"
     beat = "(TaskRunnerV1 pid=7) INFO:2026-11-22 11:{}:22,673:" + said + "\n"
     beats = (one for one in records(beat.format(31) + beat.format(32)) if isinstance(one, Pulse))  # fmt: skip
@@ -138,9 +134,7 @@ def test_heartbeats_and_times_are_signs_of_life() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_failed_start_is_a_crashed_run_with_its_cause(
-    tmp_path: Path, text: str, cause: str
-) -> None:
+def test_a_failed_start_is_a_crashed_run_with_its_cause(tmp_path, text, cause):
     read_text(tmp_path, text)
     run = read_run(tmp_path)
     assert state(run, time.time() + 90) is State.CRASHED
@@ -148,7 +142,7 @@ def test_a_failed_start_is_a_crashed_run_with_its_cause(
     assert cause in run.outcome.text
 
 
-def test_what_is_no_end_of_a_training(tmp_path: Path) -> None:
+def test_what_is_no_end_of_a_training(tmp_path):
     log = tmp_path / "begun" / "train.log"
     begun = "ray init kwargs: {'num_cpus': 8}\nINFO -- Started a local Ray.\n"
     run = read_text(log.parent, begun)
@@ -193,7 +187,7 @@ VALIDATE = frame("/x/verl/trainer/ppo/ray_trainer.py", "_validate")
          "generating responses"),
     ],
 )  # fmt: skip
-def test_the_functions_of_trainers_tell(lines: tuple[str, ...], doing: str) -> None:
+def test_the_functions_of_trainers_tell(lines, doing):
     phase = events("\n".join((HEAD, *lines, ERROR, "")))[-1].phase
     assert phase is not None
     assert phase.words.startswith(doing)
@@ -211,14 +205,12 @@ def test_the_functions_of_trainers_tell(lines: tuple[str, ...], doing: str) -> N
          EventKind.FATAL, Phase("updating the critic", "update_critic()")),
     ],
 )  # fmt: skip
-def test_which_function_tells(
-    lines: tuple[str, ...], kind: EventKind, phase: Phase
-) -> None:
+def test_which_function_tells(lines, kind, phase):
     found = events("\n".join((*lines, "")))[-1]
     assert (found.kind, found.phase) == (kind, phase)
 
 
-def test_a_worker_says_what_it_was_doing() -> None:
+def test_a_worker_says_what_it_was_doing():
     update = frame("/x/verl/workers/fsdp_workers.py", "update_actor")
     found = events(prefixed("(WorkerDict pid=7) ", f"{HEAD}\n{update}\n{ERROR}"))[-1]
     assert found.actor == "WorkerDict"

@@ -13,7 +13,7 @@ from verl_tui.times import parse_time
 
 
 @pytest.mark.parametrize("date", ["", "2026-11-28 10:00:{at:02} "])
-def test_trouble_that_is_repeated_is_counted(date: str) -> None:
+def test_trouble_that_is_repeated_is_counted(date):
     kinds = [
         f"(W pid={10 + at % 2}) {date.format(at=at)}request {at} failed"
         for at in range(40)

@@ -17,7 +17,6 @@ from verl_tui.times import parse_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from verl_tui.runs.run import Run
 
@@ -120,9 +119,7 @@ def said(run: Run) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("way", {**LEADS, **COLLECTED})
 @pytest.mark.parametrize("name", CONSOLES)
-def test_what_stands_before_lines_changes_nothing(
-    tmp_path: Path, name: str, way: str
-) -> None:
+def test_what_stands_before_lines_changes_nothing(tmp_path, name, way):
     path = tmp_path / "train.log"
     path.write_text(kept(CONSOLES[name], lambda _, line: line))
     printed = said(read_run(path))
@@ -132,7 +129,7 @@ def test_what_stands_before_lines_changes_nothing(
     assert printed[3]
 
 
-def test_one_process_may_stand_behind_another() -> None:
+def test_one_process_may_stand_behind_another():
     ray, rank = "(Driver pid=4711) ", "[rank0]: "
     assert texts(f"{ray}{rank}a", f"{rank}{ray}a", f"{ray}{ray}a") == ["a"] * 3
 
@@ -156,14 +153,12 @@ def texts(*lines: str) -> list[str]:
         "(a, b) c",
     ],
 )
-def test_what_only_looks_like_a_lead_is_text(line: str) -> None:
+def test_what_only_looks_like_a_lead_is_text(line):
     assert texts(line) == [line]
 
 
 @pytest.mark.parametrize("prefix", ["", RAY])
-def test_a_sample_that_began_without_a_lead_has_none(
-    tmp_path: Path, prefix: str
-) -> None:
+def test_a_sample_that_began_without_a_lead_has_none(tmp_path, prefix):
     path = tmp_path / "train.log"
     answer = [
         "two",
@@ -188,7 +183,7 @@ def test_a_sample_that_began_without_a_lead_has_none(
 # -- collectors ------------------------------------------------------------------------------------
 
 
-def test_pieces_of_a_long_line_are_put_together(tmp_path: Path) -> None:
+def test_pieces_of_a_long_line_are_put_together(tmp_path):
     """Docker cuts lines at 16 KiB; those of the other stream may come between."""
     path = tmp_path / "c0ffee-json.log"
     metrics = " - ".join(f"own/metric_{i}:{i}.5" for i in range(2000))
@@ -203,7 +198,7 @@ def test_pieces_of_a_long_line_are_put_together(tmp_path: Path) -> None:
     assert values(run, "own/metric_1999") == {1: 1999.5}
 
 
-def test_the_collectors_time_is_that_of_the_step(tmp_path: Path) -> None:
+def test_the_collectors_time_is_that_of_the_step(tmp_path):
     path = tmp_path / "train.log"
     path.write_text(kept(VERL, COLLECTED["Docker"]))
     source = FileSource(path, console)
@@ -214,7 +209,7 @@ def test_the_collectors_time_is_that_of_the_step(tmp_path: Path) -> None:
     assert times == [parse_time(f"2026-11-20T10:00:{i:02}.123456Z") for i in (2, 7)]
 
 
-def test_a_line_that_a_collector_did_not_write_is_counted(tmp_path: Path) -> None:
+def test_a_line_that_a_collector_did_not_write_is_counted(tmp_path):
     path = tmp_path / "train.log"
     lines = kept(VERL, COLLECTED["Loki"]).splitlines()
     path.write_text("\n".join([*lines[:3], '{"timestamp": "2026', *lines[3:], ""]))
@@ -223,7 +218,7 @@ def test_a_line_that_a_collector_did_not_write_is_counted(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("message", [[72, 256], [72, -1], [72, 2.5], [72, None], 7, {}])
-def test_what_is_no_line_is_counted(message: object, tmp_path: Path) -> None:
+def test_what_is_no_line_is_counted(message, tmp_path):
     path = tmp_path / "train.log"
     entries = [
         {"MESSAGE": VERL[0]},
@@ -248,7 +243,5 @@ def test_what_is_no_line_is_counted(message: object, tmp_path: Path) -> None:
         (b"step:1\n", None),
     ],
 )
-def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(
-    line: bytes, shown: bytes | None
-) -> None:
+def test_the_log_shows_what_was_printed_of_a_line_that_a_collector_timed(line, shown):
     assert printed_line(line) == (line if shown is None else shown)

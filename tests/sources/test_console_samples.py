@@ -56,9 +56,7 @@ def samples_in(path: Path, text: str) -> list[Sample]:
     return [record for record in records if isinstance(record, Sample)]
 
 
-def test_what_follows_a_validation_is_a_validations_with_its_other_values(
-    tmp_path: Path,
-) -> None:
+def test_what_follows_a_validation_is_a_validations_with_its_other_values(tmp_path):
     text = (
         f"{RAY}validation generation end\n"
         + block("q0", "[score] 0.5", "[acc] True", "[pred] four words")
@@ -91,8 +89,8 @@ def test_what_follows_a_validation_is_a_validations_with_its_other_values(
 
 
 def test_the_validation_before_a_resumed_training_is_of_the_step_it_goes_on_from(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     text = (
         f"{RAY}step:11 - actor/loss:0.5 - critic/x:1\n"
         + f"{RAY}Setting global step to 10\n"
@@ -106,14 +104,14 @@ def test_the_validation_before_a_resumed_training_is_of_the_step_it_goes_on_from
     ] == [(10, True)]
 
 
-def test_the_last_sample_of_a_log_is_not_lost(tmp_path: Path) -> None:
+def test_the_last_sample_of_a_log_is_not_lost(tmp_path):
     (sample,) = samples_in(
         tmp_path / "train.log", block("q", "[score] 0.5", "[acc] 1.0")
     )
     assert (sample.score, dict(sample.extras)) == (0.5, {"acc": 1.0})
 
 
-def test_tables_that_trl_prints(tmp_path: Path) -> None:
+def test_tables_that_trl_prints(tmp_path):
     found = samples_in(
         tmp_path / "train.log", TABLE + "{'loss': 0.5, 'epoch': 0.1}\n" + TABLE
     )
@@ -140,7 +138,7 @@ ANSWERS = f"""\
 """
 
 
-def test_tables_without_a_title_are_answers_of_the_step_before(tmp_path: Path) -> None:
+def test_tables_without_a_title_are_answers_of_the_step_before(tmp_path):
     found = samples_in(tmp_path / "train.log", ANSWERS)
     assert [(one.step, one.prompt, one.response, one.score) for one in found] == [
         (3, "say it again", "it is │ said {'loss': 7.0}", -0.25),
@@ -160,9 +158,7 @@ PARTS = (
 @pytest.mark.parametrize(
     ("before", "leads"), [(1, LEADS), (1996, [RAY]), (2100, [RAY])]
 )
-def test_lines_that_come_together_say_what_each_says_by_itself(
-    before: int, leads: list[str]
-) -> None:
+def test_lines_that_come_together_say_what_each_says_by_itself(before, leads):
     waiting = COLOURED + "".join(
         f"(Worker pid=8) [{field}] 1\n" for field in ("prompt", "response", "score")
     )
@@ -193,7 +189,7 @@ def decoded(pieces: list[bytes]) -> list[object]:
 
 
 @pytest.mark.skipif(not MADE.exists(), reason=f"no {MADE}")
-def test_real_consoles() -> None:
+def test_real_consoles():
     validated = [
         record
         for record in drain(FileSource(MADE / "verl061_healthy/train.log", console))
@@ -266,7 +262,7 @@ Leo is a knight
 """
 
 
-def test_blocks_of_search_r1_and_tinyzero(tmp_path: Path) -> None:
+def test_blocks_of_search_r1_and_tinyzero(tmp_path):
     first, second, third = samples_in(tmp_path / "a.log", SEARCHED)
     assert first == Sample(
         4,
@@ -284,7 +280,7 @@ def test_blocks_of_search_r1_and_tinyzero(tmp_path: Path) -> None:
     assert (third.step, third.response) == (5, "half of")
 
 
-def test_blocks_of_logic_rl(tmp_path: Path) -> None:
+def test_blocks_of_logic_rl(tmp_path):
     first, second = samples_in(tmp_path / "a.log", REASONED)
     assert first == Sample(
         0,

@@ -10,7 +10,6 @@ from log_reading import notes, read_text, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from verl_tui.runs.run import Run
 
@@ -81,7 +80,7 @@ def points(run: Run) -> dict[tuple[str, int], float]:
 
 @pytest.mark.parametrize("name", CONSOLES)
 @pytest.mark.parametrize("columns", [41, 81, 133, 237])
-def test_wrapped_lines_are_whole_again(tmp_path: Path, name: str, columns: int) -> None:
+def test_wrapped_lines_are_whole_again(tmp_path, name, columns):
     printed = read_text(tmp_path, "".join(f"{line}\n" for line in CONSOLES[name]))
     run = read_text(tmp_path, captured(CONSOLES[name], columns))
     assert points(run) == points(printed)
@@ -114,6 +113,6 @@ SETTINGS = [
         captured(verl(), 1200),
     ],
 )
-def test_lines_that_nobody_wrapped_stay_as_they_are(tmp_path: Path, text: str) -> None:
+def test_lines_that_nobody_wrapped_stay_as_they_are(tmp_path, text):
     run = read_text(tmp_path, f"{text}\nstep:1 - a:1 - b:2\n")
     assert "were put together" not in notes(run)

@@ -31,9 +31,7 @@ main(["check", "--json", "-"])
 """
 
 
-def test_it_is_found_and_read_from_its_end_and_on_standard_input(
-    tmp_path: Path,
-) -> None:
+def test_it_is_found_and_read_from_its_end_and_on_standard_input(tmp_path):
     shutil.copytree(Path(verl_tui.__file__).parent, tmp_path / "verl_tui")
     formats = tmp_path / "verl_tui" / "sources" / "formats"
     shutil.copy(ADDED, formats)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 from log_reading import read_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEPTHS = (190, 900, 1020, 5000)
 
@@ -23,7 +19,7 @@ def row(number: int) -> str:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-def test_a_dump_is_read_beyond_its_deep_rows(tmp_path: Path, depth: int) -> None:
+def test_a_dump_is_read_beyond_its_deep_rows(tmp_path, depth):
     directory = tmp_path / "rollouts"
     directory.mkdir()
     rows = [

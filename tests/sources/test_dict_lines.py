@@ -37,7 +37,7 @@ CONSOLES = {
 
 
 @pytest.mark.parametrize("name", CONSOLES)
-def test_a_console_is_recognised(name: str) -> None:
+def test_a_console_is_recognised(name):
     assert console.matches(Path("a.log"), CONSOLES[name].encode())
 
 
@@ -104,9 +104,7 @@ OLD_FACTORY_LINE = (
         (FACTORY_LINE + "step:1 - actor/loss:1.0\n", "verl console"),
     ],
 )
-def test_a_console_is_called_its_trainers(
-    tmp_path: Path, text: str, title: str
-) -> None:
+def test_a_console_is_called_its_trainers(tmp_path, text, title):
     path = tmp_path / "train.log"
     path.write_text(text)
     status = read_run(path).sources[str(path)].status
@@ -130,7 +128,7 @@ def test_a_console_is_called_its_trainers(
         "Global step 3: {'a': 1}",
     ],
 )
-def test_what_only_looks_like_metrics(line: str) -> None:
+def test_what_only_looks_like_metrics(line):
     assert not [
         r
         for r in ConsoleDecoder().decode(line.encode(), 1)

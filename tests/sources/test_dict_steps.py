@@ -28,7 +28,6 @@ from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 ERROR = "Traceback (most recent call last):\nKeyError: 1\n"
 
@@ -154,7 +153,7 @@ CONSOLES = {
 
 
 @pytest.mark.parametrize("one", CONSOLES.values(), ids=CONSOLES)
-def test_the_steps_of_dicts(one: Console, tmp_path: Path) -> None:
+def test_the_steps_of_dicts(one, tmp_path):
     run = read_text(tmp_path, one.text)
     eighths = one.printed or one.steps
     assert values(run, "loss") == {
@@ -169,7 +168,7 @@ def test_the_steps_of_dicts(one: Console, tmp_path: Path) -> None:
     assert (state(run, 0.0) is State.FINISHED) or not one.finished
 
 
-def test_what_else_the_training_of_a_bar_says(tmp_path: Path) -> None:
+def test_what_else_the_training_of_a_bar_says(tmp_path):
     run = read_text(tmp_path, TRL)
     assert values(run, "reward") == {at: at / 4 for at in range(2, 21, 2)}
     assert values(run, "eval_loss") == {6: 0.25}, "its own bar tells no step"
@@ -208,25 +207,21 @@ def bars_kept(bars: tuple[int, ...], first: str) -> str:
         *(bars_kept(bars, first) for bars in ((-1, 0), (0,), ()) for first in ("", bar(0, 4))),
     ],
 )  # fmt: skip
-def test_trls_ppo_prints_a_step_before_the_bar_goes_on_to_it(
-    text: str, tmp_path: Path
-) -> None:
+def test_trls_ppo_prints_a_step_before_the_bar_goes_on_to_it(text, tmp_path):
     run = read_text(tmp_path, text)
     assert values(run, "objective/scores") == {1: 0.25, 2: 0.5, 3: 0.75, 4: 1.0}
     assert run.step == 4
     assert run.sources[str(tmp_path / "train.log")].status.title == "TRL console"
 
 
-def test_the_end_is_reported_without_a_bar(tmp_path: Path) -> None:
+def test_the_end_is_reported_without_a_bar(tmp_path):
     end = "{'train_runtime': '91.5', 'train_loss': '0.5', 'epoch': '1'}\n"
     run = read_text(tmp_path, "{'loss': 0.5, 'epoch': 0.5}\n" + end)
     assert [event.kind for event in run.events] == [EventKind.FINISHED]
     assert run.step == 1
 
 
-def test_without_a_dict_a_bar_that_begins_again_is_another_attempt(
-    tmp_path: Path,
-) -> None:
+def test_without_a_dict_a_bar_that_begins_again_is_another_attempt(tmp_path):
     attempts = "".join(
         "worker exited, another attempt\n" + "".join(bare_bar(at, 90) for at in steps)
         for steps in (range(5), range(7))
@@ -245,9 +240,7 @@ def test_without_a_dict_a_bar_that_begins_again_is_another_attempt(
         (f"{bar(0, 400)}{trained(2, 400)}{trained(4, 400)}\n{kept_back(range(6, 72, 2))}", [kept_back((72,))], [[[72]]]),
     ],
 )  # fmt: skip
-def test_when_a_dict_is_shown(
-    text: str, appended: list[str], shown: list[list[list[int]]], tmp_path: Path
-) -> None:
+def test_when_a_dict_is_shown(text, appended, shown, tmp_path):
     path = tmp_path / "train.log"
     path.write_text(text)
     source = FileSource(path, console)
@@ -271,9 +264,7 @@ def test_when_a_dict_is_shown(
         ("{'reward_mean': 0.5, 'iter': '10'}", "reward_mean", None),
     ],
 )  # fmt: skip
-def test_a_stated_step_is_believed_before_any_bar(
-    tmp_path: Path, written: str, key: str, total: int | None
-) -> None:
+def test_a_stated_step_is_believed_before_any_bar(tmp_path, written, key, total):
     stated = f"{written}\n{bar(6, 20)}\n{written.replace('10', '12')}\n"
     run = read_text(tmp_path, f"{trained(4)}{bar(6, 20)}{CLEAR}{stated}")
     assert [at for at in values(run, key) if at > 4] == [10, 12]
@@ -301,9 +292,7 @@ KILLED = bar(0, 20) + "".join(map(trained, range(2, 10, 2))) + "\n"
         (f"{KILLED}{bar(0, 20)}{(trained(8) + trained(10)).lstrip()}\n", 8, 8),
     ],
 )
-def test_what_goes_on_after_another_start_is_a_restart(
-    tmp_path: Path, text: str, reached: int, begun: int
-) -> None:
+def test_what_goes_on_after_another_start_is_a_restart(tmp_path, text, reached, begun):
     run = read_text(tmp_path, text)
     assert [(mark.step, mark.reason) for mark in run.restarts] == [
         (begun, f"went on from step {reached} after another start")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from verl_tui.records import Sample, SampleFacts, Unreadable
 from verl_tui.sources.folders.dumps import DumpFile
 from verl_tui.text import safe
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EACH = settings(
     max_examples=30,
@@ -76,9 +73,7 @@ def shown(samples: list[Sample | Unreadable]) -> list[tuple[str, str, float | No
     limit=st.integers(1, 200),
     blank=st.sampled_from(["\n", "\n\n", "\r\n", " \n \n"]),
 )
-def test_rows_are_those_of_the_file(
-    tmp_path: Path, rows: list[dict[str, Any]], limit: int, blank: str
-) -> None:
+def test_rows_are_those_of_the_file(tmp_path, rows, limit, blank):
     path = tmp_path / "3.jsonl"
     path.write_bytes(written(rows, blank))
     file = DumpFile(path, 3)
@@ -98,9 +93,7 @@ def test_rows_are_those_of_the_file(
 
 @EACH
 @given(rows=ROWS, cuts=st.lists(st.integers(0, 5000), max_size=6), last=st.booleans())
-def test_a_file_that_grows_gives_the_same_rows(
-    tmp_path: Path, rows: list[dict[str, Any]], cuts: list[int], last: bool
-) -> None:
+def test_a_file_that_grows_gives_the_same_rows(tmp_path, rows, cuts, last):
     path = tmp_path / "3.jsonl"
     path.write_bytes(b"")
     data = written(rows)
@@ -119,7 +112,7 @@ def test_a_file_that_grows_gives_the_same_rows(
     assert file.generation == 0
 
 
-def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
+def test_unreadable_rows_say_where_they_stand(tmp_path):
     path = tmp_path / "3.jsonl"
     path.write_bytes(
         written([row()])
@@ -140,7 +133,7 @@ def test_unreadable_rows_say_where_they_stand(tmp_path: Path) -> None:
     assert file.facts(1, 2) == [SampleFacts(1, None, None, 0, {}, validation=False)]
 
 
-def test_lines_are_given_to_the_byte(tmp_path: Path) -> None:
+def test_lines_are_given_to_the_byte(tmp_path):
     path = tmp_path / "3.jsonl"
     first = b' {"input": "a", "output": NaN}\r'
     broken = b'{"input": \xff'

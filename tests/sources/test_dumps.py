@@ -60,9 +60,7 @@ def dumped(records: Sequence[Record]) -> list[int]:
     return [r.step for r in records if isinstance(r, Dump) and not r.removed]
 
 
-def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(
-    tmp_path: Path,
-) -> None:
+def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(tmp_path):
     for step in (2, 10, 1):
         write(tmp_path / "rollouts", step, row(step / 10) * 2)
     source = DumpSource(tmp_path / "rollouts")
@@ -92,15 +90,15 @@ def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(
     ],
 )
 def test_validations_are_reported_by_the_name_of_their_directory(
-    tmp_path: Path, name: str, validation: bool
-) -> None:
+    tmp_path, name, validation
+):
     write(tmp_path / name, 1, row())
     (dump, *_), _ = DumpSource(tmp_path / name).read()
     assert isinstance(dump, Dump)
     assert dump.validation is validation
 
 
-def test_a_run_knows_its_dumps(tmp_path: Path) -> None:
+def test_a_run_knows_its_dumps(tmp_path):
     (tmp_path / "train.log").write_text(
         "step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n"
     )
@@ -116,7 +114,7 @@ def test_a_run_knows_its_dumps(tmp_path: Path) -> None:
     assert run.last_record is not None
 
 
-def test_what_comes_and_goes_is_noticed(home: Path) -> None:
+def test_what_comes_and_goes_is_noticed(home):
     first = write(home, 1, row(0.0))
     dumps = Followed(DumpSource(home))
     dumps.read()
@@ -130,7 +128,7 @@ def test_what_comes_and_goes_is_noticed(home: Path) -> None:
     assert values(dumps.run, "samples/score") == {1: 0.0, 2: 1.0}, "it stays"
 
 
-def test_a_growing_dump_is_read_on(home: Path) -> None:
+def test_a_growing_dump_is_read_on(home):
     path = write(home, 1, row(0.0))
     source = DumpSource(home)
     drain_all(source)
@@ -147,7 +145,7 @@ def test_a_growing_dump_is_read_on(home: Path) -> None:
     assert reported(drain_all(source)) == [(1, 0.6)]
 
 
-def test_rows_that_cannot_be_read_are_reported_with_their_file(home: Path) -> None:
+def test_rows_that_cannot_be_read_are_reported_with_their_file(home):
     write(home, 7, row(), '{"input": "q", \n', '{"a": 1}\n', row())
     source = DumpSource(home)
     found = [record for record in drain_all(source) if isinstance(record, Unreadable)]
@@ -162,13 +160,13 @@ def test_rows_that_cannot_be_read_are_reported_with_their_file(home: Path) -> No
 # -- the budget ------------------------------------------------------------------------------------
 
 
-def test_what_the_budget_allows_is_read_whole() -> None:
+def test_what_the_budget_allows_is_read_whole():
     assert set(plan(dict.fromkeys(range(100), 10**6)).values()) == {dumps.WHOLE}
     assert plan({}) == {}
     assert plan({1: 10**12}) == {1: dumps.WHOLE}
 
 
-def test_figures_of_a_part_say_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_of_a_part_say_so(home, monkeypatch):
     monkeypatch.setattr(dumps, "WHOLE", 5_000)
     monkeypatch.setattr(dumps, "BUDGET", 12_000)
     monkeypatch.setattr(dumps, "LEAST", 2_000)

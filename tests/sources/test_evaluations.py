@@ -44,7 +44,7 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
         ("eval.json", LINES),
     ],
 )
-def test_an_evaluation_is_shown_as_one(name: str, text: str, tmp_path: Path) -> None:
+def test_an_evaluation_is_shown_as_one(name, text, tmp_path):
     path = tmp_path / name
     path.write_text(text)
     format = next(one for one in FORMATS if one.matches(path, text.encode()))
@@ -60,7 +60,7 @@ def test_an_evaluation_is_shown_as_one(name: str, text: str, tmp_path: Path) -> 
     )
 
 
-def test_what_check_says_of_one(tmp_path: Path) -> None:
+def test_what_check_says_of_one(tmp_path):
     path = tmp_path / "eval.jsonl"
     path.write_text(LINES)
     os.utime(path, (NOW - 7200, NOW - 7200))
@@ -72,7 +72,7 @@ def test_what_check_says_of_one(tmp_path: Path) -> None:
     )
 
 
-def test_samples_with_a_step_are_a_trainings(tmp_path: Path) -> None:
+def test_samples_with_a_step_are_a_trainings(tmp_path):
     line = '{{"step": {}, "prompt": "p", "response": "r", "score": 1.0}}\n'
     run = read_text(tmp_path, "".join(map(line.format, (3, 4))), "s.jsonl")
     assert values(run, "samples/score") == {3: 1.0, 4: 1.0}
@@ -80,7 +80,7 @@ def test_samples_with_a_step_are_a_trainings(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scores", ["reward", "score"])
-def test_a_reward_for_each_token_is_summed(tmp_path: Path, scores: str) -> None:
+def test_a_reward_for_each_token_is_summed(tmp_path, scores):
     """As SkyRL writes examples of its training, and its evaluations."""
     path = tmp_path / "step_7_examples.jsonl"
     parts: list[Any] = [[0, 0, 1.0], [0, None, 0.0], [[0, 0.5], [0, 0, 0]], [0.0, -0.5]]
@@ -104,5 +104,5 @@ def test_a_reward_for_each_token_is_summed(tmp_path: Path, scores: str) -> None:
         '{"a": {"prompt": "p"}}',
     ],
 )
-def test_a_data_set_is_no_evaluation(text: str) -> None:
+def test_a_data_set_is_no_evaluation(text):
     assert not sample_records.matches(Path("train.json"), text.encode())

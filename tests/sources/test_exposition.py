@@ -54,7 +54,7 @@ def values(records: list[object]) -> dict[str, float]:
     }
 
 
-def test_a_page_is_known_by_what_it_holds() -> None:
+def test_a_page_is_known_by_what_it_holds():
     recognised = next(one for one in FORMATS if one.matches(Path("saved"), TUTORIAL))
     assert recognised is exposition
     assert exposition.matches(Path("x.prom"), b"verl_average_reward 0.42\n")
@@ -68,7 +68,7 @@ def test_a_page_is_known_by_what_it_holds() -> None:
         assert not exposition.matches(Path("x.log"), foreign)
 
 
-def test_the_tutorials_names_become_steps_rewards_devices_and_quantiles() -> None:
+def test_the_tutorials_names_become_steps_rewards_devices_and_quantiles():
     records = read(TUTORIAL)
     rows = [record for record in records if isinstance(record, MetricRows)]
     assert {step for one in rows for step in one.steps} == {120}
@@ -82,7 +82,7 @@ def test_the_tutorials_names_become_steps_rewards_devices_and_quantiles() -> Non
     }
 
 
-def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path):
     file = tmp_path / "run.prom"
     reader = exposition.reader(file)
     found: dict[str, float] = {}
@@ -95,13 +95,13 @@ def test_a_file_that_is_replaced_is_a_further_scrape(tmp_path: Path) -> None:
     assert found == {"tokens_per_second": 30.0}
 
 
-def test_a_file_of_several_runs_is_not_mixed_up() -> None:
+def test_a_file_of_several_runs_is_not_mixed_up():
     (flaw,) = read(b'# TYPE r gauge\nshared 5\nr{run="a"} 1\nr{run="b"} 2\n')
     assert isinstance(flaw, Unreadable)
     assert flaw.reason.startswith("holds 2 runs")
 
 
-def test_a_saved_page_is_a_run_with_devices(tmp_path: Path) -> None:
+def test_a_saved_page_is_a_run_with_devices(tmp_path):
     (tmp_path / "scrape.prom").write_bytes(TUTORIAL)
     run = read_run(tmp_path)
     assert run.step == 120
@@ -180,11 +180,11 @@ def metrics(*moments: str) -> list[dict[str, float]]:
         ),
     ],
 )
-def test_figures_of_pages(moments: list[str], expected: list[dict[str, float]]) -> None:
+def test_figures_of_pages(moments, expected):
     assert metrics(*moments) == expected
 
 
-def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units() -> None:
+def test_our_exporters_names_lead_back_to_the_logs_own_keys_and_units():
     page = """\
 verl_metric_info{name="verl_perf_x_seconds",key="timing_per_token_ms/gen"} 1
 verl_perf_x_seconds{run="r"} 0.0035
@@ -231,7 +231,7 @@ verl_last_step_timestamp_seconds{run="r"} 1000.5
         ),
     ],
 )
-def test_figures_of_machines(page: str, expected: dict[str, float]) -> None:
+def test_figures_of_machines(page, expected):
     assert metrics(page) == [expected]
 
 
@@ -243,9 +243,7 @@ def test_figures_of_machines(page: str, expected: dict[str, float]) -> None:
         (b"# TYPE a gauge\na 1\n# EOF", None),
     ],
 )
-def test_of_a_damaged_page_what_came_before_is_read(
-    page: bytes, flaw: tuple[int, str] | None
-) -> None:
+def test_of_a_damaged_page_what_came_before_is_read(page, flaw):
     read = read_page(page)
     assert [(one.name, one.value) for one in read.runs[""]] == [("a", 1.0)]
     if flaw is None:
@@ -255,9 +253,7 @@ def test_of_a_damaged_page_what_came_before_is_read(
         assert (read.flaw[0], read.flaw[1][: len(flaw[1])]) == flaw
 
 
-def test_without_prometheus_client_it_is_said_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_prometheus_client_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     (flaw,) = read(TUTORIAL)
     assert isinstance(flaw, Unreadable)

@@ -5,14 +5,10 @@ the run's life.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
 
 from log_reading import read_run, values
 
 from verl_tui.indicators import dialect, resolve
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def line(step: int, score: float, response: str = "so it is", **more: object) -> str:
@@ -30,9 +26,7 @@ def line(step: int, score: float, response: str = "so it is", **more: object) ->
     )
 
 
-def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(
-    tmp_path: Path,
-) -> None:
+def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(tmp_path):
     path = tmp_path / "train.log"
     path.write_text(
         "step:1 - critic/score/mean:0.5\n[prompt] why\n[response] so so\n[ground_truth] x\n[score] 1.0\n"
@@ -42,7 +36,7 @@ def test_samples_on_the_console_belong_to_the_step_that_they_are_printed_in(
     assert values(run, "samples/score") == {2: 1.0}
 
 
-def test_figures_are_no_news_of_the_run(tmp_path: Path) -> None:
+def test_figures_are_no_news_of_the_run(tmp_path):
     (tmp_path / "train.log").write_text(
         "step:1 - critic/score/mean:0.5\nstep:2 - critic/score/mean:0.5\n"
     )

@@ -118,9 +118,7 @@ def test_file_logger_of_both_eras():
         ),
     ],
 )
-def test_numbers_as_texts_and_metrics_in_a_field_of_their_own(
-    tmp_path: Path, name: str, line: str
-) -> None:
+def test_numbers_as_texts_and_metrics_in_a_field_of_their_own(tmp_path, name, line):
     path = tmp_path / name
     path.write_text(f"{line}\n")
     run = read_run(path)

@@ -41,9 +41,7 @@ def read(tmp_path: Path, *lines: str) -> Run:
 
 
 @pytest.mark.parametrize("other", [*OTHERS, f"(TaskRunner pid=5) {verl(2)}", verl(2)])
-def test_what_is_printed_behind_a_step_line_costs_it_nothing(
-    tmp_path: Path, other: str
-) -> None:
+def test_what_is_printed_behind_a_step_line_costs_it_nothing(tmp_path, other):
     run = read(tmp_path, verl(1) + other, verl(3), "(TaskRunner pid=5) " + verl(4))
     steps = [1, 2, 3, 4] if "step:2" in other else [1, 3, 4]
     assert values(run, "timing_s/step") == {step: step * 10 + 7.5 for step in steps}
@@ -52,9 +50,7 @@ def test_what_is_printed_behind_a_step_line_costs_it_nothing(
 
 
 @pytest.mark.parametrize("other", [*OTHERS, trl(2)])
-def test_what_is_printed_behind_a_dict_costs_it_nothing(
-    tmp_path: Path, other: str
-) -> None:
+def test_what_is_printed_behind_a_dict_costs_it_nothing(tmp_path, other):
     run = read(tmp_path, trl(1) + other, trl(3), trl(4))
     steps = [1, 2, 3, 4] if "'step': 2" in other else [1, 3, 4]
     assert values(run, "loss") == {step: step / 10 for step in steps}
@@ -65,9 +61,7 @@ def test_what_is_printed_behind_a_dict_costs_it_nothing(
 @pytest.mark.parametrize(
     "other", ["weights are synchronised", "(WorkerDict pid=31) saved", "took 3.5", BAR]
 )
-def test_what_is_printed_before_them_costs_them_nothing(
-    tmp_path: Path, line: type[str], other: str
-) -> None:
+def test_what_is_printed_before_them_costs_them_nothing(tmp_path, line, other):
     run = read(tmp_path, line(1), other + line(2), line(3))
     assert run.step == 3
     assert {len(values(run, key)) for key in run.keys} == {3}
@@ -84,16 +78,14 @@ def test_what_is_printed_before_them_costs_them_nothing(
         (trl(2).replace("0.25", "<object>"), 1),
     ],
 )
-def test_what_cannot_be_told_apart_is_said(
-    tmp_path: Path, line: str, said: int
-) -> None:
+def test_what_cannot_be_told_apart_is_said(tmp_path, line, said):
     run = read(tmp_path, verl(1), line)
     assert f"{said} printed value" in notes(run)
     assert "not read: no number, or glued to text" in notes(run)
     assert all(value < 100 for key in run.keys for value in values(run, key).values())
 
 
-def test_values_of_any_form_and_within_each_other(tmp_path: Path) -> None:
+def test_values_of_any_form_and_within_each_other(tmp_path):
     run = read(
         tmp_path,
         "step:1 - x/y:1 - a/b:tensor(2.0, device='cuda:0')",
@@ -109,7 +101,7 @@ def test_values_of_any_form_and_within_each_other(tmp_path: Path) -> None:
     }
 
 
-def test_a_line_that_wandb_cut_loses_its_last_metric(tmp_path: Path) -> None:
+def test_a_line_that_wandb_cut_loses_its_last_metric(tmp_path):
     line = "step:2 - " + " - ".join(f"a/m{at}:{at}.5" for at in range(900))
     run = read(tmp_path, verl(1), line[:4096])
     assert values(run, "a/m286") == {2: 286.5}

@@ -149,7 +149,7 @@ def stub(build: Callable[..., Stub]) -> Stub:
     return build()
 
 
-def test_eight_devices_with_all_fields(stub: Stub) -> None:
+def test_eight_devices_with_all_fields(stub):
     gpus = stub.gpus()
     assert [gpu["index"] for gpu in gpus] == list("01234567")
     assert Gpu(**gpus[3]) == Gpu(
@@ -167,9 +167,7 @@ def test_eight_devices_with_all_fields(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
-def test_what_holds_the_clocks_down(
-    build: Callable[..., Stub], flags: tuple[str, ...]
-) -> None:
+def test_what_holds_the_clocks_down(build, flags):
     driver_says: list[tuple[int, list[str]]] = [
         # idle, clocks set by somebody, sync boost, display
         (0x1 | 0x2 | 0x10 | 0x100, []),
@@ -188,9 +186,7 @@ def test_what_holds_the_clocks_down(
 
 
 @pytest.mark.parametrize("flags", [(), ("OLD_DRIVER",)])
-def test_processes_by_memory(
-    build: Callable[..., Stub], flags: tuple[str, ...]
-) -> None:
+def test_processes_by_memory(build, flags):
     # Numbers that no process of this host can have: what /proc says of real ones is tested with it.
     driver_says = "0:4194305:500,0:4194306:700,0:4194307:-1,0:4194305:300,1:4194306:5"
     first, second = build(*flags).gpus(STUB_COUNT="2", STUB_PROCESSES=driver_says)
@@ -217,7 +213,7 @@ def test_processes_by_memory(
         ("77", "the NVIDIA driver fails: a code of the future (NVML code 77)"),
     ],
 )
-def test_failed_start_is_one_sentence(stub: Stub, code: str, problem: str) -> None:
+def test_failed_start_is_one_sentence(stub, code, problem):
     assert stub.problem(STUB_INIT=code) == problem
 
 
@@ -233,9 +229,7 @@ def test_failed_start_is_one_sentence(stub: Stub, code: str, problem: str) -> No
         ("GetComputeRunningProcesses", {"processes"}),
     ],
 )
-def test_failing_query_costs_its_field_only(
-    stub: Stub, query: str, fields: set[str]
-) -> None:
+def test_failing_query_costs_its_field_only(stub, query, fields):
     faults = {15: "fell off the bus", 16: "needs a reset"}
     codes = (3, 4, 6, 13, *faults, 999)
     steps = [{"env": {"STUB_FAIL": f"{query}@1:{code}"}} for code in codes]
@@ -249,7 +243,7 @@ def test_failing_query_costs_its_field_only(
         }
 
 
-def test_a_lost_device_says_so_and_costs_no_other(stub: Stub) -> None:
+def test_a_lost_device_says_so_and_costs_no_other(stub):
     lost = "GetHandleByIndex@1:15"
     before, after = stub.read([{}, {"env": {"STUB_FAIL": lost}}], STUB_COUNT="2")
     assert before["gpus"][1]["utilization"] == 10.0
@@ -257,7 +251,7 @@ def test_a_lost_device_says_so_and_costs_no_other(stub: Stub) -> None:
     assert after["gpus"][0] == before["gpus"][0]
 
 
-def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) -> None:
+def test_lost_device_restarts_nvml_at_a_slow_pace(stub, tmp_path):
     journal = tmp_path / "journal"
     lost, found = {"STUB_FAIL": "GetHandleByIndex@1:15"}, {"STUB_FAIL": ""}
     times = [{"now": float(now), "env": lost} for now in (0, 2, 58, 60)]
@@ -270,9 +264,7 @@ def test_lost_device_restarts_nvml_at_a_slow_pace(stub: Stub, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("code", ["1", "9", "18", "999"])
-def test_nvml_that_fails_is_started_afresh_a_minute_later(
-    stub: Stub, tmp_path: Path, code: str
-) -> None:
+def test_nvml_that_fails_is_started_afresh_a_minute_later(stub, tmp_path, code):
     journal = tmp_path / "journal"
     steps = [
         {},
@@ -288,9 +280,7 @@ def test_nvml_that_fails_is_started_afresh_a_minute_later(
     assert journal.read_text().split() == ["init", "shutdown", "init"]
 
 
-def test_driver_that_comes_later_is_seen_at_a_slow_pace(
-    stub: Stub, tmp_path: Path
-) -> None:
+def test_driver_that_comes_later_is_seen_at_a_slow_pace(stub, tmp_path):
     (tmp_path / LIBRARY).write_text("not yet a library")
     install = [str(stub.folder / LIBRARY), str(tmp_path / LIBRARY)]
     steps: list[dict[str, Any]] = [
@@ -303,7 +293,7 @@ def test_driver_that_comes_later_is_seen_at_a_slow_pace(
     assert problems == [*["no NVIDIA driver here"] * 3, None]
 
 
-def test_mig_instances_follow_their_device(stub: Stub) -> None:
+def test_mig_instances_follow_their_device(stub):
     gpus = stub.gpus(
         STUB_COUNT="3", STUB_MIG="1:5", STUB_FAIL="GetUtilizationRates@1:3"
     )
@@ -317,7 +307,7 @@ def test_mig_instances_follow_their_device(stub: Stub) -> None:
     )
 
 
-def test_poll_delivers_every_reading_but_a_problem_once() -> None:
+def test_poll_delivers_every_reading_but_a_problem_once():
     device = (Gpu("0", "H100"),)
     none, loaded = GpuReading(0, problem="none"), GpuReading(0, problem="not loaded")
     good = GpuReading(0, device)

@@ -13,7 +13,6 @@ from verl_tui.sources.discovery.finder import Finder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 MANY = 40
 """Metrics of the files here."""
@@ -40,9 +39,7 @@ WIDE = {
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_the_first_metrics_are_kept_and_the_others_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_the_first_metrics_are_kept_and_the_others_said(tmp_path, monkeypatch, name):
     monkeypatch.setattr(files, "MOST_METRICS", FEW)
     run = read_text(tmp_path, WIDE[name], name)
     assert list(run.keys) == NAMES[:FEW]
@@ -50,7 +47,7 @@ def test_the_first_metrics_are_kept_and_the_others_said(
     assert f"only the first {FEW} metrics are kept" in notes(run)
 
 
-def test_a_chart_of_very_many_runs_is_bounded_aloud(tmp_path: Path) -> None:
+def test_a_chart_of_very_many_runs_is_bounded_aloud(tmp_path):
     path = tmp_path / "chart.csv"
     names = "".join(f",r{n} - loss" for n in range(150))
     path.write_text(f"Step{names}\n1{',2' * 150}\n")

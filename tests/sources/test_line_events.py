@@ -17,9 +17,7 @@ FRAMES = b"Traceback (most recent call last):", b'  File "train.py", line 3, in 
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["line"][:40])
-def test_an_entry_is_found_by_the_line_it_was_written_from(
-    entry: dict[str, Any],
-) -> None:
+def test_an_entry_is_found_by_the_line_it_was_written_from(entry):
     line = entry["line"].encode()
     if entry["kind"] == "printer":
         assert printed_by(line).text.decode() == entry["says"]
@@ -41,12 +39,12 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(
 
 
 @pytest.mark.parametrize("rows", ["stated", "first", "settings"])
-def test_a_row_is_found_by_the_line_it_was_written_from(rows: str) -> None:
+def test_a_row_is_found_by_the_line_it_was_written_from(rows):
     for row in TABLE[rows]:
         assert re.search(row.get("begins", row.get("match")), row["line"])
         assert any(word in row["line"] for word in row["words"])
 
 
-def test_what_was_added_is_told_by_the_line_it_was_written_from() -> None:
+def test_what_was_added_is_told_by_the_line_it_was_written_from():
     for row in TABLE["added"]:
         assert parted(row["line"].encode()).text == b"a line"

@@ -28,11 +28,11 @@ from verl_tui.sources.formats import metrics_csv
         ("a.csv", b"", False),
     ],
 )
-def test_what_is_recognised(name: str, head: bytes, fits: bool) -> None:
+def test_what_is_recognised(name, head, fits):
     assert metrics_csv.matches(Path(name), head) is fits
 
 
-def test_values_and_names(tmp_path: Path) -> None:
+def test_values_and_names(tmp_path):
     head = (
         'step,critic_score_mean,"odd, name",val-core_openai_gsm8k_acc_mean_at_1,note\n'
     )
@@ -46,7 +46,7 @@ def test_values_and_names(tmp_path: Path) -> None:
     assert run.dialect == "verl"
 
 
-def test_odd_rows_are_reported_with_their_reason(tmp_path: Path) -> None:
+def test_odd_rows_are_reported_with_their_reason(tmp_path):
     text = "step,a\n1,2\n2\n,5\nstep,a\n3,4\n\n5,6"
     run = read_text(tmp_path, text, "metrics.csv")
     source = run.sources[str(tmp_path / "metrics.csv")]
@@ -59,7 +59,7 @@ def test_odd_rows_are_reported_with_their_reason(tmp_path: Path) -> None:
     )
 
 
-def test_what_we_export_we_read(tmp_path: Path) -> None:
+def test_what_we_export_we_read(tmp_path):
     lines = (
         f"step:{n} - critic/score/mean:{n / 7!r} - actor/pg_loss:-{n}e-5\n"
         for n in range(1, 9)
@@ -72,7 +72,7 @@ def test_what_we_export_we_read(tmp_path: Path) -> None:
         assert values(again, key) == values(run, key)
 
 
-def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> None:
+def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path):
     head = [f"my - run - critic/score/mean{bound}" for bound in ("", "__MIN", "__MAX")]
     text = f'"Step","{head[0]}","{head[1]}","{head[2]}"\n"3","0.5","0.25","1"\n'
     run = read_text(tmp_path, text, "wandb_export.csv")
@@ -109,9 +109,7 @@ def test_a_chart_saved_at_wandb_has_the_metrics_own_names(tmp_path: Path) -> Non
     ids=["that end apart", "without bounds", "by time", "of one name"],
 )
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_chart_of_several_runs_is_several_runs(
-    tmp_path: Path, text: str, found: dict[str, dict[str, object]], whole: bool
-) -> None:
+def test_a_chart_of_several_runs_is_several_runs(tmp_path, text, found, whole):
     path = tmp_path / "wandb_export.csv"
     path.write_text(text if whole else text + text.splitlines()[-1])
     runs = read_runs(tmp_path)
@@ -134,9 +132,7 @@ def test_a_chart_of_several_runs_is_several_runs(
         ("Step,r - a,r - a__MAX\n1,25,25\n2,50,5", {1: 25.0, 2: 50.0}),
     ],
 )
-def test_a_last_row_without_an_end_counts_where_it_is_whole(
-    tmp_path: Path, text: str, said: dict[int, float]
-) -> None:
+def test_a_last_row_without_an_end_counts_where_it_is_whole(tmp_path, text, said):
     run = read_text(tmp_path, text, "m.csv")
     assert values(run, "a") == said
     assert ("last line has no end" in notes(run)) is (2 not in said)

@@ -40,7 +40,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 @pytest.mark.parametrize("name", ["history.json", "metrics.jsonl", "train.log"])
 @pytest.mark.parametrize("named", [True, False])
-def test_any_form_is_read(tmp_path: Path, name: str, text: str, named: bool) -> None:
+def test_any_form_is_read(tmp_path, name, text, named):
     path = tmp_path / name
     path.write_text(text)
     run = read_run(path if named else tmp_path)
@@ -53,14 +53,14 @@ def test_any_form_is_read(tmp_path: Path, name: str, text: str, named: bool) -> 
     assert ("has no end" in (status.note or "")) is text.endswith(",\n")
 
 
-def test_metrics_of_trainings_without_a_step_are_counted(tmp_path: Path) -> None:
+def test_metrics_of_trainings_without_a_step_are_counted(tmp_path):
     text = json.dumps([{"loss": 0.5, "val_loss": 1.0}, {"loss": 0.25}])
     run = read_text(tmp_path, text, "history.json")
     assert values(run, "loss") == {1: 0.5, 2: 0.25}
     assert "counted in the order of the file" in notes(run)
 
 
-def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
+def test_a_document_that_is_written_anew_is_followed(tmp_path):
     path = tmp_path / "history.json"
     log = Followed(FileSource(path, metrics_json))
     records = []
@@ -89,9 +89,7 @@ def test_a_document_that_is_written_anew_is_followed(tmp_path: Path) -> None:
         '{\n "trajectories": [{"reward": 1, "num_steps": 3, "steps": [{"reward": 1}]}]\n}',
     ],
 )
-def test_a_document_of_something_else_is_said_to_be_one(
-    tmp_path: Path, text: str
-) -> None:
+def test_a_document_of_something_else_is_said_to_be_one(tmp_path, text):
     assert not metrics_json.matches(Path("a.json"), text.encode())
     path = tmp_path / "a.json"
     path.write_text(text)

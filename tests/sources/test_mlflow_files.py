@@ -44,7 +44,7 @@ def column(values: list[float], first: int = 1) -> str:
     )
 
 
-def test_each_run_of_a_store_is_read(tmp_path: Path) -> None:
+def test_each_run_of_a_store_is_read(tmp_path):
     store = tmp_path / "mlruns"
     rewards = {"critic/score/mean": column([0.25, 0.5]), "loss": column([1.0, 2.0])}
     write(store, "a" * 32, "tiny", 3, rewards)
@@ -65,7 +65,7 @@ def test_each_run_of_a_store_is_read(tmp_path: Path) -> None:
     assert sick.unreadable == 2
 
 
-def test_a_line_that_is_being_written_waits_for_its_end(tmp_path: Path) -> None:
+def test_a_line_that_is_being_written_waits_for_its_end(tmp_path):
     run = write(tmp_path, "a" * 32, "tiny", 1, {"loss": column([1.0]) + "17000"})
     found = read_run(run)
     assert (found.step, found.unreadable) == (1, 0)

@@ -12,7 +12,6 @@ from verl_tui.sources.discovery.finder import Finder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 LOG = '{"step": 1, "data": {"loss": 0.5}}\n{"step": 2, "data": {"loss": 0.25}}\n'
 OWN = "no log: written by verl-tui itself"
@@ -56,9 +55,7 @@ def things(field: str) -> str:
         (lines({"kind": "note", "names": ["a", None]} for _ in range(4)), "no log: a list of texts: no record has a number"),
     ],
 )  # fmt: skip
-def test_what_is_no_training_is_passed_over_and_said(
-    tmp_path: Path, text: str, reason: str
-) -> None:
+def test_what_is_no_training_is_passed_over_and_said(tmp_path, text, reason):
     other = tmp_path / "other.jsonl"
     other.write_text(text)
     discovery = Finder([str(other)]).scan()
@@ -83,7 +80,7 @@ def test_what_is_no_training_is_passed_over_and_said(
         lines({"loss": f"0.{n}", "reward": f"{n}.5"} for n in range(1, 5)),
     ],
 )
-def test_what_may_be_a_training_is_read(tmp_path: Path, text: str) -> None:
+def test_what_may_be_a_training_is_read(tmp_path, text):
     path = tmp_path / "metrics.jsonl"
     path.write_text(text)
     assert read_run(path).keys

@@ -87,9 +87,7 @@ def log(
 
 @settings(max_examples=examples(1 / 3))
 @given(cut=st.floats(0, 1))
-def test_from_any_cut_on_the_records_are_those_of_the_whole_log(
-    log: Log, cut: float
-) -> None:
+def test_from_any_cut_on_the_records_are_those_of_the_whole_log(log, cut):
     end, records = end_of(log.path, log.format, log.size - round(cut * log.size))
     assert not end.needs_beginning
     assert not any(isinstance(record, Restart | Unreadable) for record in records)

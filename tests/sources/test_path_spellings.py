@@ -74,13 +74,8 @@ RUN_5, FILE_5 = "run_5/outputs", "run_5/outputs/train.log"
     ],
 )
 def test_every_spelling_of_a_path_gives_the_same_answer(
-    place: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    meant: str,
-    here: str,
-    written: str,
-) -> None:
+    place, capsys, monkeypatch, meant, here, written
+):
     expected = _checked(str(place / meant), capsys)
     assert '"latest_checkpoint": {' in expected[1]
     monkeypatch.chdir(place / here)

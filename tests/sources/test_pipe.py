@@ -24,7 +24,7 @@ from verl_tui.sources.files import PACKED, Chunk
 from verl_tui.sources.formats import HEAD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from verl_tui.records import Record
 
@@ -55,7 +55,7 @@ def end(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("spec", ["-", "/dev/stdin"])
-def test_it_is_read_to_its_end(end: int, spec: str) -> None:
+def test_it_is_read_to_its_end(end, spec):
     os.write(end, FLAT)
     os.close(end)
     run = read_run(spec)
@@ -68,7 +68,7 @@ def test_it_is_read_to_its_end(end: int, spec: str) -> None:
 
 @pytest.mark.parametrize("name", LOGS)
 @given(cuts=st.lists(st.integers(0, 10**5), max_size=8))
-def test_any_cut_gives_the_same_records(name: str, cuts: list[int]) -> None:
+def test_any_cut_gives_the_same_records(name, cuts):
     data = LOGS[name]
     edges = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
     assert (
@@ -116,7 +116,7 @@ def points(pieces: list[bytes]) -> list[tuple[str, int, str]]:
     )
 
 
-def test_a_silence_before_the_format_is_known_decides_nothing(end: int) -> None:
+def test_a_silence_before_the_format_is_known_decides_nothing(end):
     os.write(end, b"loading\n" * 9)
     source = pipe.PipeSource(pipe)
     assert source.read() == ((), True)
@@ -130,7 +130,7 @@ def test_a_silence_before_the_format_is_known_decides_nothing(end: int) -> None:
     assert source.status().format == "tutorial JSONL"
 
 
-def test_what_tells_nothing_is_a_console_in_the_end() -> None:
+def test_what_tells_nothing_is_a_console_in_the_end():
     noise = b"installing" * 99 + b"\n"
     noise *= HEAD // len(noise) + 1
     assert points([noise, b"\nstep:1 - a:1\n"]) == [("a", 1, "1.0")]
@@ -155,13 +155,7 @@ def test_what_tells_nothing_is_a_console_in_the_end() -> None:
         (b"", 3, None),
     ],
 )
-def test_check(
-    data: bytes,
-    code: int,
-    step: int | None,
-    end: int,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_check(data, code, step, end, capsys):
     os.write(end, data)
     os.close(end)
     assert main(["check", "--json", "-"]) == code
@@ -170,9 +164,7 @@ def test_check(
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress])
-def test_what_is_compressed_is_said(
-    compress: Callable[[bytes], bytes], end: int
-) -> None:
+def test_what_is_compressed_is_said(compress, end):
     os.write(end, compress(FLAT))
     os.close(end)
     (state,) = read_run("-").sources.values()

@@ -16,11 +16,10 @@ from verl_tui.sources.formats import filelogger
 from verl_tui.sources.formats.console import reader as console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from verl_tui.records import Preview
-    from verl_tui.sources.formats.format import Format
 
 KEY = "critic/score/mean"
 LONG = 2**20
@@ -67,9 +66,7 @@ def previewed(*files: FoundFile, run: str = "run") -> Iterator[Preview]:
 
 
 @pytest.mark.parametrize(("write", "format", "name"), LOGS)
-def test_a_preview_has_the_end_until_all_is_read(
-    write: Callable[[Path], Path], format: Format, name: str, tmp_path: Path
-) -> None:
+def test_a_preview_has_the_end_until_all_is_read(write, format, name, tmp_path):
     path = write(tmp_path / name)
     watch, again = Watch(path), Watch(path)
     monitor = watch.monitor
@@ -94,9 +91,7 @@ def test_a_preview_has_the_end_until_all_is_read(
     assert restarts == [mark.step for mark in plain.restarts] != []
 
 
-def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
-    tmp_path: Path,
-) -> None:
+def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(tmp_path):
     """Of a log whose gradients are broken at its end, and whose reward fell long before."""
     path, count = tmp_path / "run.jsonl", 2 * LONG // _WIDE
     with path.open("w") as file:
@@ -118,9 +113,7 @@ def test_a_preview_finds_what_is_at_the_end_and_says_not_since_when(
     assert {one.id for one in early.findings} < {one.id for one in whole.findings}
 
 
-def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(
-    tmp_path: Path,
-) -> None:
+def test_a_short_log_and_one_that_only_counts_its_steps_have_no_preview(tmp_path):
     short = tmp_path / "short.jsonl"
     counted = tmp_path / "counted.log"
     short.write_text('{"step": 1, "data": {"critic/score/mean": 1.0}}\n')

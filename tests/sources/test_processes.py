@@ -88,14 +88,12 @@ def look(pid: int = 50) -> GpuProcess:
         ((), "a) name"),
     ],
 )
-def test_name_tells_the_program_and_no_secret(
-    proc: Proc, command: tuple[str, ...], name: str
-) -> None:
+def test_name_tells_the_program_and_no_secret(proc, command, name):
     proc.add(50, 1, *command)
     assert look().name == name
 
 
-def test_a_process_descends_from_all_that_started_it(proc: Proc) -> None:
+def test_a_process_descends_from_all_that_started_it(proc):
     proc.add(10, 1, "python", files=())
     proc.add(20, 10, "raylet", files=())
     proc.add(30, 10, "tee", files=())

@@ -24,7 +24,6 @@ from verl_tui.sources.http.prometheus_server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from prometheus_server import Sample
 
@@ -109,7 +108,7 @@ COLUMNS: dict[str, list[float | None]] = {
 }
 
 
-def test_a_log_comes_back_from_prometheus_as_it_was(tmp_path: Path) -> None:
+def test_a_log_comes_back_from_prometheus_as_it_was(tmp_path):
     end = now()
     with serving(tmp_path, exported("grpo/qwen 3", COLUMNS, end)) as address:
         monitor = load([address], Config(), time.time())
@@ -132,7 +131,7 @@ def test_a_log_comes_back_from_prometheus_as_it_was(tmp_path: Path) -> None:
     assert exit_code(report(monitor, time.time())) != NOTHING_READABLE
 
 
-def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path: Path) -> None:
+def test_runs_of_rl_insight_and_of_the_tutorials_are_found(tmp_path):
     end = now()
     insight = {
         "project": "p",
@@ -229,9 +228,7 @@ def cluster(count: int, end: float, nodes: int = 2, gpus: int = 8) -> list[Sampl
     return past
 
 
-def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(
-    tmp_path: Path,
-) -> None:
+def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(tmp_path):
     end = now()
     past = [
         *trained("old", 20, end - 3600),
@@ -266,7 +263,7 @@ def test_a_clusters_machines_and_engines_are_those_of_the_run_that_goes_on(
     )
 
 
-def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
+def test_a_run_is_followed_and_its_points_come_once(tmp_path):
     end = now()
     gather: dict[str, list[int]] = {}
     with serving(tmp_path, [*trained("grpo", 40, end), *cluster(40, end)]) as address:
@@ -296,7 +293,7 @@ def test_a_run_is_followed_and_its_points_come_once(tmp_path: Path) -> None:
     assert len(asked) == 5 + 5 + 0 + 5
 
 
-def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
+def test_a_local_log_and_prometheus_are_one_run(tmp_path):
     end = now()
     log = tmp_path / "logs" / "grpo.jsonl"
     log.parent.mkdir()
@@ -322,8 +319,8 @@ def test_a_local_log_and_prometheus_are_one_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_over_is_no_hang_though_its_series_and_its_cluster_go_on(
-    tmp_path: Path,
-) -> None:
+    tmp_path,
+):
     end = now()
     labels = {"project": "p", "experiment_name": "e", "job": "trainer_metrics"}
     past = cluster(60, end)

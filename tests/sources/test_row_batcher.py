@@ -49,9 +49,7 @@ REPLACED = {
 
 
 @pytest.mark.parametrize(("rows", "replaced"), REPLACED.values(), ids=REPLACED)
-def test_rows_that_later_ones_replace_are_counted(
-    rows: list[MetricRow], replaced: int
-) -> None:
+def test_rows_that_later_ones_replace_are_counted(rows, replaced):
     batcher = RowBatcher()
     batcher.add(rows)
     assert (batcher.note or "0").split()[0] == str(replaced)
@@ -70,9 +68,7 @@ PROCESSES: dict[str, tuple[list[MetricRow | Event], list[str]]] = {
 
 
 @pytest.mark.parametrize(("items", "reasons"), PROCESSES.values(), ids=PROCESSES)
-def test_another_process_shows_by_its_words_or_the_order_of_its_keys(
-    items: list[MetricRow | Event], reasons: list[str]
-) -> None:
+def test_another_process_shows_by_its_words_or_the_order_of_its_keys(items, reasons):
     batcher = RowBatcher()
     batcher.add(items)
     found = batcher.take()
@@ -102,8 +98,8 @@ def _rewards_and_updates(steps: Sequence[int], ranks: int = 1) -> str:
     st.integers(1, 400),
 )
 def test_the_rewards_before_the_first_update_of_a_restart_are_its_own(
-    reached: int, back: int, more: int, ranks: int, cut: int
-) -> None:
+    reached, back, more, ranks, cut
+):
     steps = [*range(1, reached + 1), *range(min(back, reached - 1), reached + more)]
     reader = LineReader(TutorialDecoder())
     data = _rewards_and_updates(steps, ranks).encode()

@@ -31,7 +31,7 @@ def read(**record: Any) -> Sample:
     return sample
 
 
-def test_a_response_of_messages() -> None:
+def test_a_response_of_messages():
     assert (
         read(
             prompt=[ASKED], completion=[{"role": "assistant", "content": "3"}]
@@ -42,7 +42,7 @@ def test_a_response_of_messages() -> None:
     assert read(prompt="q", completion=turns).response == "assistant: hm\n\nuser: so?"
 
 
-def test_calls_of_tools_and_their_answers() -> None:
+def test_calls_of_tools_and_their_answers():
     turns = [
         ASKED,
         {"role": "assistant", "content": "Let me add.", "tool_calls": [CALL]},
@@ -61,7 +61,7 @@ def test_calls_of_tools_and_their_answers() -> None:
     )
 
 
-def test_content_in_parts() -> None:
+def test_content_in_parts():
     parts = [
         {"type": "text", "text": "What is"},
         {"type": "image_url", "image_url": {"url": "x"}},
@@ -74,7 +74,7 @@ def test_content_in_parts() -> None:
     )
 
 
-def test_all_further_fields() -> None:
+def test_all_further_fields():
     sample = read(
         input="q", output="a", gts={"answer": 1}, score=0.5, acc=True, turns=3, pred="72", none=None,
         reward_extra={"format": 0.1, "deep": {"x": [1]}}, tools=["add"], step=7, uid="p_0_1",
@@ -96,11 +96,11 @@ def test_all_further_fields() -> None:
         (["1"], None),
     ],
 )
-def test_a_score_in_parts(reward: object, score: float | None) -> None:
+def test_a_score_in_parts(reward, score):
     assert read(input_prompt="q", output_response="a", reward=reward).score == score
 
 
-def test_facts() -> None:
+def test_facts():
     fact = read_fact(
         {"input": "q", "output": "abc", "score": 1, "acc": True, "n": 2, "pred": "x"},
         4,

@@ -58,5 +58,5 @@ def rows(pages: list[Page]) -> list[object]:
         ),
     ],
 )
-def test_rows_of_pages(pages: list[Page], said: list[object]) -> None:
+def test_rows_of_pages(pages, said):
     assert rows(pages) == said

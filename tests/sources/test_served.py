@@ -33,7 +33,6 @@ from verl_tui.sources.http.served import Poller, Served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from verl_tui.sources.discovery.finder import Discovery
 
@@ -119,7 +118,7 @@ def drips(connection: socket.socket, _: str) -> None:
         threading.Event().wait(0.02)
 
 
-def test_a_server_that_never_ends_its_answer_is_cut_off() -> None:
+def test_a_server_that_never_ends_its_answer_is_cut_off():
     with listening(drips) as address:
         assert asked(address, deadline=0.3) == "gives no complete answer within 0.3 s"
 
@@ -149,12 +148,12 @@ def test_a_server_that_never_ends_its_answer_is_cut_off() -> None:
         (answer(b"", "302 Found"), "redirects to elsewhere"),
     ],
 )
-def test_a_bad_answer_is_one_sentence(reply: bytes, sentence: str) -> None:
+def test_a_bad_answer_is_one_sentence(reply, sentence):
     with listening(always(reply)) as address:
         assert asked(address).startswith(sentence)
 
 
-def test_a_login_never_follows_a_redirect(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_never_follows_a_redirect(monkeypatch):
     seen: list[str] = []
     with listening(lambda connection, request: seen.append(request)) as other:
         moved = answer(b"", "302 Found", f"Location: {other}/metrics")
@@ -174,7 +173,7 @@ def test_a_login_never_follows_a_redirect(monkeypatch: pytest.MonkeyPatch) -> No
         ("http://[::1", "is no address"),
     ],
 )
-def test_an_address_that_makes_no_sense_says_why(spec: str, why: str) -> None:
+def test_an_address_that_makes_no_sense_says_why(spec, why):
     served = Served([spec])
     (sentence,) = served.problems
     assert why in sentence
@@ -202,7 +201,7 @@ def page(text: bytes) -> Iterator[str]:
         yield address
 
 
-def test_an_endpoint_is_a_run() -> None:
+def test_an_endpoint_is_a_run():
     with page(PAGE % (b"0.5", b"12")) as address:
         for spec in (f"{address}/metrics", address):
             (run,) = look(spec).runs.values()
@@ -213,7 +212,7 @@ def test_an_endpoint_is_a_run() -> None:
             )
 
 
-def test_of_a_page_that_cannot_be_read_to_its_end_it_is_said() -> None:
+def test_of_a_page_that_cannot_be_read_to_its_end_it_is_said():
     with page(PAGE % (b"0.5", b"12") + b"never } said\n") as address:
         (run,) = look(address).runs.values()
     (source,) = run.sources.values()
@@ -223,7 +222,7 @@ def test_of_a_page_that_cannot_be_read_to_its_end_it_is_said() -> None:
     )
 
 
-def test_each_endpoint_is_a_run_of_its_own() -> None:
+def test_each_endpoint_is_a_run_of_its_own():
     labelled = (
         b'verl_training_steps_total{run="grpo"} 5\n# TYPE r gauge\nr{run="grpo"} %b\n'
     )
@@ -241,9 +240,7 @@ def test_each_endpoint_is_a_run_of_its_own() -> None:
     ]
 
 
-def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
-    tmp_path: Path,
-) -> None:
+def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(tmp_path):
     (tmp_path / "run.jsonl").write_text(
         '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
     )
@@ -273,13 +270,13 @@ def test_what_cannot_be_reached_is_said_and_costs_the_others_nothing(
         (answer(b"\xff\xfe\x00 junk"), "answers with a page without metrics"),
     ],
 )
-def test_a_server_of_something_else_is_said(reply: bytes, why: str) -> None:
+def test_a_server_of_something_else_is_said(reply, why):
     with listening(always(reply)) as address:
         (sentence,) = look(address).sentences
     assert why in sentence
 
 
-def test_a_prometheus_without_a_training_says_so() -> None:
+def test_a_prometheus_without_a_training_says_so():
     def talk(connection: socket.socket, request: str) -> None:
         found: object = [] if "/series" in request else {"result": []}
         data = {"status": "success", "data": found}
@@ -294,8 +291,8 @@ def test_a_prometheus_without_a_training_says_so() -> None:
     ("every", "pauses"), [(None, [5.0, 10.0]), (30.0, [30.0, 60.0]), (2.0, [2.0, 4.0])]
 )
 def test_an_address_is_asked_as_often_as_the_user_wants_and_less_where_it_is_silent(
-    every: float | None, pauses: list[float]
-) -> None:
+    every, pauses
+):
     replies = [answer(PAGE % (b"1", b"1")), b""]
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
         poller = Poller(addresses.parse_address(f"{address}/metrics"), every=every)
@@ -306,7 +303,7 @@ def test_an_address_is_asked_as_often_as_the_user_wants_and_less_where_it_is_sil
     assert found == pauses
 
 
-def test_a_source_that_went_away_says_since_when_and_why() -> None:
+def test_a_source_that_went_away_says_since_when_and_why():
     replies = [answer(PAGE % (b"1", b"1")), b""]
     clock = iter((1000.0, 1010.0))
     with listening(lambda connection, _: connection.sendall(replies.pop(0))) as address:
@@ -326,7 +323,7 @@ def test_a_source_that_went_away_says_since_when_and_why() -> None:
     assert (served.waiting, served.unreached) == ((), ())  # its source says it
 
 
-def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
+def test_a_feed_follows_files_while_an_address_hangs(tmp_path):
     (tmp_path / "run.jsonl").write_text(
         '{"step": 1, "data": {"critic/score/mean": 0.5}}\n'
     )
@@ -345,7 +342,7 @@ def test_a_feed_follows_files_while_an_address_hangs(tmp_path: Path) -> None:
 # -- what a Prometheus server may answer -----------------------------------------------------------
 
 
-def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:
+def test_what_our_exporter_has_found_holds_until_it_is_over():
     rows = StepRows()
     labels = {"id": "kl-high", "severity": "warning"}
     for begin, on in ((0, "1"), (4, "0")):
@@ -358,7 +355,7 @@ def test_what_our_exporter_has_found_holds_until_it_is_over() -> None:
         assert rows.findings == ((("kl-high", "warning"),) if on == "1" else ())
 
 
-def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
+def test_a_server_that_finds_a_question_too_large_is_asked_for_less():
     asked: list[str] = []
 
     def talk(connection: socket.socket, request: str) -> None:
@@ -389,9 +386,7 @@ def test_a_server_that_finds_a_question_too_large_is_asked_for_less() -> None:
 @pytest.mark.skipif(
     shutil.which("openssl") is None, reason="needs Debian's package openssl"
 )
-def test_our_own_exporter_is_read_through_tls_and_a_login(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_our_own_exporter_is_read_through_tls_and_a_login(tmp_path, monkeypatch):
     certificate = tmp_path / "cert.pem"
     key = tmp_path / "key.pem"
     made = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"

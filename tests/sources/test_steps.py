@@ -31,7 +31,7 @@ def of(home: Path, *records: dict[str, Any]) -> Run:
     ["step", "global_step", "global_steps", "current_steps", "iteration", "iter", "update", "optimizer_step", "_step",
      "train/global_step", "trainer/global_step", "training/step", "num_steps", "Iteration", "train-step"],
 )  # fmt: skip
-def test_a_step_by_any_name(name: str, tmp_path: Path) -> None:
+def test_a_step_by_any_name(name, tmp_path):
     losses = {10 * n: 1.0 / n for n in range(1, 6)}
     run = of(tmp_path, *({name: step, "loss": loss} for step, loss in losses.items()))
     assert values(run, "loss") == losses
@@ -48,15 +48,13 @@ def test_a_step_by_any_name(name: str, tmp_path: Path) -> None:
         ({"loss": 0.5, "iteration": 3, "total_iterations": 30}, 3, 30),
     ],
 )
-def test_a_step_with_its_total(
-    record: dict[str, Any], step: int, total: int, tmp_path: Path
-) -> None:
+def test_a_step_with_its_total(record, step, total, tmp_path):
     run = of(tmp_path, record)
     assert (values(run, "loss"), run.total_steps) == ({step: 0.5}, total)
     assert set(run.keys) == {"loss"}
 
 
-def test_records_without_any_step_are_counted_and_said_to_be(tmp_path: Path) -> None:
+def test_records_without_any_step_are_counted_and_said_to_be(tmp_path):
     records = [{"epoch": n / 10, "loss": 1.0 / n} for n in range(1, 5)]
     records.insert(2, {"epoch": 0.2, "eval_loss": 2.0})
     run = of(tmp_path / "a", *records)
@@ -78,14 +76,14 @@ def test_records_without_any_step_are_counted_and_said_to_be(tmp_path: Path) -> 
         ("words.jsonl", '{"step": "first, add", "id": 1}\n'),
     ],
 )  # fmt: skip
-def test_what_is_no_log_of_metrics(name: str, text: str) -> None:
+def test_what_is_no_log_of_metrics(name, text):
     assert not any(format.matches(Path(name), text.encode()) for format in FORMATS)
 
 
 # -- ranks -----------------------------------------------------------------------------------------
 
 
-def test_one_of_several_ranks_is_read_and_the_others_are_said(tmp_path: Path) -> None:
+def test_one_of_several_ranks_is_read_and_the_others_are_said(tmp_path):
     order = ((1, 0), (1, 1), (2, 0), (1, 2), (3, 0), (2, 1))
     records = (
         {"step": step, "rank": rank, "loss": step + rank, "pid": 4000 + rank}
@@ -97,7 +95,7 @@ def test_one_of_several_ranks_is_read_and_the_others_are_said(tmp_path: Path) ->
     assert notes(run) == "only rank 0 is read: 3 records of others are not"
 
 
-def test_one_ranks_file_alone_may_start_anew(tmp_path: Path) -> None:
+def test_one_ranks_file_alone_may_start_anew(tmp_path):
     steps = (1, 2, 3, 2, 3)
     run = of(tmp_path, *({"step": at, "rank": 3, "loss": float(at)} for at in steps))
     assert (values(run, "loss"), notes(run)) == ({1: 1.0, 2: 2.0, 3: 3.0}, "")
@@ -111,5 +109,5 @@ def test_one_ranks_file_alone_may_start_anew(tmp_path: Path) -> None:
         ("effective_rank mean_rank loss epoch grad_norm invalid grid import speed kl_valid", False),
     ],
 )  # fmt: skip
-def test_what_names_something_and_what_measures(names: str, expected: bool) -> None:
+def test_what_names_something_and_what_measures(names, expected):
     assert {is_name(name) for name in names.split()} == {expected}

@@ -41,7 +41,7 @@ def read(tmp_path: Path, records: list[bytes], damage: int | None = None) -> Run
     return read_run(tmp_path)
 
 
-def test_a_run_is_read(tmp_path: Path) -> None:
+def test_a_run_is_read(tmp_path):
     metrics = {"critic/score/mean": 0.5, "actor/entropy": float("nan")}
     rows = [
         scalar(key, at, value) for at in range(1, 9) for key, value in metrics.items()
@@ -63,7 +63,7 @@ def test_a_run_is_read(tmp_path: Path) -> None:
     ]
 
 
-def test_damage_costs_the_rest_of_its_block(tmp_path: Path) -> None:
+def test_damage_costs_the_rest_of_its_block(tmp_path):
     rows = [scalar("reward", at, 0.5) for at in range(1, 2000)]
     run = read(tmp_path, [START, *rows], damage=40_000)
     assert (run.step, run.unreadable) == (1999, 1)

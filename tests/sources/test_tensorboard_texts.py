@@ -24,12 +24,12 @@ def read(
         "**Prompt**: What is 1 + 1?  \n**Response**: It is 2.  \n**Score**: 0.5  \n",
     ],
 )
-def test_a_sample_however_it_is_written(text: str) -> None:
+def test_a_sample_however_it_is_written(text):
     (sample,) = read(text)
     assert sample == Sample(7, "What is 1 + 1?", "It is 2.", 0.5)
 
 
-def test_samples_of_a_validation_of_verl() -> None:
+def test_samples_of_a_validation_of_verl():
     text = "**Generation Results - Step 7**\n\n" + "".join(
         f"### Sample {at}\n**Input:** a?\n\n**Output:** {at}\n\nb\n\n**Score:** {at}.5\n\n---\n\n"
         for at in (1, 2)
@@ -41,7 +41,7 @@ def test_samples_of_a_validation_of_verl() -> None:
     assert (other.prompt, other.response) == ("", "nothing of a sample")
 
 
-def test_what_says_how_a_run_was_started_is_no_sample() -> None:
+def test_what_says_how_a_run_was_started_is_no_sample():
     (args,) = read(
         json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2),
         "args/text_summary",

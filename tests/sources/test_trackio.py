@@ -82,7 +82,7 @@ def drained(source: TrackioSource) -> list[Record]:
     return records
 
 
-def test_steps_are_the_trainers(tmp_path: Path) -> None:
+def test_steps_are_the_trainers(tmp_path):
     training(tmp_path / "p.db")
     run = read_run(tmp_path)
     assert run.name == "tiny"
@@ -93,9 +93,7 @@ def test_steps_are_the_trainers(tmp_path: Path) -> None:
     assert not any("Username" in key for key in run.settings)
 
 
-def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(
-    tmp_path: Path,
-) -> None:
+def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(tmp_path):
     writer = training(tmp_path / "p.db")
     source = TrackioSource(tmp_path / "p.db" / "tiny")
     drained(source)
@@ -110,7 +108,7 @@ def test_it_is_read_while_it_is_written_and_nothing_is_left_beside_it(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> None:
+def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path):
     writer = training(tmp_path / "p.db")
     rows = [
         {
@@ -136,7 +134,7 @@ def test_tables_are_samples_and_one_logged_twice_counts_once(tmp_path: Path) -> 
     )
 
 
-def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
+def test_whatever_is_dropped_is_reported(tmp_path):
     writer = Writer(tmp_path / "p.db")
     writer.insert("configs", {"run_name": "tiny", "config": b"{"})
     writer.log(0)
@@ -153,7 +151,7 @@ def test_whatever_is_dropped_is_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
+def test_a_locked_database_is_said_and_read_later(tmp_path):
     writer = training(tmp_path / "p.db")
     writer.database.execute("PRAGMA journal_mode = DELETE")
     writer.database.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -172,7 +170,7 @@ def test_a_locked_database_is_said_and_read_later(tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.binary(min_size=1, max_size=300), at=st.integers(0, 20_000))
 @example(data=b"\x80", at=3579)
-def test_any_damage_does_no_harm(tmp_path: Path, data: bytes, at: int) -> None:
+def test_any_damage_does_no_harm(tmp_path, data, at):
     path = tmp_path / "p.db"
     path.unlink(missing_ok=True)
     writer = training(path)
@@ -197,7 +195,7 @@ INSERT INTO params VALUES ('actor.lr', '1e-06', 'aa'), ('name', 'it''s', 'aa'), 
 """As MLflow makes them (mlflow/store/tracking/dbmodels/models.py), with three runs and a deleted one."""
 
 
-def test_the_runs_of_a_database_of_mlflow(tmp_path: Path) -> None:
+def test_the_runs_of_a_database_of_mlflow(tmp_path):
     with closing(sqlite3.connect(tmp_path / "mlruns.db")) as database:
         database.executescript(MLFLOWS)
         database.executemany(

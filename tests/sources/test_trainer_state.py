@@ -60,11 +60,11 @@ def restarts(records: list[Any]) -> list[Restart]:
         ("a.json", b"", False),
     ],
 )
-def test_what_is_recognised(name: str, head: bytes, fits: bool) -> None:
+def test_what_is_recognised(name, head, fits):
     assert trainer_state.matches(Path(name), head) is fits
 
 
-def test_what_it_says(tmp_path: Path) -> None:
+def test_what_it_says(tmp_path):
     run = read_run(write(tmp_path / NAME, text(8)))
     assert values(run, "reward") == {step: step / 4 for step in range(1, 9)}
     assert values(run, "eval_loss") == {4: 0.25, 8: 0.25}
@@ -76,7 +76,7 @@ def test_what_it_says(tmp_path: Path) -> None:
     assert (run.dialect, run.outcome) == ("other", None)
 
 
-def test_values_that_are_none(tmp_path: Path) -> None:
+def test_values_that_are_none(tmp_path):
     history = [
         {"step": 1, "loss": math.nan, "reward": None, "name": "x", "on": True},
         {"step": 2, "loss": -math.inf},
@@ -92,7 +92,7 @@ def test_values_that_are_none(tmp_path: Path) -> None:
     assert (run.unreadable, run.total_steps) == (1, None)
 
 
-def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
+def test_a_document_written_anew_tells_only_what_is_new(tmp_path):
     path = write(tmp_path / NAME, text(8))
     log = Followed(FileSource(path, trainer_state))
     log.read()
@@ -117,13 +117,13 @@ def test_a_document_written_anew_tells_only_what_is_new(tmp_path: Path) -> None:
         b'{"log_history": null}',
     ],
 )
-def test_no_history(tmp_path: Path, data: bytes) -> None:
+def test_no_history(tmp_path, data):
     records = drain(FileSource(write(tmp_path / NAME, data), trainer_state))
     said = (one for one in records if isinstance(one, MetricRows | Unreadable))
     assert [type(record) for record in said] == [Unreadable]
 
 
-def test_of_checkpoints_the_newest_is_read(tmp_path: Path) -> None:
+def test_of_checkpoints_the_newest_is_read(tmp_path):
     home = tmp_path / "my_run"
     for step in (4, 12):
         write(home / f"checkpoint-{step}" / NAME, text(step))
@@ -135,7 +135,7 @@ def test_of_checkpoints_the_newest_is_read(tmp_path: Path) -> None:
     assert "a" not in run.keys
 
 
-def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path: Path) -> None:
+def test_a_checkpoint_that_makes_way_for_a_newer_one(tmp_path):
     old = write(tmp_path / "checkpoint-4" / NAME, text(4))
     source = FileSource(tmp_path / "checkpoint-*" / NAME, trainer_state)
     assert steps(drain(source))

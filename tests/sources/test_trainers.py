@@ -172,13 +172,13 @@ def printed(form: str, steps: int = 5) -> bytes:
     return "".join(form.format(n=n) for n in range(1, steps + 1)).encode()
 
 
-def test_every_form_has_its_row_here() -> None:
+def test_every_form_has_its_row_here():
     assert {one.name for one in trainers() if one.forms} == set(FORMS)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("trainer", FORMS)
-def test_a_console_is_read(tmp_path: Path, trainer: str, end: bytes) -> None:
+def test_a_console_is_read(tmp_path, trainer, end):
     form, expected, name = FORMS[trainer]
     path = tmp_path / "train.log"
     path.write_bytes(printed(form).replace(b"\n", end))
@@ -193,9 +193,7 @@ def test_a_console_is_read(tmp_path: Path, trainer: str, end: bytes) -> None:
 
 
 @pytest.mark.parametrize("trainer", FORMS)
-def test_the_beginning_of_a_step_changes_none_before(
-    tmp_path: Path, trainer: str
-) -> None:
+def test_the_beginning_of_a_step_changes_none_before(tmp_path, trainer):
     whole, more = (printed(FORMS[trainer][0], steps) for steps in (5, 6))
     path = tmp_path / "train.log"
     path.write_bytes(whole)
@@ -208,7 +206,7 @@ def test_the_beginning_of_a_step_changes_none_before(
             assert values(run, key).items() <= values(begun, key).items()
 
 
-def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path: Path) -> None:
+def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path):
     path = tmp_path / "train.log"
     step = "===== Step {}/2 =====\n  • Avg Reward: {}\n  • Generation KL Error: 0.1\n"
     path.write_text(
@@ -223,9 +221,7 @@ def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", UNKNOWN)
-def test_steps_of_an_unknown_trainer_are_guessed_and_said_to_be(
-    tmp_path: Path, form: str
-) -> None:
+def test_steps_of_an_unknown_trainer_are_guessed_and_said_to_be(tmp_path, form):
     path = tmp_path / "train.log"
     path.write_bytes(printed(form, 9))
     run = read_run(path)
@@ -235,13 +231,13 @@ def test_steps_of_an_unknown_trainer_are_guessed_and_said_to_be(
 
 
 @pytest.mark.parametrize("form", NO_TRAINING)
-def test_numbered_steps_of_anything_else_are_no_training(form: str) -> None:
+def test_numbered_steps_of_anything_else_are_no_training(form):
     text = printed(form, 9)
     assert not console.matches(Path("train.log"), text)
     assert entry_for(text) is None
 
 
-def test_entries_have_definitions_and_sources() -> None:
+def test_entries_have_definitions_and_sources():
     for trainer in trainers():
         assert trainer.own or trainer.everywhere or trainer.lines, trainer.name
         for name in trainer.names:
@@ -267,9 +263,7 @@ def entry(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.toml").write_text("", encoding="utf-8")
 
 
-def test_an_entry_of_the_user_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_of_the_user_is_read(tmp_path, monkeypatch):
     entry(tmp_path, ENTRY)
     monkeypatch.setenv("VERL_TUI_CONFIG", str(tmp_path / "config.toml"))
     log = tmp_path / "train.log"
@@ -288,9 +282,7 @@ BROKEN = {
 }
 
 
-def test_broken_entries_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_broken_entries_are_named(tmp_path, monkeypatch):
     entry(tmp_path, "")
     for at, text in enumerate(BROKEN):
         (tmp_path / f"trainers/{at}.toml").write_text(text)
@@ -339,14 +331,12 @@ SAMPLES = {
 """Trainer -> where it writes a sample of step 7, and the record."""
 
 
-def test_every_layout_of_samples_has_its_row_here() -> None:
+def test_every_layout_of_samples_has_its_row_here():
     assert {one.name for one in trainers() if one.samples} == set(SAMPLES)
 
 
 @pytest.mark.parametrize("trainer", SAMPLES)
-def test_samples_are_read(
-    tmp_path: Path, trainer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_samples_are_read(tmp_path, trainer, capsys):
     place, text = SAMPLES[trainer]
     record = json.loads(text)
     (tmp_path / "metrics.jsonl").write_text(
@@ -365,7 +355,7 @@ def test_samples_are_read(
     assert "Because." in sample["response"]
 
 
-def test_samples_that_easyr1_prints_are_of_its_validation(tmp_path: Path) -> None:
+def test_samples_that_easyr1_prints_are_of_its_validation(tmp_path):
     path = tmp_path / "train.log"
     shown = "[prompt] Why?\n[output] Because.\n[ground_truth] So.\n[score] 0.5\n\n"
     path.write_bytes(
@@ -380,7 +370,7 @@ def test_samples_that_easyr1_prints_are_of_its_validation(tmp_path: Path) -> Non
     ]
 
 
-def test_what_easyr1_writes_into_its_directory_is_one_run(tmp_path: Path) -> None:
+def test_what_easyr1_writes_into_its_directory_is_one_run(tmp_path):
     (tmp_path / "experiment_log.jsonl").write_text(
         '{"step": 1, "reward": {"overall": 0.25}}\n'
     )

@@ -39,12 +39,12 @@ FACTORY = """\
 @pytest.mark.parametrize(
     ("text", "format"), [(SWIFT, swift), (SUMMARY, swift), (FACTORY, llama_factory)]
 )
-def test_they_are_recognised(text: str, format: object) -> None:
+def test_they_are_recognised(text, format):
     data, path = text.encode(), Path("log.jsonl")
     assert next(one for one in FORMATS if one.matches(path, data)) is format
 
 
-def test_what_ms_swift_writes(tmp_path: Path) -> None:
+def test_what_ms_swift_writes(tmp_path):
     run = read_text(tmp_path, SWIFT + END + SUMMARY, "logging.jsonl")
     assert values(run, "loss") == {1: 0.5, 2: 0.25}
     assert values(run, "eval_loss") == {2: 0.75}
@@ -57,14 +57,14 @@ def test_what_ms_swift_writes(tmp_path: Path) -> None:
     assert state(run, 0.0) is State.FINISHED
 
 
-def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path: Path) -> None:
+def test_the_closing_record_takes_no_place_of_the_last_steps(tmp_path):
     run = read_text(tmp_path, LAST, "logging.jsonl")
     assert values(run, "train_speed(s/it)") == {40: 0.66}
     assert values(run, "train_loss") == {40: 0.4}
     assert not notes(run)
 
 
-def test_what_llama_factory_writes(tmp_path: Path) -> None:
+def test_what_llama_factory_writes(tmp_path):
     run = read_text(tmp_path, FACTORY, "trainer_log.jsonl")
     assert {key: values(run, key) for key in run.keys} == {
         "loss": {5: 0.5, 10: 0.25},
@@ -76,9 +76,7 @@ def test_what_llama_factory_writes(tmp_path: Path) -> None:
     assert run.total_steps == 60
 
 
-def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(
-    tmp_path: Path,
-) -> None:
+def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(tmp_path):
     history = [
         {
             "epoch": 0.0,
@@ -120,7 +118,7 @@ def test_the_history_of_llama_factorys_ppo_is_one_series_with_its_log(
         ),
     ],
 )  # fmt: skip
-def test_real_ones_against_the_trainers_history(log: str, history: str) -> None:
+def test_real_ones_against_the_trainers_history(log, history):
     run, history_run = read_run(MADE / log), read_run(MADE / history)
     assert run.total_steps == history_run.total_steps
     shared = [key for key in run.keys if key in history_run.keys]

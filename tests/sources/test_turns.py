@@ -15,8 +15,6 @@ from verl_tui.sources.feed import Feed
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from verl_tui.sources.discovery.found import FoundFile
 
 CHUNK = 400
@@ -29,9 +27,7 @@ def few_bytes_a_turn(file: FoundFile, ordinal: int) -> FileSource:
 
 
 @pytest.mark.parametrize(("shown", "first"), [(None, "a"), ("b", "c")])
-def test_who_is_read_to_its_end_first(
-    shown: str | None, first: str, tmp_path: Path
-) -> None:
+def test_who_is_read_to_its_end_first(shown, first, tmp_path):
     """The first run until one is shown; one that grows as fast as it is read holds up no others."""
     ended, stop = list[str](), threading.Event()
 

@@ -55,9 +55,7 @@ def trainer(log: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.communicate()
 
 
-def test_the_process_that_holds_a_log_is_named(
-    log: Path, trainer: subprocess.Popen[bytes]
-) -> None:
+def test_the_process_that_holds_a_log_is_named(log, trainer):
     link = log.with_name("latest.log")
     link.symlink_to(log)
     writers = scanned(link)
@@ -71,9 +69,7 @@ def test_the_process_that_holds_a_log_is_named(
     assert not writers.refresh()
 
 
-def test_a_writer_that_is_killed_is_gone_at_the_next_look(
-    log: Path, trainer: subprocess.Popen[bytes]
-) -> None:
+def test_a_writer_that_is_killed_is_gone_at_the_next_look(log, trainer):
     writers = scanned(log)
     trainer.kill()
     trainer.wait()
@@ -86,7 +82,7 @@ def test_a_writer_that_is_killed_is_gone_at_the_next_look(
     assert writers.unknown([log]) == [log], "somebody else has taken it up"
 
 
-def test_behind_a_tee_the_trainer_is_named(log: Path) -> None:
+def test_behind_a_tee_the_trainer_is_named(log):
     tee = subprocess.Popen(
         ["tee", "-a", str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -142,7 +138,7 @@ TRAINER = f"{sys.executable} -c 'import sys, time; print(\"begun\", file=sys.std
 @pytest.mark.parametrize(
     "through", ["", "| tee /dev/null", "| grep --line-buffered . | cat"]
 )
-def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
+def test_a_shell_that_goes_on_is_no_writer(log, through):
     shell = started(TRAINER, log, through=through)
     try:
         writers = scanned(log)
@@ -163,7 +159,7 @@ def test_a_shell_that_goes_on_is_no_writer(log: Path, through: str) -> None:
         end(shell)
 
 
-def test_a_process_that_stands_still_is_told(log: Path) -> None:
+def test_a_process_that_stands_still_is_told(log):
     shell = started(TRAINER, log)
     try:
         writers = scanned(log)
@@ -196,13 +192,8 @@ def wait(pid: int, states: str) -> None:
     ("nfs4", "/data", False, False),
 ])  # fmt: skip
 def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    mount: str,
-    inside: bool,
-    known: bool,
-) -> None:
+    tmp_path, monkeypatch, kind, mount, inside, known
+):
     """A container sees its own processes alone, while a volume is written by others as well."""
     root = tmp_path / "proc"
     (root / "self" / "ns").mkdir(parents=True)
@@ -222,9 +213,7 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     assert writers.held(log).unheld is known
 
 
-def test_hidden_processes_prove_nothing(
-    tmp_path: Path, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hidden_processes_prove_nothing(tmp_path, log, monkeypatch):
     root = tmp_path / "proc"
     for pid in range(9_990, 10_001):
         (root / str(pid)).mkdir(parents=True)

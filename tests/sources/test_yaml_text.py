@@ -31,12 +31,12 @@ def laughs(level: str, first: str) -> str:
         "a: &a " + "x" * 100_000 + "\nb: [" + ", ".join(["*a"] * 100) + "]",
     ],
 )  # fmt: skip
-def test_a_few_lines_never_stand_for_billions(text: str) -> None:
+def test_a_few_lines_never_stand_for_billions(text):
     found = read_settings(text.encode())
     assert isinstance(found, Unreadable)
     assert found.reason == "not YAML: its aliases stand for too many values"
 
 
-def test_nothing_but_plain_values_is_made() -> None:
+def test_nothing_but_plain_values_is_made():
     with pytest.raises(yaml.YAMLError):
         load_yaml("!!python/object/apply:os.system ['true']")
