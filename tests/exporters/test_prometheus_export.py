@@ -23,7 +23,6 @@ from verl_tui.records import Batch, MetricRows, SourceStatus
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 
 NOW = 1_790_000_000.0
@@ -183,14 +182,14 @@ def test_a_run_that_fails_costs_no_other(monkeypatch):
     monitor = Monitor(Config())
     for name in ("bad", "good"):
         feed(monitor, name, {"critic/score/mean": [0.25, 0.5]})
-    real = prometheus.response_limit
+    real = prometheus.logged_devices
 
-    def fails(run: Run, guide: Guide) -> object:
+    def fails(run: Run) -> object:
         if run.name == "bad":
             raise KeyError("limit")
-        return real(run, guide)
+        return real(run)
 
-    monkeypatch.setattr(prometheus, "response_limit", fails)
+    monkeypatch.setattr(prometheus, "logged_devices", fails)
     assert scraped(monitor)["verl_average_reward"][of(run="good")] == 0.5
     left_out = exposition(monitor, NOW).left_out
     assert left_out == ("bad: metrics are missing: KeyError: 'limit'",)

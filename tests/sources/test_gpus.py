@@ -247,7 +247,8 @@ def test_a_lost_device_says_so_and_costs_no_other(stub):
     lost = "GetHandleByIndex@1:15"
     before, after = stub.read([{}, {"env": {"STUB_FAIL": lost}}], STUB_COUNT="2")
     assert before["gpus"][1]["utilization"] == 10.0
-    assert Gpu(**after["gpus"][1]) == Gpu("1", "GPU", fault="fell off the bus")
+    name = before["gpus"][1]["name"]
+    assert Gpu(**after["gpus"][1]) == Gpu("1", name, fault="fell off the bus")
     assert after["gpus"][0] == before["gpus"][0]
 
 

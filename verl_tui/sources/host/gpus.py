@@ -89,6 +89,8 @@ class GpuSource:
         self._problem: str | None = None
         self._fault = ""
         """That of the device which is being read."""
+        self._names: dict[str, str] = {}
+        """Last known names by index, since a lost device no longer reports its own."""
         self._host = one_line(platform.node(), 80)
 
     def read(self, now: float) -> GpuReading:
@@ -192,7 +194,8 @@ class GpuSource:
                 gpu_process(pid, held[pid] or None, now) for pid in largest
             )
         # the fault last: what was asked above may meet it
-        name = one_line(found.pop("name") or nameless, 80)
+        name = one_line(found.pop("name") or self._names.get(index, nameless), 80)
+        self._names[index] = name
         return Gpu(index=index, name=name, **found, fault=self._fault)
 
     def _field(self, handle: Any, field: dict[str, Any]) -> Any:
