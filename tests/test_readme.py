@@ -125,14 +125,12 @@ def test_the_recording_is_small_and_plays_without_scripts():
     assert svg.count("@keyframes") == svg.count('class="f"') > 10
 
 
+@pytest.mark.thorough
 @pytest.mark.pictures
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "options", [["--stills"], pytest.param([], marks=pytest.mark.thorough)]
-)
-def test_pictures_are_not_stale(in_utc, monkeypatch, capsys, options):
+def test_pictures_are_not_stale(in_utc, monkeypatch, capsys):
     monkeypatch.syspath_prepend(ROOT / "screenshots")
-    monkeypatch.setattr(sys, "argv", ["make.py", "--check", *options])
+    monkeypatch.setattr(sys, "argv", ["make.py", "--check"])
     with quick_pilots():
         code = importlib.import_module("make").main()
     assert code == 0, capsys.readouterr().out
