@@ -216,7 +216,7 @@ def number(value: float) -> str:
     """Return a number in few characters: `0.214`, `400`, `12,345`, `1.2e-05`."""
     if abs(value) >= 1e6:
         return f"{value:.3g}"
-    if abs(value) >= 1000 or (value == int(value) and abs(value) >= 100):
+    if abs(value) >= 1000 or (abs(value) >= 100 and value == int(value)):
         return f"{value:,.0f}"
     return f"{value:.3g}"
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 AXES = ("step", "time", "relative")
+_DATES = 253_402_214_400
+"""Seconds since the epoch from which on no calendar has a date: the last day of 9999."""
 _DAY = 86_400
 
 
@@ -114,6 +116,8 @@ def on_axis(run: Run, name: str) -> XAxis:
         write: Callable[[int], str] = partial(_lapse, int(began))
         return XAxis(Axis(name, write, write, time=True, zero=int(began)), known)
     lasted = max([clock.times[-1] - began for clock in known], default=0.0)
+    if not 0 <= began <= began + lasted < _DATES:
+        return XAxis(problem="its times are no dates")
     form = "%d %b %H:%M:%S" if lasted > _DAY else "%H:%M:%S"
     midnight = _local(began).replace(hour=0, minute=0, second=0)
     exact: Callable[[int], str] = lambda second: _local(second).strftime(form)  # noqa: E731
