@@ -9,10 +9,9 @@ from verl_tui.records import Progress
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.forecast import (
     Pace,
-    RemainingSteps,
     next_occasions,
     pace,
-    remaining_steps,
+    remaining_seconds,
     schedule_of,
     usual_times,
 )
@@ -40,8 +39,8 @@ def validating(
     return training(columns, total=total, settings=more, testing=tested)
 
 
-def ahead(run: Run) -> RemainingSteps:
-    found = remaining_steps(run)
+def ahead(run: Run) -> float:
+    found = remaining_seconds(run)
     assert found is not None
     return found
 
@@ -88,11 +87,10 @@ def test_the_same_by_the_clock():
     scores = {"critic/score/mean": [0.5] * 45}
     tested = dict.fromkeys(range(10, 46, 10), 1.0)
     run = training(scores, times=times, total=100, testing=tested)
-    found = ahead(run)
-    assert found.seconds == pytest.approx(truth(45, 100))
-    assert [(usual.kind, usual.seconds, count) for usual, count in found.kinds] == [
-        (0, 30.0, 49.0),
-        (1, 150.0, 6.0),
+    assert ahead(run) == pytest.approx(truth(45, 100))
+    assert [(usual.kind, usual.seconds) for usual in usual_times(run)] == [
+        (0, 30.0),
+        (1, 150.0),
     ]
 
 
@@ -103,13 +101,12 @@ def test_validation_and_checkpoints_coincide():
     columns = {"timing_s/step": [30.0] * count, "timing_s/gen": [29.0] * count}
     rare = {"testing": tested, "save_checkpoint": saved}
     run = training(columns, total=total, settings=FREQUENCIES, **rare)
-    found = ahead(run)
-    assert {usual.kind: (usual.seconds, count) for usual, count in found.kinds} == {
-        0: (30.0, 72.0),
-        1: (90.0, 6.0),
-        3: (190.0, 2.0),
+    assert {usual.kind: usual.seconds for usual in usual_times(run)} == {
+        0: 30.0,
+        1: 90.0,
+        3: 190.0,
     }
-    assert found.seconds == 72 * 30 + 6 * 90 + 2 * 190
+    assert ahead(run) == 72 * 30 + 6 * 90 + 2 * 190
     assert next_occasions(run) == (130, 150)
 
 
@@ -130,9 +127,8 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are():
     tested = dict.fromkeys((10, 25, 30, 50), 100.0)
     columns = {"timing_s/step": [10.0] * 60, "timing_s/gen": [9.0] * 60}
     run = training(columns, total=100, testing=tested)
-    found = ahead(run)
     # Every 13 steps, and in any case at the end.
-    assert found.seconds == pytest.approx(40 * 10 + (3 + 1) * 100)
+    assert ahead(run) == pytest.approx(40 * 10 + (3 + 1) * 100)
     assert next_occasions(run).validation is None
 
 
@@ -142,13 +138,15 @@ def test_a_progress_bar_tells_where_nothing_else_does():
     usual = pace_of(run)
     assert usual.seconds == 30.0
     assert "progress bar" in usual.origin
-    assert ahead(run).seconds == 60 * 30.0
+    assert ahead(run) == 60 * 30.0
 
 
 def test_what_is_not_known_is_not_reported():
-    assert remaining_steps(Run("r")) is None
-    assert remaining_steps(training({"critic/score/mean": [0.5] * 5})) is None
-    assert remaining_steps(training({"critic/score/mean": [0.5] * 5}, total=10)) is None
+    assert remaining_seconds(Run("r")) is None
+    assert remaining_seconds(training({"critic/score/mean": [0.5] * 5})) is None
+    assert (
+        remaining_seconds(training({"critic/score/mean": [0.5] * 5}, total=10)) is None
+    )
     done = validating(30, 30)
     assert remaining(done, 0.0) is None
     assert next_occasions(done) == (None, None)

@@ -16,7 +16,7 @@ from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
 from verl_tui.runs.time.forecast import (
     next_occasions,
     pace,
-    remaining_steps,
+    remaining_seconds,
     steps_per_minute,
     usual_times,
 )
@@ -321,14 +321,14 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
         yield f"{state_words(run, current)}: {outlook}", "dim"
     elif not goes_on(run, now):
         yield "no ETA: no more records are coming", "dim"
-    elif (coming := remaining_steps(run)) is None:
+    elif (coming := remaining_seconds(run)) is None:
         missing = "number of steps" if run.total_steps is None else "time of a step"
         yield f"no ETA: the {missing} is unknown", "dim"
     else:
-        end = (run.last_record or now) + coming.seconds
+        end = (run.last_record or now) + coming
         when = clock_time(end, now)
         at = f", {'at ' * (len(when) == _CLOCK)}{when}" if when else ""
-        yield f"done in {duration(coming.seconds)}{at}", "good"
+        yield f"done in {duration(coming)}{at}", "good"
 
 
 # -- throughput ------------------------------------------------------------------------------------

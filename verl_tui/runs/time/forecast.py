@@ -228,16 +228,6 @@ class UsualTime(NamedTuple):
         return _WORDS[self.kind]
 
 
-class RemainingSteps(NamedTuple):
-    """The remaining steps of a run."""
-
-    seconds: float
-    """Until the last step, from the newest record on."""
-    steps: int
-    kinds: tuple[tuple[UsualTime, float], ...] = ()
-    """Each kind with how many of the steps are of it; empty where kinds are not known."""
-
-
 class NextOccasions(NamedTuple):
     """The next steps at which there is a validation, a checkpoint; None where unknown."""
 
@@ -284,10 +274,10 @@ def next_occasions(run: Run) -> NextOccasions:
 
 
 @cached_by_revision
-def remaining_steps(run: Run) -> RemainingSteps | None:
-    """Return the remaining steps of a run, None if their number or time is unknown; each counts
-    with the usual time of its kind. Of very many the first are looked at one by one, which stand
-    for all of them.
+def remaining_seconds(run: Run) -> float | None:
+    """Return the seconds from the newest record to the last step of a run, None if the number of
+    steps or their time is unknown; each counts with the usual time of its kind. Of very many the
+    first are looked at one by one, which stand for all of them.
     """
     import numpy as np
 
@@ -296,18 +286,13 @@ def remaining_steps(run: Run) -> RemainingSteps | None:
         return None
     count = max(0, total - step)
     if not usual_times(run) or not count:
-        return RemainingSteps(count * usual_pace.seconds, count)
+        return count * usual_pace.seconds
     coming = step + 1 + np.arange(min(count - 1, _LOOKED_AT))
     times = np.bincount(_kinds_due(run, coming), minlength=len(_WORDS)).astype(float)
     times *= (count - 1) / max(1, len(coming))
     times[_kinds_due(run, np.array([total]))] += 1
-    kinds = (
-        (_usual_time(run, kind), float(times[kind]))
-        for kind in np.flatnonzero(times).tolist()
-    )
-    counted = tuple(kinds)
-    seconds = sum(usual.seconds * times for usual, times in counted)
-    return RemainingSteps(seconds, count, counted)
+    kinds: list[int] = np.flatnonzero(times).tolist()
+    return sum(_usual_time(run, kind).seconds * float(times[kind]) for kind in kinds)
 
 
 def _usual_time(run: Run, kind: int) -> UsualTime:

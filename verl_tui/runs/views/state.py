@@ -9,7 +9,7 @@ from verl_tui.evaluation import PREFIX
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, EventKind, SourceStatus
 from verl_tui.runs.combined import starts
-from verl_tui.runs.time.forecast import expected_step, pace, remaining_steps
+from verl_tui.runs.time.forecast import expected_step, pace, remaining_seconds
 from verl_tui.runs.views.signs_of_life import (
     evidence,
     gpus_work,
@@ -94,10 +94,8 @@ def remaining(run: Run, now: float) -> float | None:
 
     Only a running run has an end to wait for, and only while records come.
     """
-    coming = remaining_steps(run)
-    if coming and goes_on(run, now):
-        return coming.seconds
-    return None
+    coming = remaining_seconds(run)
+    return coming if coming is not None and goes_on(run, now) else None
 
 
 def goes_on(run: Run, now: float) -> bool:
