@@ -238,13 +238,17 @@ def has_bar(part: bytes) -> bool:
     return b"%" in part and (b"%|" in part or _BARELY.search(part) is not None)
 
 
-def elapsed(part: bytes, at: int) -> float | None:
+def elapsed(part: bytes, at: int) -> int | None:
     """Return the seconds that a bar has taken so far, from the text behind its bracket."""
-    found = _ELAPSED.match(part, at)
+    return seconds_in(_ELAPSED.match(part, at))
+
+
+def seconds_in(found: re.Match[bytes] | None) -> int | None:
+    """Return the seconds that hours, minutes and seconds come to; None where nothing was found."""
     if found is None:
         return None
     hours, minutes, seconds = (int(group or 0) for group in found.groups())
-    return 3600.0 * hours + 60.0 * minutes + seconds
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def named_bars(part: bytes) -> Iterator[Progress]:
