@@ -115,11 +115,10 @@ class StepResolver:
             self._painted.setdefault(total, at)
             if is_trainings:
                 self._close()
-        elif is_trainings and not self._kept_back:
-            # Evaluations wait for a known bar.
-            if self._trains() or (self._waiting and self.total is not None):
-                self.at, self.total = at, total
-                self._between(before, at, first)
+        # Evaluations wait for a known bar.
+        elif is_trainings and (self._trains() or (self._waiting and self.total)):
+            self.at, self.total = at, total
+            self._between(before, at, first)
 
     def _moved(self, at: int, total: int) -> tuple[int, int | None]:
         """Note the position of a bar; return its first one, and the one before, None without."""
