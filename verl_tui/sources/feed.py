@@ -119,8 +119,7 @@ class Feed:
 
     def _add(self, run: FoundRun) -> None:
         """Start to read the files of a run that are not read yet."""
-        name = self._owners.name(run)
-        own = [file for file in run.files if self._owners.owns(name, file)]
+        name, own = self._owners.claimed(run)
         for file in own:
             key = name, _place(file)
             if key not in self._readers:

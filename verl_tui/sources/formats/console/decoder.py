@@ -139,7 +139,7 @@ class ConsoleDecoder(Decoder):
         """Return the records that only wait for lines that may never come."""
         self._read_lines(self._kept.held())
         self._add(self._dicts.settled())
-        self._out += self._sample.held(self._step)
+        self._out += self._sample.held()
         self._out += self._table.held()
         self._add(self._blocks.held())
         return self._taken()
@@ -299,7 +299,7 @@ class ConsoleDecoder(Decoder):
                 return b""
         if b"step:" in part and self._read_step_line(part, inside=inside):
             return self._step_lines.behind
-        self._out += self._sample.feed(self._prefix, part, self._step)
+        self._out += self._sample.feed(self._prefix, part)
         if inside or self._sample.holds(self._prefix):
             return b""
         records = self._dicts.read(part, self._number) if b"{'" in part else None
@@ -341,9 +341,8 @@ class ConsoleDecoder(Decoder):
 
     def _read_step_line(self, part: bytes, *, inside: bool) -> bool:
         """Read a step line and what stands around it; return False if it only looks like one."""
-        found = self._step_lines.find(part)
-        row = self._step_lines.row(found, sure=inside) if found is not None else None
-        if found is None or row is None:
+        row = self._step_lines.read(part, sure=inside)
+        if row is None:
             return False
         self._unread += self._step_lines.unread
         self._reach(row.step)
@@ -351,7 +350,7 @@ class ConsoleDecoder(Decoder):
         self._blocks.drop(row.step)
         if inside:
             self._sample.leave()
-        self._read_progress(part[: found.start()])
+        self._read_progress(self._step_lines.before)
         self._out.append(row)
         return True
 
@@ -391,7 +390,8 @@ class ConsoleDecoder(Decoder):
         self._read_events(part)
 
     def _read_events(self, part: bytes) -> None:
-        for event in self._errors.read(self._prefix, part, self._number, self._added):
+        line = self._prefix + part
+        for event in self._errors.read(line, self._number, self._added):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(self._number)
             elif event.kind in _ENDS:
@@ -412,9 +412,8 @@ class ConsoleDecoder(Decoder):
 
     def _reach(self, step: int | None) -> None:
         """Note that training has reached a step."""
-        self._out += self._sample.held(self._step)
         self._step = step
-        self._sample.trained()
+        self._out += self._sample.trained(step)
         self._errors.step()
         self._noise.step()
         self._out += self._settings.end()

@@ -77,7 +77,6 @@ _MOST_PROCESSES = 64
 class _Process(NamedTuple):
     """Who printed a line, and what it says without all prefixes."""
 
-    key: bytes
     name: str
     """`AgentLoopWorker`, `rank 3`; empty for the driver."""
     where: str
@@ -118,18 +117,18 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
         line: The line with what processes put before it.
         lead: What stands before all lines of the log.
     """
-    at, name, where, key = 0, "", "", b""
+    at, name, where = 0, "", ""
     while (found := _PRINTED_BY.match(line, at)) is not None and found.end() > at:
         at = found.end()
         if found["pid"]:
             name = one_line(decoded(found["name"] or b"worker"), 60)
-            where, key = _place(found["pid"]), found[0]
+            where = _place(found["pid"])
         elif found["node"]:
             where = _place(found["node"])
         elif found["rank"] and not name:
-            name, key = f"rank {int(found['rank'])}", found["rank"]
+            name = f"rank {int(found['rank'])}"
     clock = _CLOCK.search(line, 0, _STAMPS) or _CLOCK.search(lead)
-    return _Process(key, name, where, line[at:], seconds_in(clock))
+    return _Process(name, where, line[at:], seconds_in(clock))
 
 
 def _place(data: bytes) -> str:
@@ -240,7 +239,8 @@ class ErrorReader:
     """Reads the errors of one console; remembers the newest traceback of each process."""
 
     def __init__(self) -> None:
-        self._tracebacks: dict[bytes, _Traceback] = {}
+        self._tracebacks: dict[tuple[str, str], _Traceback] = {}
+        """By the name and the place of the process."""
         self._died = False
         """True behind an exception of the driver until a step: signals only follow from it."""
         self._row = b""
@@ -258,32 +258,30 @@ class ErrorReader:
         self._died = self.framed = False
         self._tracebacks.clear()
 
-    def read(
-        self, prefix: bytes, part: bytes, number: int, lead: bytes = b""
-    ) -> Iterator[Event]:
+    def read(self, line: bytes, number: int, lead: bytes = b"") -> Iterator[Event]:
         """Yield the event that a line states.
 
         Args:
-            prefix: Names the Ray actor that printed it, empty for the driver.
-            part: The line without the prefix.
+            line: The line, behind the name of the Ray actor that printed it.
             number: Its number.
             lead: What stands before all lines of the log: a time, most often.
         """
-        if not (self.framed or _RELEVANT.search(part)):
+        if not (self.framed or _RELEVANT.search(line)):
             return
-        by = printed_by(prefix + part, lead)
-        traceback = self._tracebacks.get(by.key) or _Traceback()
+        by = printed_by(line, lead)
+        process = by.name, by.where
+        traceback = self._tracebacks.get(process) or _Traceback()
         event = self._event(by, traceback, number)
         if event is not None:
             died = self._died
             yield event
             self._died = died  # a step that waited for the event came before it
         if traceback == _Traceback():
-            self._tracebacks.pop(by.key, None)
+            self._tracebacks.pop(process, None)
         else:
             if len(self._tracebacks) >= _MOST_PROCESSES:
                 self._tracebacks.pop(next(iter(self._tracebacks)))
-            self._tracebacks[by.key] = traceback
+            self._tracebacks[process] = traceback
         self.framed = any(one.is_framed for one in self._tracebacks.values())
 
     def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
