@@ -106,7 +106,7 @@ def line_kind(part: bytes) -> EventKind | None:
     for kind, forms in _BY_ITSELF.items():
         if any(form.search(text) for form in forms):
             return kind
-    event = line_parts.turning_point(text, 0)
+    event = line_parts.turning_point(text)
     return event.kind if event is not None else None
 
 
@@ -271,10 +271,10 @@ class ErrorReader:
         by = printed_by(line, lead)
         process = by.name, by.where
         traceback = self._tracebacks.get(process) or _Traceback()
-        event = self._event(by, traceback, number)
+        event = self._event(by, traceback)
         if event is not None:
             died = self._died
-            yield event
+            yield event._replace(line=number)
             self._died = died  # a step that waited for the event came before it
         if traceback == _Traceback():
             self._tracebacks.pop(process, None)
@@ -284,22 +284,22 @@ class ErrorReader:
             self._tracebacks[process] = traceback
         self.framed = any(one.is_framed for one in self._tracebacks.values())
 
-    def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
+    def _event(self, by: _Process, traceback: _Traceback) -> Event | None:
         text = by.text
         is_behind = traceback.leaves_frames(text)
-        event = line_parts.turning_point(text, number)
+        event = line_parts.turning_point(text)
         if event is not None:
             return event
         if _HEAD.search(text) and (by.name or not _RAY_BLOCK.match(text)):
             # A worker's is reported by its last line: there may be hundreds.
             counts = traceback.open() and not by.name
-            return Event(EventKind.TRACEBACK, shown(text), number) if counts else None
+            return Event(EventKind.TRACEBACK, shown(text), 0) if counts else None
         if traceback.takes(text):
             return None
-        return self._failure(by, traceback, number, is_behind=is_behind)
+        return self._failure(by, traceback, is_behind=is_behind)
 
     def _failure(
-        self, by: _Process, traceback: _Traceback, number: int, *, is_behind: bool
+        self, by: _Process, traceback: _Traceback, *, is_behind: bool
     ) -> Event | None:
         """Return the event of a line that may tell a failure; note what it means for later ones."""
         raises = traceback.raises(by.text, is_behind=is_behind)
@@ -311,8 +311,8 @@ class ErrorReader:
         if kind is None:
             return None
         if kind is EventKind.WARNING:
-            return _failure_event(kind, self._in_table(by), _Traceback(), number)
-        event = _failure_event(kind, by, traceback, number)
+            return _failure_event(kind, self._in_table(by), _Traceback())
+        event = _failure_event(kind, by, traceback)
         died = self._died
         named = EventKind.TRACEBACK if raises else EventKind.STOPPED
         if kind in (EventKind.STOPPED, named):
@@ -341,15 +341,13 @@ def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
     return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
 
 
-def _failure_event(
-    kind: EventKind, by: _Process, traceback: _Traceback, number: int
-) -> Event:
+def _failure_event(kind: EventKind, by: _Process, traceback: _Traceback) -> Event:
     text, count = unrepeated(by.text)
     found = _RANK.search(by.name.encode() + b" " + text)
     return Event(
         kind,
         shown(text),
-        number,
+        0,
         actor=by.name,
         where=by.where or traceback.where,
         rank=int(found[1]) if found is not None else None,

@@ -79,19 +79,16 @@ _TURNING_POINTS = [
 ]
 
 
-def turning_point(part: bytes, number: int) -> Event | None:
-    """Return the event that a line states, None for most.
-
-    Args:
-        part: The line without the prefix of a process.
-        number: Its number.
+def turning_point(part: bytes) -> Event | None:
+    """Return the event that a line without the prefix of a process states, None for most; where it
+    stands is not known here.
     """
     for form, kind in _TURNING_POINTS if _MAY_TURN.search(part) else ():
         if found := form.search(part):
             groups = found.groupdict()
             step = groups.get("step")
             text = shown(groups.get("text") or part)
-            return Event(kind, text, number, int(step) if step else None)
+            return Event(kind, text, 0, int(step) if step else None)
     return None
 
 
