@@ -18,11 +18,12 @@ from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.kept import KeptLines, PrintedLine
 from verl_tui.sources.formats.console.line_parts import (
     WHOLE_BAR,
-    TimestampReader,
     complete_bars,
+    counters_behind,
     has_bar,
     named_bars,
     parted,
+    stamp_in,
     stated,
 )
 from verl_tui.sources.formats.console.samples import PrintedTables, SampleReader
@@ -31,6 +32,7 @@ from verl_tui.sources.formats.console.step_lines import StepLineReader, uncut
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.sources.formats.lines import Decoder
 from verl_tui.text import strip_ansi
+from verl_tui.times import parse_time
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _MOST_BEHIND = 16
 """Metrics on one line that are read: two processes may print at once, a broken file anything."""
+_TENS = len("2026-11-22 11:31:2")
+"""What of a timestamp has changed when it is passed on: lines come by the thousand."""
 _EACH = 10.0
 """Seconds between two times of a collector that are passed on: lines come by the thousand."""
 _ENDS = {
@@ -64,7 +68,8 @@ class ConsoleDecoder(Decoder):
         self._dicts = DictReader()
         self._noise = noise.Noise()
         self._unknown = UnknownTrainer()
-        self._timestamps = TimestampReader()
+        self._tens = b""
+        """The last timestamp of a line that was passed on, to ten seconds."""
         self._out: list[Item] = []
         """What the lines say that are being read."""
         self._step: int | None = None
@@ -178,7 +183,7 @@ class ConsoleDecoder(Decoder):
             is_bare = not (self._blank or self._added)
             return self._sample.take(text, at, line) if is_bare else at
         if self._is_idle(number):
-            return self._noise.end(text, at, self._timestamps.last)
+            return self._noise.end(text, at, self._tens)
         return at
 
     def _read(self, line: bytes, number: int) -> None:
@@ -210,7 +215,7 @@ class ConsoleDecoder(Decoder):
         """Read a line as far as it changes anything; note trouble that may be repeated."""
         idle = self._is_idle(number)
         if idle and self._noise.passes(line, number):
-            self._out += self._timestamps.read(line)
+            self._read_time(line)
             return
         self._repeat()
         before = len(self._out)
@@ -257,7 +262,7 @@ class ConsoleDecoder(Decoder):
         behind = number == self._number
         self._number = number
         if not self._sample.begun:
-            self._out += self._timestamps.read(line)
+            self._read_time(line)
         for at, part in enumerate(line.removesuffix(b"\r").split(b"\r")):
             if at or behind:
                 _, prefix, text = parted(part, added=False)
@@ -269,6 +274,18 @@ class ConsoleDecoder(Decoder):
             self._note_cleared(text)
             if text.strip() or (not at and self._sample.is_busy):
                 self._read_part(text)
+
+    def _read_time(self, line: bytes) -> None:
+        """Pass on the time at the beginning of a line, with the counters of a heartbeat behind
+        it.
+        """
+        stamp = stamp_in(line)
+        if stamp is None:
+            return
+        counters, tens = counters_behind(stamp), stamp.group()[:_TENS]
+        if counters or tens != self._tens:
+            self._tens = tens
+            self._out.append(Pulse(parse_time(stamp.group().decode()), counters))
 
     def _note_cleared(self, text: bytes) -> None:
         """Note where bars are cleared between two carriage returns."""

@@ -92,12 +92,12 @@ class Noise:
             self._counted[alike] = line, number, times + 1
             return True
         text = strip_ansi(line)
-        if TELLING.search(text) or line_parts.has_counters(text):
+        stamp = line_parts.stamp_in(text)
+        if TELLING.search(text) or (stamp and line_parts.counters_behind(stamp)):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        stamp = line_parts.stamp_in(line)
-        self._seen[alike] = _UNDATED if stamp is None else stamp.start()
+        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp.group())
         return True
 
     def step(self) -> None:
