@@ -173,14 +173,11 @@ class Served:
                 self.pollers.append(Poller(address, clock, every=every))
         self._known: list[AddressRun] = []
         """The runs that have been taken."""
-        self._is_started = False
 
     def start(self, stop: threading.Event) -> None:
-        """Begin to ask, each address in a thread of its own; once only."""
-        if not self._is_started:
-            self._is_started = True
-            for poller in self.pollers:
-                poller.start(stop)
+        """Begin to ask, each address in a thread of its own."""
+        for poller in self.pollers:
+            poller.start(stop)
 
     def settle(self) -> None:
         """Ask everything once that was not asked before, and wait for what comes of it, but not for
