@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from verl_tui.records import Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
-from verl_tui.sources.formats.console import noise
 from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.errors import ErrorReader
@@ -26,6 +25,7 @@ from verl_tui.sources.formats.console.line_parts import (
     stamp_in,
     stated,
 )
+from verl_tui.sources.formats.console.noise import Noise
 from verl_tui.sources.formats.console.samples import PrintedTables, SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.step_lines import StepLineReader, uncut
@@ -66,7 +66,7 @@ class ConsoleDecoder(Decoder):
         self._table = PrintedTables()
         self._blocks = BlockReader()
         self._dicts = DictReader()
-        self._noise = noise.Noise()
+        self._noise = Noise()
         self._unknown = UnknownTrainer()
         self._tens = b""
         """The last timestamp of a line that was passed on, to ten seconds."""
@@ -81,6 +81,8 @@ class ConsoleDecoder(Decoder):
         """Values of step lines that could not be read."""
         self._added = self._prefix = b""
         """What stood before the last line, and Ray's own prefix."""
+        self._is_noise = False
+        """True if the last line changed nothing."""
         self._blank = False
         """True if a bar seems to have been cleared."""
         self._passed_on = 0.0
@@ -151,17 +153,13 @@ class ConsoleDecoder(Decoder):
 
     def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        at, line = 0, b""
-        while True:
-            passed = self._passed(text, at, line, number)
-            number += text.count(b"\n", at, passed)
-            at = passed
-            end = text.find(b"\n", at)
-            if end < 0:
-                return self._taken()
+        at = 0
+        while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
             self._read(line, number)
-            at, number = end + 1, number + 1
+            at = self._passed(text, end + 1, line)
+            number += text.count(b"\n", end, at)
+        return self._taken()
 
     def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one line, or of the part of it behind a bar."""
@@ -173,18 +171,17 @@ class ConsoleDecoder(Decoder):
         out, self._out = self._out, []
         return out
 
-    def _passed(self, text: bytes, at: int, line: bytes, number: int) -> int:
-        """Return where lines end, from a place on, that say nothing by themselves, or are taken as
-        those of a sample; `line` is the one before.
+    def _passed(self, text: bytes, at: int, line: bytes) -> int:
+        """Return where lines end, from a place on, that say as little as the one before, or are
+        taken as those of its sample.
         """
         if not self._kept.is_plain:
             return at
-        if line and self._sample.holds(self._prefix):
-            is_bare = not (self._blank or self._added)
-            return self._sample.take(text, at, line) if is_bare else at
-        if self._is_idle(number):
+        if self._is_noise:
             return self._noise.end(text, at, self._tens)
-        return at
+        if self._blank or self._added or not self._sample.holds(self._prefix):
+            return at
+        return self._sample.take(text, at, line)
 
     def _read(self, line: bytes, number: int) -> None:
         if self._kept.is_plain:
@@ -214,7 +211,8 @@ class ConsoleDecoder(Decoder):
     def _take(self, line: bytes, number: int) -> None:
         """Read a line as far as it changes anything; note trouble that may be repeated."""
         idle = self._is_idle(number)
-        if idle and self._noise.passes(line, number):
+        self._is_noise = idle and self._noise.passes(line, number)
+        if self._is_noise:
             self._read_time(line)
             return
         self._repeat()
@@ -387,10 +385,6 @@ class ConsoleDecoder(Decoder):
 
     def _read_words(self, part: bytes) -> None:
         """Read a line that may say something in words."""
-        if not (self._settings.is_open or noise.MAY_SAY.search(part)):
-            if self._errors.framed:
-                self._read_events(part)
-            return
         said = stated(part)
         within_settings = self._settings.holds(self._prefix, part)
         self._out += self._settings.read(self._prefix, part, self._number)

@@ -30,8 +30,6 @@ _WORDS = (
     *samples.WORDS,
 )
 _ELSE = (samples.BEGIN, *samples.BEGINNINGS, *blocks.WORDS, step_lines.BEGIN, "\r")
-MAY_SAY = any_of((*errors.WORDS, *_WORDS))
-"""Found in every line that states something in words."""
 TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))
 """Found in every line that states something."""
 _MORE_THAN_TROUBLE = any_of((*_WORDS, *_ELSE, "ank"))
