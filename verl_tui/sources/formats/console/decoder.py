@@ -219,7 +219,7 @@ class ConsoleDecoder(Decoder):
         before = len(self._out)
         self._read_line(line, number)
         if idle and len(self._out) > before and self._is_idle(number + 1):
-            self._noise.note(line, self._out[before:])
+            self._noise.note(line, *self._out[before:])
 
     def _repeat(self) -> None:
         """Read the newest line of each kind of trouble that was counted, for all of them."""

@@ -31,7 +31,7 @@ from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 _TROUBLE = line_parts.TABLE["trouble"]
 WORDS = (*_TROUBLE, 'File "', "ray::", "_wg.", "rollout_manager.")
@@ -215,7 +215,7 @@ class _Traceback:
 
 
 @cache
-def _phases() -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes], bool]]:
+def _phases() -> list[tuple[str, re.Pattern[bytes], re.Pattern[bytes], bool]]:
     """Return the phases by the forms of their functions and files; True for those that call
     functions of other phases, which tell more.
     """

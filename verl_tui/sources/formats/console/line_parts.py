@@ -16,7 +16,7 @@ from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 # -- words -----------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ def shown(text: bytes) -> str:
     return one_line(hide(decoded(text[:2000])), 400)
 
 
-def stated(part: bytes) -> Mapping[str, int]:
+def stated(part: bytes) -> dict[str, int]:
     """Return the numbers that a line states, by what they count, see `events.toml`."""
     said: dict[str, int] = {}
     for found in _STATED.finditer(part) if _MAY_STATE.search(part) else ():

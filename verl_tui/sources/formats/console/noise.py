@@ -5,7 +5,6 @@ trouble that is reported again and again.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
@@ -18,9 +17,6 @@ from verl_tui.sources.formats.console import (
 )
 from verl_tui.sources.formats.console.line_parts import any_of
 from verl_tui.text import strip_ansi
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WORDS = (
     *line_parts.WORDS,
@@ -102,15 +98,15 @@ class Noise:
         """Note that a step was printed: the next line of each kind is read as a whole again."""
         self._trouble.clear()
 
-    def counted(self) -> Sequence[tuple[bytes, int, int]]:
+    def counted(self) -> list[tuple[bytes, int, int]]:
         """Return what has been counted since the last call, the newest last."""
         if not self._counted:
-            return ()
+            return []
         found = sorted(self._counted.values(), key=itemgetter(1))
         self._counted.clear()
         return found
 
-    def note(self, line: bytes, records: Sequence[object]) -> None:
+    def note(self, line: bytes, *records: object) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
         said = [one for one in records if not isinstance(one, Pulse) or one.counters]
         if len(said) != 1 or len(line) > _LONGEST or len(self._trouble) >= _MOST:
