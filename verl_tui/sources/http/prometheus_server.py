@@ -15,7 +15,8 @@ from verl_tui import prometheus_names as ours
 from verl_tui.means import clamp
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.formats.prometheus_text.names import (
+from verl_tui.sources.formats.prometheus_text.reader import instance_of
+from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
     MACHINES,
     QUANTILES,
@@ -25,14 +26,13 @@ from verl_tui.sources.formats.prometheus_text.names import (
     run_labels,
     run_name,
 )
-from verl_tui.sources.formats.prometheus_text.reader import instance_of
 from verl_tui.sources.http.addresses import AddressRun, AskedAddress, NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.sources.formats.prometheus_text.names import Labels
+    from verl_tui.sources.formats.prometheus_text.series import Labels
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""
