@@ -248,7 +248,7 @@ class Finder:
         walk = DirectoryWalk(path, self._probe, self.directories)
         found = walk.runs()
         reason = self._probe.closed.pop(path, None) or walk.problem
-        if reason is not None:
+        if reason:
             self._problems.append(f"{name}: {reason}")
         for folder in found:
             folder.top = path

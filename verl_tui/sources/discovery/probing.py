@@ -268,7 +268,7 @@ class Probe:
             return before
         look = self._looks[path] = _looked(path, before, status, called)
         was = before.known and before.known.format
-        if was is not None and (look.known is None or look.known.format is not was):
+        if was and (look.known is None or look.known.format is not was):
             self.changed.add(path)
         return look
 
@@ -334,7 +334,7 @@ def _assumed(path: Path, begin: bytes) -> Format:
     Raises:
         NoLogError: It is no text, or known to be something else.
     """
-    if (what := why_none(begin)) is not None:
+    if what := why_none(begin):
         raise NoLogError(f"is {what}")
     if is_single(begin):
         raise NoLogError(f"holds {SINGLE}", waits=True)

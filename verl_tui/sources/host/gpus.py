@@ -139,7 +139,7 @@ class GpuSource:
         raises.
         """
         nvml, self._nvml = self._nvml, None
-        if nvml is not None:
+        if nvml:
             with contextlib.suppress(nvml.NVMLError):
                 nvml.nvmlShutdown()
 

@@ -310,12 +310,12 @@ class Writers:
 
     def scan(self, paths: Iterable[Path]) -> None:
         """Search all processes for the holders of some files."""
-        stats = {path: info for path in paths if (info := status_at(path)) is not None}
+        stats = {path: info for path in paths if (info := status_at(path))}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen).items():
-            if (process := _named(holders)) is not None:
+            if process := _named(holders):
                 path = wanted[inode]
                 free.discard(path)
                 self._writers[path] = Writer(process.pid, name_of(process))

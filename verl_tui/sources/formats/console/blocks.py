@@ -113,12 +113,12 @@ class BlockReader:
     def feed(self, part: bytes) -> list[Item] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
         for form in self._forms:
-            if form.word in part and (found := form.step.search(part)) is not None:
+            if form.word in part and (found := form.step.search(part)):
                 return self._begin(form, found)
         if self._form is None:
             return None
         lead = self._form.row.match(part)
-        if lead is not None and self._takes(part[lead.end() :]):
+        if lead and self._takes(part[lead.end() :]):
             return []
         return self._ended_by(part, self._form)
 
@@ -163,7 +163,7 @@ class BlockReader:
         """Return what was read so far, the metrics as a row."""
         held: list[Item] = [*self._samples]
         values, self._samples, self._values = self._values, [], {}
-        if self._form is not None and self._form.key:
+        if self._form and self._form.key:
             # Evaluations have none, and belong to the step before; nothing else does, such as the
             # beginning of a block at a log's end.
             is_evaluation = all(name.startswith("eval") for name in values)
@@ -273,7 +273,7 @@ def _listed(text: str) -> Iterator[tuple[str, float]]:
     """Yield the metrics of a line that holds several and nothing else."""
     found = []
     at = 0
-    while (one := _LISTED.match(text, at)) is not None:
+    while one := _LISTED.match(text, at):
         found.append((one["name"], _value(one)))
         at = one.end()
     if len(found) > 1 and not any(map(str.isalnum, text[at:])):

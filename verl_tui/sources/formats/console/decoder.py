@@ -186,7 +186,7 @@ class ConsoleDecoder(Decoder):
     def _read(self, line: bytes, number: int) -> None:
         if self._kept.is_plain:
             self._take(line, number)
-        elif (lines := self._kept.lines(line, number)) is not None:
+        elif lines := self._kept.lines(line, number):
             self._read_lines(lines)
         else:
             reason = "no object with a line of the console"
@@ -338,7 +338,7 @@ class ConsoleDecoder(Decoder):
     def _read_bars(self, part: bytes) -> bytes:
         """Read the complete bars of a line; return the text behind the last one."""
         at = 0
-        while (found := WHOLE_BAR.search(part, at)) is not None:
+        while found := WHOLE_BAR.search(part, at):
             before = part[at : found.start()].rstrip()
             if b"step:" in before or b"{'" in before:
                 self._read_part(before)

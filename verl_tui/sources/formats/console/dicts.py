@@ -80,7 +80,7 @@ _METRICS, _SIGNED, _KEYS, _MENTIONED, _DICT = range(5)
 """What shows a trainer, the best evidence first."""
 _FIRST = 2000
 """First lines in which a trainer's name is looked for: all of them show it at once."""
-_SHOWN = [(one.name, one.lines) for one in trainers() if one.lines is not None]
+_SHOWN = [(one.name, one.lines) for one in trainers() if one.lines]
 _MAY_SHOW = any_of(word.decode() for _, shown in _SHOWN for word in shown.words)
 
 
@@ -171,7 +171,7 @@ class TrainerDetector:
             if one[0] != _MENTIONED or one[2] in self._possible
         )
         best = min(signs, default=None)
-        return f"{best[2]} console" if best is not None else None
+        return f"{best[2]} console" if best else None
 
     def looks_at(self, number: int) -> bool:
         """Return True if a line that holds no metrics may still show a trainer's name."""
@@ -182,9 +182,9 @@ class TrainerDetector:
         if not (self.looks_at(number) and _MAY_SHOW.search(line)):
             return
         for name, shown in _SHOWN:
-            if shown.signed.search(line) is not None:
+            if shown.signed.search(line):
                 self._signs.add((_SIGNED, shown.rank, name))
-            elif shown.mentioned.search(line) is not None:
+            elif shown.mentioned.search(line):
                 self._signs.add((_MENTIONED, shown.rank, name))
 
     def metrics(self, trainer: str) -> None:

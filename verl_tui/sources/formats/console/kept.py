@@ -193,7 +193,7 @@ class KeptLines:
         if self.wrapped:
             lost = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
             return lost or _characters(before) == self._width
-        if STEP.search(before) is not None:
+        if STEP.search(before):
             return _STEP_GOES_ON.match(row) is not None
         return _DICT_GOES_ON.match(row) is not None
 

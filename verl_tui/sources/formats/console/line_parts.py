@@ -169,7 +169,7 @@ def stamp_in(line: bytes) -> re.Match[bytes] | None:
 def counters_behind(stamp: re.Match[bytes]) -> str:
     """Return the counters of a heartbeat behind a timestamp, empty without them."""
     found = _COUNTERS.match(stamp.string, stamp.end())
-    return one_line(found["counters"].decode(), 120) if found is not None else ""
+    return one_line(found["counters"].decode(), 120) if found else ""
 
 
 # -- progress bars ---------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ class SampleReader:
             line: The one before, which nothing was put before but by Ray.
         """
         ray = _RAY.match(line)
-        lead = ray.group() if ray is not None else b""
+        lead = ray.group() if ray else b""
         found = _plain_lines(lead).match(text, at, at + _AT_ONCE)
         if self._field is None or found is None or strip_ansi(lead) != self._prefix:
             return at
@@ -233,7 +233,7 @@ class SampleReader:
         if self._field == "response":
             return _OVER.match(part) is not None
         score = _SCORE.match(part) if self._field == "check" else None
-        if score is not None:
+        if score:
             self._values[score[1].decode().lower()] = float(score[2])
         return score is not None and score[1] == b"Total"
 

@@ -115,10 +115,10 @@ class SettingsReader:
         if self.holds(prefix, part):
             return self._add(part)
         out: list[Record] = []
-        for form in _FORMS if _MAY_BEGIN.search(part) is not None else ():
+        for form in _FORMS if _MAY_BEGIN.search(part) else ():
             if form.begins.search(part) is None:
                 continue
-            if form.ends.search(part) is not None:
+            if form.ends.search(part):
                 out += _stated(form, part) or ()
             elif not self.is_open:
                 self._form, self._prefix, self._number = form, prefix, number
@@ -131,7 +131,7 @@ class SettingsReader:
         if sum(map(len, self._lines)) > _LONGEST:
             return self.end()
         found = None
-        if self._form.ends.search(part) is not None:
+        if self._form.ends.search(part):
             found = _stated(self._form, b"\n".join(self._lines))
         if found is not None:
             self._lines = []

@@ -147,7 +147,7 @@ class StepLineReader:
         count it, where it has a value that is none.
         """
         found = _PIECE.fullmatch(piece.strip())
-        if found is not None and (text := found["text"]):
+        if found and (text := found["text"]):
             ends = not later and " " in text.strip()
             is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
             if ":" in found["key"] or not is_glued:
@@ -167,9 +167,7 @@ def uncut(line: bytes) -> bytes:
     if len(line) < KEPT_BY_WANDB or len(decoded(line)) != KEPT_BY_WANDB:
         return line
     found = STEP.search(line)
-    return (
-        line[: max(line.rfind(b" - "), found.start(2))] if found is not None else line
-    )
+    return line[: max(line.rfind(b" - "), found.start(2))] if found else line
 
 
 def _by_json(rest: bytes) -> _Numbers | None:

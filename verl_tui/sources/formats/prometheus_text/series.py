@@ -366,7 +366,7 @@ class StepRows:
         told = (one.labels for one in now if one.name == ours.STATE)
         state = next(told, {}).get("state", self._state)
         kind = _ENDS.get(state)
-        if kind is not None and state != self._state:
+        if kind and state != self._state:
             words = f"the exporter of its log calls it {state}"
             yield Event(kind, words, 0, bare=kind is EventKind.FATAL)
         self._state = state
