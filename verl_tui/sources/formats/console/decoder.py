@@ -114,7 +114,7 @@ class ConsoleDecoder(Decoder):
     @property
     def counts_most(self) -> bool:
         """True if most steps were counted."""
-        return self._dicts.counts_most
+        return 2 * self._dicts.counted > self._dicts.rows
 
     @property
     def unread_form(self) -> str:
@@ -139,7 +139,7 @@ class ConsoleDecoder(Decoder):
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: those up to its last bar."""
-        is_inside = self._sample.begun or self._table.begun
+        is_inside = self._sample.begun or self._table.lines
         return 0 if is_inside or self._kept.may_be_row(line) else complete_bars(line)
 
     def held(self) -> Iterable[Item]:
@@ -238,10 +238,10 @@ class ConsoleDecoder(Decoder):
         return not (
             self._blank
             or number == self._number
-            or self._sample.is_busy
-            or self._table.begun
-            or self._blocks.begun
-            or self._settings.is_open
+            or self._sample.lines
+            or self._table.lines
+            or self._blocks.form
+            or self._settings.lines
             or self._errors.framed
             or self._dicts.steps.cleared
             or self._looks_at(number)
@@ -270,7 +270,7 @@ class ConsoleDecoder(Decoder):
                 is_bare = self._sample.begun and not self._added
                 self._added, self._prefix, text = parted(part, added=not is_bare)
             self._note_cleared(text)
-            if text.strip() or (not at and self._sample.is_busy):
+            if text.strip() or (not at and self._sample.lines):
                 self._read_part(text)
 
     def _read_time(self, line: bytes) -> None:

@@ -214,7 +214,7 @@ class DictReader:
         """Values that are not read: lists, and dicts with something that is no literal."""
         self._from_zero = False
         """True where the console counts steps from 0 and other files of the run from 1."""
-        self._placed = 0
+        self.rows = 0
         """All dicts with metrics so far."""
         self._line = 0
         """Number of the last dict's line."""
@@ -230,11 +230,6 @@ class DictReader:
             f"{steps} estimated: the console states none" if self.counted else None,
             FROM_ZERO_NOTE if self._from_zero else None,
         )
-
-    @property
-    def counts_most(self) -> bool:
-        """True if most steps were counted."""
-        return 2 * self.counted > self._placed
 
     def read(self, part: bytes, number: int) -> Sequence[Item] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
@@ -301,7 +296,7 @@ class DictReader:
                     self._bar.told()
                 self._reached = step
             if one.values:
-                self._placed += 1
+                self.rows += 1
                 self.counted += was_counted
                 keys, values = tuple(one.values), tuple(one.values.values())
                 shift = set(keys) == FROM_ZERO  # LLaMA-Factory's PPO

@@ -107,8 +107,8 @@ class SampleReader:
         """Forget the sample, as where a step line shows that it is over."""
         self._field: str | None = None
         """The field that is open; None outside of a sample, and behind one's score."""
-        self._lines: dict[str, list[bytes]] = {}
-        """Field -> its lines; empty outside of a sample."""
+        self.lines: dict[str, list[bytes]] = {}
+        """Field -> its lines; empty outside of a sample, to which any line may belong."""
         self._values: Fields = {}
         """Further values of the reward function."""
 
@@ -116,11 +116,6 @@ class SampleReader:
     def begun(self) -> bool:
         """True if a sample has begun, and not ended, whose lines are nothing else."""
         return self._is_verls and self._field is not None
-
-    @property
-    def is_busy(self) -> bool:
-        """True if any line may belong to a sample."""
-        return bool(self._lines)
 
     def holds(self, prefix: bytes) -> bool:
         """Return True if a line of this actor is part of a sample, so that a model wrote it."""
@@ -191,7 +186,7 @@ class SampleReader:
         if step >= 0:
             lines = lines[: lines.rfind(b"\n", 0, step) + 1]
         parts = [one.removeprefix(lead) for one in lines.split(b"\n")[:-1]]
-        known = self._lines.setdefault(self._field, [])
+        known = self.lines.setdefault(self._field, [])
         if len(known) + len(parts) > _LONGEST:
             return at
         known += parts
@@ -207,13 +202,13 @@ class SampleReader:
         return ()
 
     def _is_its(self, prefix: bytes) -> bool:
-        return bool(self._lines) and prefix.strip() == self._prefix.strip()
+        return bool(self.lines) and prefix.strip() == self._prefix.strip()
 
     def _add(self, part: bytes) -> None:
         """Take a line of the open field; give the sample up where there are too many."""
         if self._field is not None:
-            self._lines.setdefault(self._field, []).append(part)
-            if len(self._lines[self._field]) > _LONGEST:
+            self.lines.setdefault(self._field, []).append(part)
+            if len(self.lines[self._field]) > _LONGEST:
                 self.leave()
 
     def _ends(self, part: bytes) -> bool:
@@ -241,7 +236,7 @@ class SampleReader:
         """Return the sample that has no end but what follows, if there is one."""
         if self.begun:
             return ()
-        lines, values = self._lines, self._values
+        lines, values = self.lines, self._values
         self.leave()
         if "response" not in lines:
             return ()
@@ -303,7 +298,7 @@ class PrintedTables:
 
     def __init__(self) -> None:
         self._step: int | None = None
-        self._lines: list[str] = []
+        self.lines: list[str] = []
         """Those of the open table."""
         self._titled = False
         self._previous: Sequence[Sample] = ()
@@ -315,11 +310,6 @@ class PrintedTables:
         """Say how rewards were summed."""
         return self._rewards.note
 
-    @property
-    def begun(self) -> bool:
-        """True if a table has begun and not ended."""
-        return bool(self._lines)
-
     def feed(self, part: bytes, step: int | None) -> Sequence[Sample] | None:
         """Take a line; return the samples that it completes, None if it belongs to no table.
 
@@ -327,22 +317,22 @@ class PrintedTables:
             part: The line.
             step: Last step seen, to which a table without a title belongs.
         """
-        if not self._lines:
+        if not self.lines:
             found = _TABLE.fullmatch(part)
             if found is None:
                 return None
             self._titled = found["step"] is not None
             self._step = int(found["step"]) if self._titled else step
         line = decoded(part).strip()
-        if self._lines and not line.startswith(_INSIDE):
+        if self.lines and not line.startswith(_INSIDE):
             return None
-        self._lines.append(line)
-        is_over = line.startswith(_INSIDE[2:]) or len(self._lines) > _LONGEST_TABLE
+        self.lines.append(line)
+        is_over = line.startswith(_INSIDE[2:]) or len(self.lines) > _LONGEST_TABLE
         return self.held() if is_over else ()
 
     def held(self) -> Sequence[Sample]:
         """Return the samples of the open table, which may have no end."""
-        lines, self._lines = self._lines, []
+        lines, self.lines = self.lines, []
         if self._titled:  # the box around it
             lines = [line[1:-1].strip() for line in lines]
         samples = [one for row in _rows(lines) if (one := self._sample(row))]
