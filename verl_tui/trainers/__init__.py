@@ -189,7 +189,7 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
 
 
 @lru_cache(1024)
-def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
+def differences(keys: tuple[str, ...]) -> Mapping[str, tuple[int, int]]:
     """Return the metrics that a record with these keys does not hold but two of them make: the
     name, and which of the keys is less by which.
     """
@@ -199,7 +199,7 @@ def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
             more, sign, less = name.written[0].partition(" - ")
             if sign and more in keys and less in keys:
                 found[name.written[0]] = keys.index(more), keys.index(less)
-    return [(name, more, less) for name, (more, less) in found.items()]
+    return found
 
 
 def _lines(table: dict[str, Any]) -> Lines:

@@ -282,8 +282,8 @@ def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[Found
 def _dumps(directory: Path, names: Iterable[str]) -> Iterator[Path]:
     """Yield what may be files of dumps in a directory with some entries."""
     layout = rollouts.layout_in(directory, names)
-    for name in names if layout else ():
-        if layout and layout.name.fullmatch(name):
+    if layout:
+        for name in filter(layout.name.fullmatch, names):
             yield from rollouts.files_of(directory / name, layout)
 
 

@@ -284,7 +284,7 @@ def _looked(
         data, begun = beginning(path)
     found = _by_beginning(path, data, called)
     named = called is NameClass.LOG and suffix_of(path.name) in _SUFFIXES["texts"]
-    if found is None and named and not binary:
+    if not found and named and not binary:
         found = _as_console(path, status.st_size)
     known = found or before.remains(status, data)
     why = "" if known else _why_none(data)

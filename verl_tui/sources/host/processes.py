@@ -336,8 +336,8 @@ class Authors:
         host: This host's name, as the writers of event files ask for it.
     """
 
-    def __init__(self, host: str | None = None) -> None:
-        self._host = socket.gethostname() if host is None else host
+    def __init__(self, host: str = "") -> None:
+        self._host = host or socket.gethostname()
         self._gone: dict[Path, float] = {}
         """Files whose process is gone, with the time of their last change."""
 
@@ -350,7 +350,7 @@ class Authors:
         for path in paths:
             named = _EVENTS.fullmatch(path.name)
             info = status_at(path)
-            if named is None or named[2] != self._host or info is None:
+            if not named or named[2] != self._host or info is None:
                 continue
             pid = int(named[3])
             modified = self._gone.get(path, info.st_mtime)

@@ -198,7 +198,7 @@ class BlockReader:
                 if name:
                     yield name, _value(number)
                 name = ""
-            elif found is None or (len(cells) == 1 and not found["sign"]):
+            elif not found or (len(cells) == 1 and not found["sign"]):
                 name = cell
             else:
                 section, apart, own = found["name"].rpartition("  ")
@@ -247,7 +247,7 @@ class BlockReader:
                 self._scalar = ""
             return True
         found = _HEADING.fullmatch(written)
-        if found is None:
+        if not found:
             return False
         above = self._above(text)
         if found[2]:

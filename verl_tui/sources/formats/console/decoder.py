@@ -278,12 +278,12 @@ class ConsoleDecoder(Decoder):
         it.
         """
         stamp = stamp_in(line)
-        if stamp is None:
+        if not stamp:
             return
-        counters, tens = counters_behind(stamp), stamp.group()[:_TENS]
+        counters, tens = counters_behind(stamp), stamp[0][:_TENS]
         if counters or tens != self._tens:
             self._tens = tens
-            self._out.append(Pulse(parse_time(stamp.group().decode()), counters))
+            self._out.append(Pulse(parse_time(stamp[0].decode()), counters))
 
     def _note_cleared(self, text: bytes) -> None:
         """Note where bars are cleared between two carriage returns."""
@@ -357,7 +357,7 @@ class ConsoleDecoder(Decoder):
     def _read_step_line(self, part: bytes, *, inside: bool) -> bool:
         """Read a step line and what stands around it; return False if it only looks like one."""
         row = self._step_lines.read(part, sure=inside)
-        if row is None:
+        if not row:
             return False
         self._unread += self._step_lines.unread
         self._reach(row.step)
@@ -374,7 +374,7 @@ class ConsoleDecoder(Decoder):
         rows = self._blocks.feed(part)
         if rows is None and self._step is None:
             form = self._unknown.read(part, self._number)
-            if form is None:
+            if not form:
                 return None
             self._blocks = BlockReader(form)
             fed = (self._blocks.feed(line) or () for line in self._unknown.lines)

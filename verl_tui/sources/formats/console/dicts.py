@@ -123,8 +123,7 @@ def _end(text: str) -> int:
 def _parsed(text: str) -> Fields:
     if "(" in text:
         text = _CALL.sub(r"\1", text)
-    if '"' in text:
-        text = _QUOTED.sub("''", text)
+    text = _QUOTED.sub("''", text)
     as_json = _WORD.sub(lambda found: _JSON.get(found[0], f'"{found[0]}"'), text)
     try:
         found = orjson.loads(as_json.replace("'", '"'))
@@ -260,7 +259,7 @@ class DictReader:
     def bar(self, part: bytes) -> Sequence[Item]:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
-        if found is None:
+        if not found:
             return ()
         at, total = int(found["at"]), int(found["total"])
         self.steps.bar(at, total)

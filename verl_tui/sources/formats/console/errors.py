@@ -270,18 +270,16 @@ class ErrorReader:
             return
         by = printed_by(line, lead)
         process = by.name, by.where
-        traceback = self._tracebacks.get(process) or _Traceback()
+        traceback = self._tracebacks.pop(process, None) or _Traceback()
         event = self._event(by, traceback)
         if event:
             died = self._died
             yield event._replace(line=number)
             self._died = died  # a step that waited for the event came before it
-        if traceback == _Traceback():
-            self._tracebacks.pop(process, None)
-        else:
-            if len(self._tracebacks) >= _MOST_PROCESSES:
-                self._tracebacks.pop(next(iter(self._tracebacks)))
+        if traceback != _Traceback():
             self._tracebacks[process] = traceback
+        if len(self._tracebacks) > _MOST_PROCESSES:
+            self._tracebacks.pop(next(iter(self._tracebacks)))
         self.framed = any(one.is_framed for one in self._tracebacks.values())
 
     def _event(self, by: _Process, traceback: _Traceback) -> Event | None:

@@ -91,7 +91,7 @@ class Noise:
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp.group())
+        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp[0])
         return True
 
     def step(self) -> None:

@@ -148,7 +148,7 @@ class SampleReader:
         """
         found = _FIELD.match(part)
         verls = found is not None and found["verl"] is not None
-        if found is None or (not verls and self.holds(prefix)):
+        if not found or (not verls and self.holds(prefix)):
             return self._further(prefix, part)
         field = str(found["verl"].decode() if verls else found.lastgroup)
         samples: Sequence[Sample] = ()
@@ -177,11 +177,11 @@ class SampleReader:
             line: The one before, which nothing was put before but by Ray.
         """
         ray = _RAY.match(line)
-        lead = ray.group() if ray else b""
+        lead = ray[0] if ray else b""
         found = _plain_lines(lead).match(text, at, at + _AT_ONCE)
-        if self._field is None or found is None or strip_ansi(lead) != self._prefix:
+        if self._field is None or not found or strip_ansi(lead) != self._prefix:
             return at
-        lines = found.group()
+        lines = found[0]
         step = lines.find(b"step:")
         if step >= 0:
             lines = lines[: lines.rfind(b"\n", 0, step) + 1]
@@ -222,8 +222,7 @@ class SampleReader:
             self._field = None
             text = safe(decoded(value[2]))
             number = _float(text)
-            name = safe(value[1].decode(), 60)
-            self._values[name] = text if number is None else number
+            self._values[value[1].decode()] = text if number is None else number
             return False
         if self._field == "response":
             return _OVER.match(part) is not None
@@ -319,7 +318,7 @@ class PrintedTables:
         """
         if not self.lines:
             found = _TABLE.fullmatch(part)
-            if found is None:
+            if not found:
                 return None
             self._titled = found["step"] is not None
             self._step = int(found["step"]) if self._titled else step

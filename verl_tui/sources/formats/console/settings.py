@@ -111,7 +111,7 @@ class SettingsReader:
             return self._add(part)
         out: list[Record] = []
         for form in _FORMS if _MAY_BEGIN.search(part) else ():
-            if form.begins.search(part) is None:
+            if not form.begins.search(part):
                 continue
             if form.ends.search(part):
                 out += _stated(form, part) or ()

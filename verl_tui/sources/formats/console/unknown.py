@@ -160,7 +160,7 @@ def entry_for(text: bytes) -> str | None:
     guessed.
     """
     form = form_in(text)
-    if form is None:
+    if not form:
         return None
     step = decoded(form.step.pattern)
     return f"""# Put this into the folder `trainers` beside the configuration.

@@ -161,7 +161,7 @@ def _place(name: str, labels: Mapping[str, str]) -> tuple[MachinePlace | None, f
     if exporter[0] == "hosts":
         return (exporter, node_of(labels), "", field), factor
     found = _NUMBER.fullmatch(_first(labels, "index_labels").strip())
-    if found is None or labels.get("GPU_I_ID"):
+    if not found or labels.get("GPU_I_ID"):
         return None, factor
     return (exporter, node_of(labels), str(int(found[1])), field), factor
 
