@@ -350,7 +350,7 @@ def data_of(body: bytes) -> Any:
     return answer.get("data")
 
 
-def promql_duration(text: str) -> float | None:
+def promql_duration(text: str) -> float:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
     pieces = _PIECE.findall(text)
-    return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None
+    return sum(int(number) * _UNITS[unit] for number, unit in pieces)

@@ -297,9 +297,9 @@ class DictReader:
             if one.values:
                 self.rows += 1
                 self.counted += was_counted
-                keys, values = tuple(one.values), tuple(one.values.values())
-                shift = set(keys) == FROM_ZERO  # LLaMA-Factory's PPO
+                shift = one.values.keys() == FROM_ZERO  # LLaMA-Factory's PPO
                 self._from_zero |= shift
+                keys, values = tuple(one.values), tuple(one.values.values())
                 estimated = one.step is None
                 out.append(MetricRow(step + shift, keys, values, estimated=estimated))
         return out
