@@ -66,7 +66,7 @@ class Noise:
         time = time or b"\n"
         while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
-            place = seen.get(line.translate(_ALIKE)) if end - at <= _LONGEST else None
+            place = seen.get(line.translate(_ALIKE))
             if place is None or (place >= 0 and not line.startswith(time, place)):
                 break
             at = end + 1
@@ -109,7 +109,7 @@ class Noise:
     def note(self, line: bytes, *records: object) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
         said = [one for one in records if not isinstance(one, Pulse) or one.counters]
-        if len(said) != 1 or len(line) > _LONGEST or len(self._trouble) >= _MOST:
+        if len(said) != 1 or len(self._trouble) >= _MOST:
             return
         (found,) = said
         is_trouble = isinstance(found, Event) and found.kind is EventKind.WARNING
