@@ -57,13 +57,6 @@ _WRITTEN = pattern(
     re.IGNORECASE,
 )
 """Names of what people write, and of what comes with code and models."""
-_QUOTES = {
-    ".ipynb": "a notebook",
-    ".html": "a web page",
-    ".htm": "a web page",
-    ".cast": "a recording of a terminal",
-}
-"""Files that quote what was printed in signs of their own: some of each line would be lost."""
 _FIRST_LINES = 8
 """Lines among which formats look for a record."""
 _FIRST = 256
@@ -238,7 +231,7 @@ class Probe:
         Raises:
             NoLogError: It cannot be read as a log.
         """
-        if kind := _QUOTES.get(path.suffix.lower()):
+        if kind := _SUFFIXES["quotes"].get(path.suffix.lower()):
             raise NoLogError(f"is {kind}, not a log: save what was printed as text")
         try:
             begin, _ = beginning(path)

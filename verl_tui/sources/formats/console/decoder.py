@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.records import ENDS, Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console.blocks import BlockReader
@@ -47,9 +47,6 @@ _TENS = len("2026-11-22 11:31:2")
 """What of a timestamp has changed when it is passed on: lines come by the thousand."""
 _EACH = 10.0
 """Seconds between two times of a collector that are passed on: lines come by the thousand."""
-_ENDS = {
-    EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL, EventKind.TRACEBACK,
-}  # fmt: skip
 
 
 class ConsoleDecoder(Decoder):
@@ -405,7 +402,7 @@ class ConsoleDecoder(Decoder):
         for event in self._errors.read(line, self._number, self._added):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(self._number)
-            elif event.kind in _ENDS:
+            elif event.kind in ENDS:
                 # Waiting dicts were printed before the end.
                 self._add(self._dicts.settled())
             self._out.append(event)

@@ -23,7 +23,6 @@ from verl_tui.sources.files import status_at
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
-    QUANTILES,
     STEPS,
     TABLE,
     PrometheusSeries,
@@ -221,7 +220,7 @@ def _figures(sums: Mapping[str, dict[Any, float]]) -> Iterator[tuple[str, float]
         if parts["count"] > 0:
             yield key, parts["sum"] / parts["count"]
         buckets = {one: parts[one] for one in parts if isinstance(one, float)}
-        for part, share in QUANTILES.items():
+        for part, share in TABLE["quantiles"].items():
             if (value := quantile(buckets, share)) is not None:
                 yield f"{key}/{part}", value
 

@@ -51,8 +51,6 @@ class PrometheusSeries(NamedTuple):
 
 STEPS = frozenset(TABLE["steps"])
 """Names of the progress of a run."""
-QUANTILES = {"p50": 0.5, "p95": 0.95}
-"""Quantiles that are shown of a histogram."""
 _STATED = dict.fromkeys(STEPS, ours.STEPS) | {
     name: name for name in (ours.TOTAL_STEPS, ours.LAST_STEP, ours.LAST_VALIDATION)
 }
