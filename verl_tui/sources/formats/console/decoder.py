@@ -95,7 +95,7 @@ class ConsoleDecoder(Decoder):
         unread = counted(count, "printed value is", "printed values are")
         return joined_notes(
             self._dicts.note,
-            self._table.note,
+            self._table.rewards.note,
             f"{cut} cut where W&B kept it: its end is missing" if self._cut else None,
             f"{unread} not read: no number, or glued to text" if count else None,
             NOTE if self._blocks.guessed is not None else None,

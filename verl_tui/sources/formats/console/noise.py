@@ -24,11 +24,13 @@ _WORDS = (
     *line_parts.STATED,
     *line_parts.BAR_WORDS,
     *samples.WORDS,
+    *blocks.WORDS,
+    step_lines.BEGIN,
+    "\r",
 )
-_ELSE = (samples.BEGIN, *samples.BEGINNINGS, *blocks.WORDS, step_lines.BEGIN, "\r")
-TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))
+_TELLING = any_of((*errors.WORDS, *_WORDS))
 """Found in every line that states something."""
-_MORE_THAN_TROUBLE = any_of((*_WORDS, *_ELSE, "ank"))
+_MORE_THAN_TROUBLE = any_of((*_WORDS, "ank"))
 _ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 """No relevant word has a digit in it."""
 _LONGEST = 400
@@ -87,7 +89,7 @@ class Noise:
             return True
         text = strip_ansi(line)
         stamp = line_parts.stamp_in(text)
-        if TELLING.search(text) or (stamp and line_parts.counters_behind(stamp)):
+        if _TELLING.search(text) or (stamp and line_parts.counters_behind(stamp)):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()

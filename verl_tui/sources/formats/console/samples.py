@@ -52,13 +52,11 @@ a response, which it prints of validations alone (logger/gen_logger.py).
 _NAMES = {"output": "response", "ground_truth": "truth", "response_of_fork": "response"}
 _VALUE = pattern(rb"\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
-BEGIN = "[prompt]"
-"""The first line of a sample contains it."""
 WORDS = (
-    "Golden answers", "Target: ", "Extracted ", "Solution string", "[Ground Truth]",
-    "[Model Response]", " Validation]", " Parsing]",
+    "[prompt]", "Golden answers", "Target: ", "Extracted ", "Solution string",
+    "[Ground Truth]", "[Model Response]", " Validation]", " Parsing]", "╭", "┃ query ",
 )  # fmt: skip
-"""Every line that begins a field of a fork's sample contains one of these."""
+"""Every line that begins a sample, a field of a fork's or a table contains one of these."""
 _SCORE = pattern(rb"  (Format|Answer|Total): (-?\d{1,20}(?:\.\d{1,20})?)\s*$")
 _OVER = pattern(
     rb"[-=]{20,}\s*$|epoch \d+, step \d|step:\d|ACTIVE_TRAJ_NUM|Traceback \(|Error executing job"
@@ -70,8 +68,6 @@ _ANSWERS = (
 )
 """What stands between prompt and response."""
 
-BEGINNINGS = ("╭", "┃ query ")
-"""The first line of a table contains one of these."""
 _TABLE = pattern(
     "\\s*(?:╭(?:─)+ Step (?P<step>\\d{1,15}) (?:─)+╮"
     "|┃ query +┃ model response +┃ score +┃)\\s*".encode()
@@ -302,12 +298,7 @@ class PrintedTables:
         self._titled = False
         self._previous: Sequence[Sample] = ()
         """Samples of the previous table: a trainer prints its last table twice."""
-        self._rewards = RewardSum()
-
-    @property
-    def note(self) -> str | None:
-        """Say how rewards were summed."""
-        return self._rewards.note
+        self.rewards = RewardSum()
 
     def feed(self, part: bytes, step: int | None) -> Sequence[Sample] | None:
         """Take a line; return the samples that it completes, None if it belongs to no table.
@@ -345,7 +336,7 @@ class PrintedTables:
         for name, text in row.items():
             value = None if name in _TEXTS else written_number(text)
             record[name] = text if value is None else value
-        return self._rewards.sample(record, self._step, validation=not self._titled)
+        return self.rewards.sample(record, self._step, validation=not self._titled)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[Mapping[str, str]]:
