@@ -81,7 +81,7 @@ _METRICS, _SIGNED, _KEYS, _MENTIONED, _DICT = range(5)
 _FIRST = 2000
 """First lines in which a trainer's name is looked for: all of them show it at once."""
 _SHOWN = [(one.name, one.lines) for one in trainers() if one.lines]
-_MAY_SHOW = any_of(word.decode() for _, shown in _SHOWN for word in shown.words)
+_MAY_SHOW = any_of(word for _, shown in _SHOWN for word in shown.words)
 
 
 def hinted(head: bytes) -> bool:
