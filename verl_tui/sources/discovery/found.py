@@ -160,8 +160,8 @@ def merge_into(here: Folder, runs: Iterable[Folder]) -> Folder:
 
 def consoles(folder: Folder) -> list[FoundFile]:
     """Return the consoles of a run, except W&B's copies."""
-    found = (file for file in folder.anchors if file.format is console)
-    return [file for file in found if not _is_copy(file)]
+    logs = folder.anchors
+    return [one for one in logs if one.format is console and not _is_copy(one)]
 
 
 def _is_copy(file: FoundFile) -> bool:

@@ -289,7 +289,7 @@ def of_run(labels: Labels) -> str:
     """
     # PromQL writes texts as JSON does
     stated = [f"{name}={orjson.dumps(value).decode()}" for name, value in labels]
-    names = [name for name, _ in labels]
+    names = dict(labels)
     if "job" in names:
         stated.append('run="",experiment_name=""')
     if "experiment_name" not in names:

@@ -103,8 +103,7 @@ def read_page(data: bytes) -> Page:
     from prometheus_client import parser
     from prometheus_client.openmetrics import parser as openmetrics
 
-    text = decoded(data).replace("\r\n", "\n")
-    text, _, cut = text.rpartition("\n")
+    text, _, cut = decoded(data).replace("\r\n", "\n").rpartition("\n")
     flaw = None
     if cut.strip() and not cut.startswith("#"):  # it may lack digits
         flaw = text.count("\n") + 2, "its last line has no end"
