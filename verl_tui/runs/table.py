@@ -109,16 +109,6 @@ class Table:
             return self.steps[0], self.steps[-1]
         return min(self.steps), max(self.steps)
 
-    def least_step(self, start: int) -> float:
-        """Return the least step of the rows from an index on, `inf` without any."""
-        if self.ascending:
-            return self.steps[start] if start < len(self) else inf
-        return min(self.steps[start:], default=inf)
-
-    def rows_from(self, step: float) -> slice:
-        """Return the rows that hold all those from a step on; others may be among them."""
-        return slice(bisect_left(self.steps, step) if self.ascending else 0, len(self))
-
 
 def superseded(tables: Sequence[Table]) -> Iterator[tuple[float, float]]:
     """Yield the first and last steps of spans in which rows at estimated steps add nothing new.
