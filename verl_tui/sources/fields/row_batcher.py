@@ -195,7 +195,10 @@ class RowBatcher:
             if self._held:
                 self.release()
             self._reached = row.step
-            self._compare(row)
+            if self._of_step and self._of_step[0].step == row.step:
+                self._compare(row)
+            else:
+                self._of_step = [row]
         self._started = False
         self._order += 1
         if core == row.keys:
@@ -219,10 +222,7 @@ class RowBatcher:
         return None
 
     def _compare(self, row: MetricRow) -> None:
-        """Count a row that replaces an earlier one."""
-        if not self._of_step or self._of_step[0].step != row.step:
-            self._of_step = [row]
-            return
+        """Count a row that replaces an earlier one of its step."""
         known: dict[str, float] = {}
         for before in self._of_step:
             known.update(zip(before.keys, before.values, strict=True))
