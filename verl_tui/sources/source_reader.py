@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui import debug_log
 from verl_tui.records import Batch, Records, SourceStatus
 from verl_tui.sources import pipe
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Tail, file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
@@ -47,6 +48,7 @@ class SourceReader:
             else None
         )
         """The file that a process may hold open."""
+        self._figures = SampleFigures()
         self._watch = watch
         self.status = source.status()
         """Status after the last read."""
@@ -97,7 +99,8 @@ class SourceReader:
         if self._broken:
             return None, False
         try:
-            records, more = read()
+            read_now, more = read()
+            records = self._figures.complete(read_now)
             self.status = self._written(self.source.status())
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error(f"reading {self.status.path}", error)

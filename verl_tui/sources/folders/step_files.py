@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Records, Restart, Unreadable
 from verl_tui.sources.fields.sample import RewardSum
-from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Source, opened, status_at, why
 from verl_tui.sources.formats import tables
 
@@ -118,7 +117,6 @@ class TableFolder(StepFolder):
     def __init__(self, directory: Path, ordinal: int = 0) -> None:
         super().__init__(directory / ALL_TABLES, ordinal, tables.table_step)
         self._rewards = RewardSum(path=self.path)
-        self._figures = SampleFigures()
         self._whole: set[int] = set()
         """Steps whose tables were whole."""
         self._broken: dict[int, Unreadable] = {}
@@ -138,21 +136,18 @@ class TableFolder(StepFolder):
             records += self._table(step)
             self._bytes += self._size(step)
         self._pending = sum(map(self._size, self._waiting))
-        self._records += len(records)
         # One process writes table after table: those before one that is whole are not being written
         # any more.
         records += self._flaws(before=max(self._whole, default=-1))
-        return self._figures.complete(records), bool(self._waiting)
+        return self.counted(records), bool(self._waiting)
 
     def finish(self) -> Records:
         """Report the tables that are not whole: this may be the last read."""
-        return tuple(self._flaws(before=inf))
+        return self.counted(self._flaws(before=inf))
 
     def _flaws(self, before: float) -> Sequence[Unreadable]:
         """Return what is wrong with the tables of steps before one."""
-        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
-        self._unreadable += len(broken)
-        return broken
+        return [self._broken.pop(one) for one in [*self._broken] if one < before]
 
     @property
     def note(self) -> str | None:
