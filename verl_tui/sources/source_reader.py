@@ -56,7 +56,8 @@ class SourceReader:
         """True if everything there at the start has been read: what follows is live."""
         self.served = isinstance(source, AddressRun)
         """True if it comes over a network: then its records state their own times."""
-        self.delivered: SourceStatus | None = None
+        self.delivered = False
+        """True once its status has been handed on."""
         self.grew = -math.inf
         """When it was last seen to grow, by the clock of whoever reads."""
         self.finished_at = -1
@@ -98,6 +99,7 @@ class SourceReader:
         """
         if self._broken:
             return None, False
+        before = self.status
         try:
             read_now, more = read()
             records = self._figures.complete(read_now)
@@ -112,9 +114,9 @@ class SourceReader:
                 size=read_so_far, problem=one_line(why, 200)
             )
             records, more = (), False
-        if not records and self.status == self.delivered:
+        if not records and self.status == before and self.delivered:
             return None, more
-        self.delivered = self.status
+        self.delivered = True
         return Batch(self.run, self.status, records, live), more
 
     def _written(self, status: SourceStatus) -> SourceStatus:

@@ -23,8 +23,8 @@ _ALL = 16
 """One in so many looks is at all files: a resumed run writes older ones again."""
 ALL_TABLES = "completions_*.parquet"
 """Stands for all tables of a directory in the name of its source."""
-_AT_ONCE = 4
-"""Tables that are read in one go: opening one takes 2 ms with pyarrow 26."""
+_AT_ONCE = 2**20
+"""Bytes that are read in one go, each file with its `cost` and whole."""
 
 
 class Stamp(NamedTuple):
@@ -41,6 +41,9 @@ class StepFolder(Source):
 
     Most files never change again: few are looked at each time.
     """
+
+    cost = 16 * 1024
+    """Bytes that could be read in the time that opening a file takes."""
 
     def __init__(
         self,
@@ -107,12 +110,33 @@ class StepFolder(Source):
         """Have files read, unless they are gone."""
         self._waiting = sorted({*self._waiting, *steps} & self.stamps.keys())
 
+    def _size(self, step: int) -> int:
+        """Return how many bytes of a step's file are to be read."""
+        stamp = self.stamps.get(step)
+        return stamp.size if stamp is not None else 0
+
+    def _next(self) -> list[Record]:
+        """Read some of the files that wait."""
+        records: list[Record] = []
+        left = _AT_ONCE
+        while self._waiting and left > 0:
+            step = self._waiting.pop()
+            records += self._file(step)
+            left -= self._size(step) + self.cost
+        self._pending = sum(map(self._size, self._waiting))
+        return records
+
+    def _file(self, step: int) -> Iterable[Record]:
+        """Return what a step's file says."""
+        raise NotImplementedError
+
 
 class TableFolder(StepFolder):
     """All tables of completions of a directory: each is read once, as soon as it is complete."""
 
     format = tables.parquet.name
     rank = tables.parquet.rank
+    cost = _AT_ONCE // 4  # opening one takes 2 ms with pyarrow 26
 
     def __init__(self, directory: Path, ordinal: int = 0) -> None:
         super().__init__(directory / ALL_TABLES, ordinal, tables.table_step)
@@ -128,14 +152,8 @@ class TableFolder(StepFolder):
     def read(self) -> tuple[Records, bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
-            changed = self.changes()
-            self._wait_for(filter(self._size, changed))
-        records: list[Record] = []
-        for _ in range(min(_AT_ONCE, len(self._waiting))):
-            step = self._waiting.pop()
-            records += self._table(step)
-            self._bytes += self._size(step)
-        self._pending = sum(map(self._size, self._waiting))
+            self._wait_for(filter(self._size, self.changes()))
+        records = self._next()
         # One process writes table after table: those before one that is whole are not being written
         # any more.
         records += self._flaws(before=max(self._whole, default=-1))
@@ -154,12 +172,9 @@ class TableFolder(StepFolder):
         """Return how rewards were added, or what is missing."""
         return self._note
 
-    def _size(self, step: int) -> int:
-        stamp = self.stamps.get(step)
-        return stamp.size if stamp is not None else 0
-
-    def _table(self, step: int) -> Iterator[Record]:
+    def _file(self, step: int) -> Iterator[Record]:
         path = self.step_path(step)
+        self._bytes += self._size(step)
         self._broken.pop(step, None)
         reader = tables.ParquetReader(path, self._rewards)
         try:

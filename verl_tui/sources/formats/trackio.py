@@ -227,13 +227,11 @@ class TrackioSource(Source):
 
     def _rows(self, database: sqlite3.Connection, table: str) -> list[Any]:
         """Return the next rows of a table: id, time, step and JSON of each."""
-        columns = _TABLES[table]
-        which = ("AND run_name = ?", (self._run,)) if self._run else ("", ())
         sql = (  # the table and its columns are words of ours, all else is bound
-            f"SELECT id, {columns} FROM {table} WHERE id > ? {which[0]} "  # noqa: S608
-            f"ORDER BY id LIMIT {_ROWS}"
+            f"SELECT id, {_TABLES[table]} FROM {table} "  # noqa: S608
+            f"WHERE id > ? AND run_name = ? ORDER BY id LIMIT {_ROWS}"
         )
-        return database.execute(sql, (self._last[table], *which[1])).fetchall()
+        return database.execute(sql, (self._last[table], self._run)).fetchall()
 
     def _row(
         self, table: str, at: int, time: object, step: object, text: str | bytes
