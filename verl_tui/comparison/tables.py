@@ -17,10 +17,11 @@ from verl_tui.times import duration
 from verl_tui.words import counted, few, number, rounded, with_spread
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.compare import ComparedRun, Comparison
+    from verl_tui.comparison.compare import Comparison
     from verl_tui.comparison.differences import Association, Correlation
-    from verl_tui.comparison.outcomes import Figure, FigureKind
+    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
     from verl_tui.comparison.settings import DifferingSetting, RunGroup
+    from verl_tui.plain_data import Data
 
 UNKNOWN = "–"
 _LONGEST = 40
@@ -58,13 +59,13 @@ def caption(comparison: Comparison) -> str:
     base = comparison.groups[0]
     runs = f" ({counted(len(base.members), 'run')})" * (len(base.members) > 1)
     where = str(comparison.alignment.value)
-    steps = {run.measured.stop.step for run in comparison.runs} - {None}
+    steps = {run.stop.step for run in comparison.runs} - {None}
     if comparison.alignment is Alignment.STEP and len(steps) == 1:
         where = f"at step {steps.pop()}"
     return (
         f"{counted(len(comparison.runs), 'run')}, {where}; baseline: {one_line(base.name)}{runs}. "
         "Final values, throughput, lengths and step times are means of the last "
-        f"{comparison.last} logged values, ± their standard deviation."
+        f"{comparison.runs[0].count} logged values, ± their standard deviation."
     )
 
 
@@ -72,7 +73,7 @@ def headlines(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence on which runs reached most, and whether that is certain, for each outcome
     that can be compared.
     """
-    runs = [one.measured for one in comparison.runs]
+    runs = comparison.runs
     outcomes = ("final_reward", "final_loss", "last_validation")
     for kind in map(KINDS.__getitem__, outcomes) if len(comparison.groups) > 1 else ():
         if not incomparable(kind, runs):
@@ -101,14 +102,14 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     """Yield the tables from top to bottom; those with nothing to say are left out."""
     yield _asked(comparison)
     yield _capped(_settings(comparison))
-    runs = comparison.runs
-    names = [one_line(run.name) for run in runs]
-    figures = [run.measured.figures for run in runs]
+    runs, heads = comparison.runs, comparison.heads
+    names = [one_line(head["name"]) for head in heads]
+    figures = [run.figures for run in runs]
     columns = {
-        "state": [run.state for run in runs],
+        "state": [head["state"] for head in heads],
         "steps": list(map(_steps, runs)),
         **_columns(_OUTCOME, figures),
-        "findings": list(map(_findings, runs)),
+        "findings": list(map(_findings, heads)),
     }
     yield _transposed("outcome", {"run": names, **columns})
     course = _columns(_COURSE, figures)
@@ -173,7 +174,7 @@ def _settings(comparison: Comparison) -> TextTable:
             note = "there is only one run, so nothing differs"
         return TextTable(heading, note=note)
     note = ""
-    table = [["setting", *(one_line(one.name) for one in runs)]]
+    table = [["setting", *(one_line(one.run.name) for one in runs)]]
     table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
@@ -229,12 +230,12 @@ def _figure(id: str, figure: Figure, unit: str) -> str:
     return text
 
 
-def _findings(one: ComparedRun) -> str:
-    return "0" if one.worst is None else f"{one.findings} ({one.worst.word})"
+def _findings(head: Data) -> str:
+    return f"{head['findings']} ({head['worst']})" if head["worst"] else "0"
 
 
-def _steps(one: ComparedRun) -> str:
-    step, total = one.measured.stop.step, one.run.total_steps
+def _steps(one: MeasuredRun) -> str:
+    step, total = one.stop.step, one.run.total_steps
     if step is None:
         return UNKNOWN
     return f"{step}/{total}" if total and step == one.run.step else str(step)
