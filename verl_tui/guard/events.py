@@ -43,12 +43,6 @@ EventLines: TypeAlias = "Iterator[EventLine]"
 """What happens, as it comes."""
 
 
-def event(kind: str, now: float, run: Run, **more: object) -> EventLine:
-    """Return one line of output."""
-    time = datetime.fromtimestamp(now, timezone.utc).isoformat(timespec="milliseconds")
-    return {"time": time, "event": kind, "run": run.name, "run_id": run_id(run), **more}
-
-
 class Bests:
     """Knows the best of each run so far."""
 
@@ -110,6 +104,8 @@ class RunFollower:
     def __init__(self, monitor: Monitor) -> None:
         """Begin to watch what the monitor reads."""
         self.monitor = monitor
+        self.now = 0.0
+        """The time of the present look, in seconds since the epoch."""
         self._states: dict[str, State] = {}
         self._over: set[str] = set()
         """The runs that have ended or were stopped."""
@@ -129,22 +125,29 @@ class RunFollower:
         Args:
             now: Seconds since the epoch.
         """
+        self.now = now
         self.monitor.judge(now)
         for run in list(self.monitor.runs.values()):
             try:
-                yield from self.look(run, now)
+                yield from self.look(run)
             except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
                 why = f"cannot be guarded: {type(error).__name__}: {error}"
                 if self._failures.get(run.name) != why:
                     self._failures[run.name] = why
                     debug_log.note_error(f"guarding {run.name}", error)
-                    yield event(
-                        "unguarded", now, run, message=one_line(why, 200), **_FAILED
-                    )
+                    said = one_line(why, 200)
+                    yield self.event("unguarded", run, message=said, **_FAILED)
 
-    def look(self, run: Run, now: float) -> EventLines:
+    def look(self, run: Run) -> EventLines:
         """Act on one run, and yield what has happened to it."""
         raise NotImplementedError
+
+    def event(self, kind: str, run: Run, **more: object) -> EventLine:
+        """Return one line of output."""
+        at = datetime.fromtimestamp(self.now, timezone.utc)
+        time = at.isoformat(timespec="milliseconds")
+        whose = {"run": run.name, "run_id": run_id(run)}
+        return {"time": time, "event": kind, **whose, **more}
 
 
 def follow(
@@ -209,71 +212,71 @@ class Events(RunFollower):
         self.critical: set[str] = set()
         """The runs that have ended with a critical finding."""
 
-    def look(self, run: Run, now: float) -> EventLines:
+    def look(self, run: Run) -> EventLines:
         """Yield what has happened to a run since the last look."""
-        before, current = self._states.get(run.name), state(run, now)
+        before, current = self._states.get(run.name), state(run, self.now)
         self._states[run.name] = current
         if before is None:
             self._known[run.name] = _Known(run.step, set(run.restarts))
-            yield self._told("start", run, now, total_steps=run.total_steps)
+            yield self._told("start", run, total_steps=run.total_steps)
         known = self._known[run.name]
-        yield from self._restarts(run, known, now)
+        yield from self._restarts(run, known)
         if before and before is not current:
-            yield self._told("state", run, now, before=before.value)
-        yield from self._findings(run, known, now)
-        yield from self._end(run, known, now)
+            yield self._told("state", run, before=before.value)
+        yield from self._findings(run, known)
+        yield from self._end(run, known)
 
-    def _end(self, run: Run, known: _Known, now: float) -> EventLines:
+    def _end(self, run: Run, known: _Known) -> EventLines:
         """Yield a new best, and the end of a run."""
         known.missing = known.missing + 1 if is_gone(run) else 0
         gone = known.missing > ABSENT
-        over = gone or is_over(run, now)
-        yield from self._best(run, now, over=over)
+        over = gone or is_over(run, self.now)
+        yield from self._best(run, over=over)
         if over and run.name not in self._over:
-            yield self._told("end", run, now, **_GONE if gone else {})
+            yield self._told("end", run, **_GONE if gone else {})
         is_bad = over and Severity.CRITICAL is self.monitor.verdicts[run.name].severity
         for names, holds in ((self._over, over), (self.critical, is_bad)):
             (names.add if holds else names.discard)(run.name)
 
-    def _restarts(self, run: Run, known: _Known, now: float) -> EventLines:
+    def _restarts(self, run: Run, known: _Known) -> EventLines:
         marks = set(run.restarts)
         for mark in sorted(marks - known.restarts):
             steps = {"from_step": known.step, "to_step": mark.step}
-            yield self._told("restart", run, now, **steps, reason=mark.reason)
+            yield self._told("restart", run, **steps, reason=mark.reason)
         known.step, known.restarts = run.step, marks
 
-    def _findings(self, run: Run, known: _Known, now: float) -> EventLines:
+    def _findings(self, run: Run, known: _Known) -> EventLines:
         """Yield findings that are over, and those that are new, or of another weight or cause."""
         found = self.monitor.verdicts[run.name].findings[::-1]
         present = {(one.id, one.key): one for one in found}  # the worst of each
         for name, told in known.findings.items():
             if told and name not in present:
                 known.findings[name] = None
-                yield self._told("cleared", run, now, **_named(told))
+                yield self._told("cleared", run, **_named(told))
         for name, one in reversed(present.items()):
             repeated, told = name in known.findings, known.findings.get(name)
             known.findings[name] = one
             if told is None or _weight(told) != _weight(one):
                 yield self._told(
-                    "finding", run, now, **_named(one), message=one.message,
+                    "finding", run, **_named(one), message=one.message,
                     evidence=list(one.evidence[:_EVIDENCE]), follows=one.consequence_of,
                     repeated=repeated,
                 )  # fmt: skip
 
-    def _best(self, run: Run, now: float, *, over: bool) -> EventLines:
+    def _best(self, run: Run, *, over: bool) -> EventLines:
         """Yield a new best, by validation where there is one."""
         by = "validation" if "validation" in run.indicators else "reward"
-        new = self._bests.new(run, BestBy(by), now, at_once=over)
+        new = self._bests.new(run, BestBy(by), self.now, at_once=over)
         if new is not None and not new[1]:
             top = new[0]
             saved = top.checkpoint and top.checkpoint.path
             facts = {"value": top.value, "best_step": top.step, "checkpoint": saved}
-            yield self._told("best", run, now, metric=top.metric, key=top.key, **facts)
+            yield self._told("best", run, metric=top.metric, key=top.key, **facts)
 
-    def _told(self, kind: str, run: Run, now: float, **more: object) -> EventLine:
+    def _told(self, kind: str, run: Run, **more: object) -> EventLine:
         current = self._states[run.name]
         first = next(iter(self.monitor.verdicts[run.name].primary), None)
-        line = event(kind, now, run, state=current.value, step=run.step)
+        line = self.event(kind, run, state=current.value, step=run.step)
         return {**line, "next": next_step(run, first, current, best(run)), **more}
 
 
