@@ -70,7 +70,16 @@ def differences(base: RunGroup, other: RunGroup) -> Iterator[Difference]:
             verdict = _verdict(low, high, direction(kind, base.members))
         runs = len(ours), len(theirs)
         yield Difference(
-            *(other.name, kind.id, one, two, change, low, high, basis, runs, verdict),
+            other.name,
+            kind.id,
+            one,
+            two,
+            change,
+            low,
+            high,
+            basis,
+            runs,
+            verdict,
             reason,
         )
 

@@ -28,6 +28,7 @@ _LONGEST = 40
 """Most characters of a setting's value."""
 _OUTCOME = [kind for kind in FIGURES if kind.table == "outcome"]
 _COURSE = [kind for kind in FIGURES if kind.table == "course"]
+_HEADLINES = ("final_reward", "final_loss", "last_validation")
 _MOST_ROWS = 40
 """Most rows of settings, differences and correlations."""
 _MOST_WEAK = 5
@@ -73,29 +74,20 @@ def headlines(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence on which runs reached most, and whether that is certain, for each outcome
     that can be compared.
     """
-    runs = comparison.runs
-    outcomes = ("final_reward", "final_loss", "last_validation")
-    for kind in map(KINDS.__getitem__, outcomes) if len(comparison.groups) > 1 else ():
-        if not incomparable(kind, runs):
-            yield from _headline(kind, comparison, up=direction(kind, runs) > 0)
-
-
-def _headline(kind: FigureKind, comparison: Comparison, *, up: bool) -> Iterator[str]:
-    figures = [(one.figures[kind.id].value, one.name) for one in comparison.groups]
-    known = [(value, name) for value, name in figures if value is not None]
-    if known:
+    runs, groups = comparison.runs, comparison.groups
+    for kind in map(KINDS.__getitem__, _HEADLINES if len(groups) > 1 else ()):
+        figures = ((one.figures[kind.id].value, one.name) for one in groups)
+        known = [(value, name) for value, name in figures if value is not None]
+        if not known or incomparable(kind, runs):
+            continue
+        up = direction(kind, runs) > 0
         value, name = max(known) if up else min(known)
-        said = _verdicts(kind, comparison).get(name)
+        held = (one for one in comparison.differences if one.figure == kind.id)
+        verdicts = {one.group: one.verdict or "no interval" for one in held}
+        verdicts[groups[0].name] = "the baseline"
+        said = f" ({verdicts[name]})" if name in verdicts else ""
         word = "highest" if up else "lowest"
-        held = f" ({said})" if said else ""
-        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
-
-
-def _verdicts(kind: FigureKind, comparison: Comparison) -> dict[str, str]:
-    """Return how each group's figure stands against the baseline's."""
-    held = (one for one in comparison.differences if one.figure == kind.id)
-    verdicts = {one.group: one.verdict or "no interval" for one in held}
-    return {**verdicts, comparison.groups[0].name: "the baseline"}
+        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{said}"
 
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
@@ -269,10 +261,16 @@ def _differences(comparison: Comparison) -> TextTable:
     if lucky := len(found) // 20:
         said = f"about {lucky} would exclude zero by chance alone"
         notes.append(f"Of {len(found)} intervals, {said}.")
-    columns = (
-        *("figure", "of", "baseline", "value", "difference", "interval"),
-        *("from", "verdict"),
-    )
+    columns = [
+        "figure",
+        "of",
+        "baseline",
+        "value",
+        "difference",
+        "interval",
+        "from",
+        "verdict",
+    ]
     rows = list(map(_difference, found))
     return TextTable(heading, columns, rows, " ".join(notes), numbers=False, naming=2)
 
@@ -283,14 +281,19 @@ def _difference(one: Difference) -> Sequence[str]:
         basis = f"{one.n[0]} and {one.n[1]} seeds"
     between = f"{_signed(one.low or 0.0)} to {_signed(one.high or 0.0)}"
     return (
-        *(KINDS[one.figure].label, one_line(one.group)),
-        *(number(one.baseline), number(one.value), _signed(one.difference)),
-        *(between, basis, one.verdict or ""),
+        KINDS[one.figure].label,
+        one_line(one.group),
+        number(one.baseline),
+        number(one.value),
+        _signed(one.difference),
+        between,
+        basis,
+        one.verdict or "",
     )
 
 
 def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + rounded(value)
+    return f"{'+' if value > 0 else ''}{rounded(value)}"
 
 
 # -- correlations ----------------------------------------------------------------------------------
