@@ -126,10 +126,10 @@ def _judge(
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
     breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and open_breach(breaches):
-        now = _told(context, rule, keys[0], judged, limit)
+    if now is None and judged.facts and open_breach(breaches):
+        now = _told(context, rule, keys[0], judged.facts, judged.words, limit)
     else:
-        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES.keys()
+        excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
         now = _exempt(context, rule, keys, excuses) or now
     return Found(now, breaches, _title(rule, keys[0]), keys[0])
 
@@ -210,19 +210,18 @@ def _told(
     context: RuleContext,
     rule: Rule,
     key: str,
-    judged: Judged,
+    known: Mapping[str, Any],
+    words: Mapping[str, Any],
     limit: Limit | None,
 ) -> Finding:
     """Return the breach that holds."""
-    known = judged.facts
-    since, (newest, last) = known["since"], judged.newest
+    since, newest, last = known["since"], known["at"], known["last"]
     is_alone = rule.stream not in ("widest", "of the others")
     facts = {
         **known,
         "title": _title(rule, key),
         "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
-        "last": last,
         "newest": f"{number(last)} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
@@ -232,7 +231,7 @@ def _told(
     return rule.told(
         facts,
         case=case,
-        words=judged.words,
+        words=words,
         since=since,
         step=newest,
         key=key,

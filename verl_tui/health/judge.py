@@ -5,7 +5,6 @@ findings now in words, and what it ever found.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +15,6 @@ from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found, open
 from verl_tui.health.consequences import (
     in_words,
     new_lines,
-    step_before,
     with_causes,
     with_first_moves,
 )
@@ -178,7 +176,7 @@ class Judge:
         findings = [one for one in judged if isinstance(one, Finding)]
         findings += _exported(self.run, self.guide, findings)
         findings = sorted(with_first_moves(findings, context), key=_weight)
-        explained = with_causes(findings, self.guide, partial(step_before, self.run))
+        explained = with_causes(findings, self.guide, self.run)
         history = chain(*map(attrgetter("episodes"), self._rules))
         return Verdict(
             tuple(sorted([_told(one, context) for one in explained], key=_weight)),

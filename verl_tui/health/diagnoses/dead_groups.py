@@ -111,19 +111,19 @@ def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
         severity, why, _ = _cause(context.at(one.raised), rule)
         what = f"{rule.title} {one.what}{why}"
         breaches.append(one._replace(what=what, severity=severity))
-    if judged.needs is not None or judged.open is None:
+    facts = judged.facts
+    if judged.needs is not None or facts is None:
         return Found(judged.needs, breaches)
-    facts, (step, newest) = judged.facts, judged.newest
-    now = context.at(step)
+    now = context.at(facts["at"])
     severity, why, advice = _cause(now, rule)
     short = _CLAUSE_END.split(why.removeprefix("; "))[0]
-    long = context.duration(step - facts["since"] + 1)
+    long = context.duration(facts["at"] - facts["since"] + 1)
     finding = rule.told(
         {**facts, "title": rule.title + share.words, "long": long}
-        | {"figures": _figures(now), "cause": why, "newest": newest}
+        | {"figures": _figures(now), "cause": why}
         | {"short": short},
         since=facts["since"],
-        step=step,
+        step=facts["at"],
         key=share.key,
         severity=severity,
         advice=advice,

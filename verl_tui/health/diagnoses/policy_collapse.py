@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -112,9 +112,9 @@ def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
                 what = f"the policy collapsed: reward {breach.what}"
                 raised = max(breach.raised, min(one.raised for one in signs))
                 found.append(breach._replace(raised=raised, what=what))
-                if breach.cleared is None and now is None:
+                if judged.facts and breach.cleared is None and now is None:
                     fall = {"foot": reward.values[-1], **judged.facts}
-                    now = _fallen(context, rule, reward, judged.newest[0], fall)
+                    now = _fallen(context, rule, reward, fall)
     return Found(now or needs[0], _different(found))
 
 
@@ -129,11 +129,7 @@ def _different(found: Sequence[Breach]) -> Sequence[Breach]:
 
 
 def _fallen(
-    context: RuleContext,
-    rule: Rule,
-    reward: Series,
-    step: int,
-    fall: dict[str, int],
+    context: RuleContext, rule: Rule, reward: Series, fall: dict[str, Any]
 ) -> Finding:
     """Return the fall that holds, with the worst that came after it."""
     signs = _signs(context, reward, fall["since"], _WRECK)
@@ -145,7 +141,7 @@ def _fallen(
         [one.words for one in signs],
         "kl-term" if weak_kl_term(context.run) else "",
         since=fall["since"],
-        step=step,
+        step=fall["at"],
         key=reward.key,
     )
 
