@@ -163,9 +163,8 @@ def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
     """
     keys = context.run.keys
     if rule.parts:
-        reward = context.indicators.get("reward")
-        parts = gaining_components(context.run, reward)[:_MOST_PARTS]
-        return parts if len(components(keys, reward)) > 1 else []
+        parts = gaining_components(context.run)[:_MOST_PARTS]
+        return parts if len(components(context.run)) > 1 else []
     if any("*" in name for name in rule.metric):
         return _matching(keys, rule.metric)
     key = context.key_of(rule.indicator, rule.metric)

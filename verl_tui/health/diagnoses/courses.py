@@ -138,7 +138,7 @@ def length_collapse(context: RuleContext, _: Rule) -> InBlocks:
     reward = context.indicators["reward"]
     # all scores that short responses may gain or lose
     validations = validation_keys(context.run.keys)[:_MOST]
-    parts = gaining_components(context.run, reward)[:_MOST]
+    parts = gaining_components(context.run)[:_MOST]
     keys = {"length": context.indicators["response_length"], "reward": reward}
     keys |= {key: key for key in (*validations, *parts)}
     of = len({*validations} - {reward})
@@ -365,7 +365,7 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
         "top": context.names.get(f"{figure}max"),
         "bottom": context.names.get(f"{figure}min"),
     }
-    parts = gaining_components(context.run, reward)
+    parts = gaining_components(context.run)
     others = [*validation_keys(context.run.keys), *parts][:_MOST_OTHERS]
     keys |= {key: key for key in others}
     return InBlocks(keys, _find, kl_coefficient(context.run), needs=10, patience=2)

@@ -54,22 +54,24 @@ def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
     next one; says whether the log is silent and GPUs are idle, too.
     """
     run = context.run
-    severity = None if context.state is State.STALLED else Severity.WARNING
     wait = waiting(run)
     if wait and _is_long(context, wait):
-        return _waits(context, rule, wait, severity)
+        return _waits(context, rule, wait)
     if context.state is State.WAITING:
         return _before_the_first(context, rule)
     if own := _cut(context):
-        return _stalled(context, rule, own, severity)
+        return _stalled(context, rule, own)
     if context.state is not State.STALLED:
         return _no_hang(context) or None
     holder = signs_of_life.writer(run)
     if not holder or not holder.stopped:
-        return _stalled(context, rule, _quiet(context), severity)
-    severity = Severity.WARNING  # nothing is wrong with it
-    facts = {"process": holder.words}
-    return rule.told(facts, (), "stopped", since=run.step, severity=severity)
+        return _stalled(context, rule, _quiet(context))
+    return rule.told(
+        {"process": holder.words},
+        case="stopped",
+        since=run.step,
+        severity=Severity.WARNING,  # nothing is wrong with it
+    )
 
 
 def _cut(context: RuleContext) -> float:
@@ -83,11 +85,9 @@ def _cut(context: RuleContext) -> float:
     return own if own > max(_WAITS, patience(run)) else 0.0
 
 
-def _waits(
-    context: RuleContext, rule: Rule, wait: RootCause, severity: Severity | None
-) -> Finding:
+def _waits(context: RuleContext, rule: Rule, wait: RootCause) -> Finding:
     """Return what a run has been waiting for, by its own words."""
-    step = context.run.step
+    step, is_now = context.run.step, context.state is State.STALLED
     quiet = minutes(max(_quiet(context), wait.seconds or 0))
     return rule.told(
         {
@@ -99,20 +99,18 @@ def _waits(
         (
             wait.line,
             f"{wait.times:,} such lines, none of a step among them",
-            f"no step for {quiet}" if context.state is State.STALLED else "",
+            f"no step for {quiet}" if is_now else "",
             signs_of_life.phase(context.run),
         ),
         "waits",
         since=step,
         advice=wait.advice,
-        severity=severity,
+        severity=None if is_now else Severity.WARNING,
     )
 
 
-def _stalled(
-    context: RuleContext, rule: Rule, quiet: float, severity: Severity | None
-) -> Finding:
-    run = context.run
+def _stalled(context: RuleContext, rule: Rule, quiet: float) -> Finding:
+    run, is_now = context.run, context.state is State.STALLED
     compared, longest = _usual(run, quiet)
     case, why, advice, line = "", "", None, ""
     cause = root_cause(run)
@@ -121,22 +119,20 @@ def _stalled(
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
-    signs, head = _signs(context), ""
-    if context.state is not State.STALLED:
-        signs, head = (), "the log ends with "
+    head = "" if is_now else "the log ends with "
     return rule.told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
             compared if why else "",
-            *signs,
+            *(_signs(context) if is_now else ()),
             signs_of_life.phase(run),
             longest,
         ),
         case,
         since=run.step,
         advice=advice,
-        severity=severity,
+        severity=None if is_now else Severity.WARNING,
     )
 
 

@@ -80,7 +80,7 @@ def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
     validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
     names = ("samples/repetition", "samples/distinct_2", *SAMPLE_SCORES)
     keys = {"reward": reward} | {name: context.names.get(name) for name in names}
-    parts = gaining_components(context.run, reward)[:_MOST_PARTS]
+    parts = gaining_components(context.run)[:_MOST_PARTS]
     if not validations and not parts and not any(map(keys.get, names[:2])):
         return f"{LACKS} neither validation nor samples nor parts of the reward"
     keys |= {f"of {key}": key for key in validations} | {key: key for key in parts}
@@ -260,7 +260,7 @@ three quarters of a scale from 0 to 1: heuristic.
 def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
     """Find a component at its top for long, while no other has gained anything."""
     reward = context.indicators["reward"]
-    parts = components(context.run.keys, reward)[:_MOST_PARTS]
+    parts = components(context.run)[:_MOST_PARTS]
     if len(parts) < 2:
         return f"{LACKS} no components of the reward"
     keys = {"reward": reward} | {key: key for key in parts}
