@@ -28,13 +28,10 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.finding import Finding
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
-    Look: TypeAlias = Callable[
-        [RuleContext, Rule], "Finding | Found | InBlocks | str | None"
-    ]
+    Look: TypeAlias = Callable[[RuleContext], "Finding | Found | InBlocks | str | None"]
 
 
 _TRIM = 5
@@ -165,17 +162,16 @@ class InBlocks(NamedTuple):
 
 
 def look_at_blocks(
-    context: RuleContext, rule: Rule, of: InBlocks, keep: Callable[..., Any]
+    context: RuleContext, of: InBlocks, keep: Callable[..., Any]
 ) -> Found:
     """Return what a diagnosis finds in blocks now and before, or why it does not judge.
 
     Args:
         context: The run.
-        rule: The rule.
         of: What it looks at.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    points = context.known(of.metrics[0])
+    points, rule = context.known(of.metrics[0]), context.rule
     # The newest point may still change.
     count = (len(points or ()) - 1) // of.size
     if not points or count < of.needs:

@@ -115,9 +115,9 @@ class RuleOnRun:
         for one in self._diagnosis.requires:
             if one not in context.indicators:
                 return [Found(f"{LACKS} no {INDICATORS[one].label}")]
-        found = self._diagnosis.look(context, self.rule)
+        found = self._diagnosis.look(context)
         if isinstance(found, InBlocks):
-            return [look_at_blocks(context, self.rule, found, self._keep)]
+            return [look_at_blocks(context, found, self._keep)]
         if isinstance(found, Found):
             return [found]
         return [self._remembered(found, context.run.step or 0)]
@@ -169,7 +169,7 @@ class Judge:
         results: dict[str, list[_Result]] = {}
         for one in self._rules:
             if one.alive or self._revision != self.run.revision:
-                one.judge(context)
+                one.judge(context._replace(rule=one.rule))
             results.setdefault(one.rule.id, []).append(one.result)
         self._revision = self.run.revision
         judged = [*chain(*map(_merge, results, results.values()))]

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.column import Flags, Numbers, Places
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
     _Sign: TypeAlias = tuple[Flags, Callable[[int, int], tuple[int, Mapping[str, Any]]]]
@@ -72,7 +71,7 @@ _FIGURES = 5
 
 
 @diagnosis("reward-hacking", "reward")
-def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
+def reward_hacking(context: RuleContext) -> InBlocks | str:
     """Find a reward that goes up, and a part of it down; or validation down or level; or samples
     that repeat or resemble each other.
     """
@@ -265,7 +264,7 @@ three quarters of a scale from 0 to 1: heuristic.
 
 
 @diagnosis("component-imbalance", "reward")
-def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
+def component_imbalance(context: RuleContext) -> InBlocks | str:
     """Find a component at its top for long, while no other has gained anything."""
     reward = context.indicators["reward"]
     parts = components(context.run)[:_MOST_PARTS]
