@@ -13,7 +13,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.health.conditions.column import Flags, Places
     from verl_tui.health.finding import Finding
@@ -57,21 +57,15 @@ def not_finite(context: RuleContext) -> Found:
     """
     run, window = context.run, context.rule.window
     read = [_read(context, key, window) for key in run.odd]
-    broken = [*_counted(read, run.indicators.get("reward"))]
     if read.count(None) == len(run.keys):
         return Found("no metric ever had a value")
+    broken = [one for one in read if one and one.steps]
+    whole = run.indicators.get("reward")
+    if whole and whole not in [one.key for one in broken]:
+        broken = [one for one in broken if not _PART.fullmatch(one.key)]
     recent = [one for one in broken if one.recent]
     now = _told(context, recent) if recent else None
     return Found(now, _breaches(broken, window, lasts=bool(recent)))
-
-
-def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Broken]:
-    """Yield those that are broken; parts of the reward only if it is broken itself, or unknown."""
-    broken = [one for one in read if one and one.steps]
-    is_whole = reward not in (None, *(one.key for one in broken))
-    for one in broken:
-        if not (is_whole and _PART.fullmatch(one.key)):
-            yield one
 
 
 def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
@@ -85,7 +79,7 @@ def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
         return None
     steps, last = series.steps, len(series) - 1
     broken = [steps[at] for at in places.tolist()]
-    recent = [steps[at] for at in places.tolist() if at > last - window]
+    recent = broken[len(broken) - int((places > last - window).sum()) :]
     pauses = np.flatnonzero(np.diff(places) > window) + 1
     shown = ", ".join(map(str, recent[:_MOST_STEPS]))
     more = ", …" if len(recent) > _MOST_STEPS else ""
