@@ -384,7 +384,7 @@ def _binary_spread(mean: Series, spread: Series) -> str | None:
 
 
 def _scores(run: Run) -> list[float]:
-    samples = (one for step in run.samples.steps for one in run.samples.at(step))
+    samples = (one for place in run.samples.places for one in run.samples.kept(place))
     return finite([one.score for one in samples if one.score is not None])
 
 
