@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.comparison.tables import TextTable
-    from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.report.record import Report, ReportedRun
+    from verl_tui.runs.series import Points
 
     Drawn = Sequence[tuple[ReportChart, ChartDrawing | None]]
 
@@ -217,7 +217,7 @@ def _stretches(points: Points, most: int) -> dict[str, Any]:
     """Return the least and the greatest value of each stretch of steps, by its first step."""
     first, last = points.steps[0], points.steps[-1]
     per = -(-(last - first + 1) // most)
-    lows, highs, odds = points.pyramid.query(first, per, most)
+    lows, highs, odds = points.query(first, per, most)
     steps = range(first, first + most * per, per)
     known = [
         (step, low, high)

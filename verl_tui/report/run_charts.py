@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
-from verl_tui.rendering.charts.axes import Scale, fill_window
-from verl_tui.rendering.charts.downsample import ChartCache
+from verl_tui.rendering.charts.axes import Scale, fill_window, fit_scale
+from verl_tui.rendering.charts.downsample import (
+    smoothed,
+    smoothed_by_noise,
+    values_shown,
+)
 from verl_tui.rendering.charts.picture import Picture, picture_of
 from verl_tui.rendering.charts.plan import (
     ChartLook,
@@ -88,7 +92,7 @@ class ReportChart(NamedTuple):
             shades=(),
             beside="",
             marks=tuple(mark for mark in marks if mark.role in ("breach", "note")),
-            best="",
+            best=0,
         )
 
 
@@ -301,26 +305,26 @@ class ChartDrawing(NamedTuple):
 
 def drawing_of(chart: ReportChart) -> ChartDrawing | None:
     """Return the drawing of a chart, None where it has no point or no number at all."""
-    cache = ChartCache()
     data = chart.overlaid
     shown = data.shown
     if shown is None:
         return None
-    data = cache.smoothed_by_noise(data, shown, _CELLS)
+    data = smoothed_by_noise(data, shown, _CELLS)
     smoothing = data.smoothing
     has_values = not smoothing or len(chart.curves) == 1
     if not has_values:
         averages = tuple(
-            line._replace(points=cache.smoothed(line.points, smoothing))
+            line._replace(points=smoothed(line.points, smoothing))
             for line in data.lines
         )
         data = data._replace(lines=averages, smoothing=0.0)
-    scale = cache.scale(data, *shown)
-    if scale is None:
+    reach = values_shown(data, shown)
+    if reach is None:
         return None
+    scale = fit_scale(*reach, log=data.log_y)
     columns = _COARSE if any(one.place is None for one in chart.curves) else COLUMNS
     window = fill_window(*shown, columns)
-    picture = picture_of(data, (scale, None), window, cache)
+    picture = picture_of(data, (scale, None), window)
     lines = sorted(picture.lines, key=lambda one: one.role != OTHER_RUN)
     picture = picture._replace(lines=lines)
     return ChartDrawing(picture, scale, data, smoothing, has_values, shown)

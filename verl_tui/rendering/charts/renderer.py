@@ -18,10 +18,11 @@ from verl_tui.rendering.charts.axes import (
     Scale,
     Window,
     fill_window,
+    fit_scale,
     fit_window,
 )
 from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData, Heat
-from verl_tui.rendering.charts.downsample import ChartCache
+from verl_tui.rendering.charts.downsample import smoothed_by_noise, values_shown
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
 from verl_tui.rendering.charts.title_row import (
@@ -70,7 +71,6 @@ class ChartRenderer:
         """The x axis of the last drawing, None where it had none."""
         self.left = 0
         """Columns that the y axis of the last drawing took."""
-        self.cache = ChartCache()
         self.shades = False
         """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
         self.signs = False
@@ -78,7 +78,8 @@ class ChartRenderer:
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
         self._plots: LastResult[TextRows] = LastResult()
-        self._strips: LastResult[TextRows] = LastResult()
+        self._axes: dict[bool, tuple[object, Scale]] = {}
+        """What the y axis at the left, or right, was fitted to, and the axis."""
 
     def rows(
         self,
@@ -99,7 +100,7 @@ class ChartRenderer:
         if height == 1 and not data.in_row:
             return [chart_row(data, width, cursor, focus=focus, signs=self.signs)]
         if shown is not None and height >= _PLOT_FROM:
-            data = self.cache.smoothed_by_noise(data, shown, width)
+            data = smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, focus=focus)
         if shown is None or height == 1:
             return [title, *_sentences(data.empty, width, height - 1)]
@@ -123,8 +124,8 @@ class ChartRenderer:
         height -= (len(limits) + 2) * bool(limits)
         if height < _SHADES_FROM:
             data = data._replace(shades=())
-        scale = self.cache.scale(data, *shown)
-        other = self.cache.scale(data, *shown, right=True)
+        scale = self.scale(data, shown)
+        other = self.scale(data, shown, right=True)
         left: TextRows = [[]] * height
         right = left
         if width >= _AXIS_FROM:
@@ -138,18 +139,15 @@ class ChartRenderer:
         # few steps, and a stretch of the past, take the whole width
         past = data.last_step is not None or shown[1] - shown[0] < FEW_STEPS
         self.window = (fill_window if past else fit_window)(*shown, size[0] * 2)
-        picture = picture_of(data, (scale, other), self.window, self.cache)
-        self.cache.forget_unused()
+        picture = picture_of(data, (scale, other), self.window)
         grid = [*row_labels(scale, height)] if self.grid else []
         plot = self._plots.of(
             (picture, size, cursor, self.shades, grid),
             lambda: paint(picture, size, cursor, shades=self.shades, grid=grid),
         )
-        known = data.heat, data.shown, limits, self.window, self.left, size[0]
-        strip = self._strips.of(
-            known,
-            lambda: heat_rows(data, *known[2:]) if limits else [],
-        )
+        strip: TextRows = []
+        if limits:
+            strip = heat_rows(data, limits, self.window, self.left, size[0])
         below = _x_axis(data, self.window, size[0], axes)
         corners = ("└".rjust(self.left)[: self.left], " " * self.left)
         return [
@@ -158,6 +156,24 @@ class ChartRenderer:
             *strip,
             *parts,
         ]
+
+    def scale(
+        self, data: ChartData, shown: tuple[int, int], *, right: bool = False
+    ) -> Scale | None:
+        """Return the y axis at the left or the right for the values between two steps, the last one
+        while it serves, so that pictures stay still; None without a number.
+        """
+        reach = values_shown(data, shown, right=right)
+        if reach is None:
+            return None
+        own = [line.points for line in data.lines if line.right is right]
+        ends = (data.first_step, data.last_step)
+        subject = (data.key, own[:1], bool(data.shades), data.usual_y, ends)
+        before, kept = self._axes.get(right, (None, None))
+        kept = kept if subject == before else None
+        scale = fit_scale(*reach, log=data.log_y, previous=kept)
+        self._axes[right] = (subject, scale)
+        return scale
 
 
 def _sentences(text: str, width: int, rows: int) -> TextRows:

@@ -14,7 +14,6 @@ from verl_tui.rendering.charts.chart_data import ARROWS, SCORE, ChartData, Chart
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
     trend,
-    value_at,
     value_range,
 )
 from verl_tui.rendering.charts.sparkline import sparkline
@@ -122,7 +121,7 @@ def value_pieces(data: ChartData, cursor: int | None, *, unit: bool = True) -> P
     if line is None or not line.points.steps:
         return []
     if cursor is not None:
-        found = value_at(line.points, cursor)
+        found = line.points.at(cursor)
         number, of = in_words(found[1], data.unit) if found else ("-", "")
         where = data.axis.exact(found[0] if found else cursor)
         return [(number + of * unit, "cursor"), (f" @ {where}", "cursor")]
@@ -157,7 +156,7 @@ def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:
     if line is None or not text:
         return []
     if cursor is not None:
-        found = value_at(line.points, cursor)
+        found = line.points.at(cursor)
         if found is None:
             return []
         text = f"val {compact(found[1])} @ {data.axis.exact(found[0])}"
@@ -191,7 +190,7 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
 
 def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
     """Return which y axis a line has, and its number at the cursor."""
-    found = value_at(line.points, cursor) if cursor is not None else None
+    found = line.points.at(cursor) if cursor is not None else None
     number = (
         in_words(found[1], line.unit if line.right else data.unit)[0] if found else ""
     )
