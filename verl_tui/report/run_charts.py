@@ -281,8 +281,7 @@ class ChartMaker:
             by_key.setdefault(data.key, []).append(run.name)
         self._drawn.update(by_key)
         notes = [_keys_in_words(by_key)]
-        if planned.score:
-            notes.append(f"joined points: {one_line(planned.score)}")
+        notes += [f"joined points: {one_line(planned.score)}"] * bool(planned.score)
         if without := [run.name for run, key in known if key is None]:
             notes.append(f"not logged by {_named(without)}")
         if otherwise:
