@@ -250,12 +250,8 @@ def _why_unjudged(view: View, run: Run, current: State | Unread, judged: int) ->
     """Return why nothing was judged; empty where something was."""
     if current is State.NO_TRAINING:
         return "no training found in it"
-    if is_evaluation(run):
-        return evaluated(run)
-    if unread_form(run):
-        return "its steps cannot be read"
     if run.step is None:
-        return _no_step(run, current)
+        return why_no_step(view, run)
     if run.name not in view.monitor.verdicts:
         return "no verdict yet"
     if not run.indicators:
@@ -263,9 +259,15 @@ def _why_unjudged(view: View, run: Run, current: State | Unread, judged: int) ->
     return "" if judged else "no verdict: no rule could judge it yet"
 
 
-def _no_step(run: Run, current: State | Unread) -> str:
-    """Return what a run without a step waits for, and for how long, as far as that is known."""
-    if current in (State.FINISHED, State.CRASHED, State.ENDED):
+def why_no_step(view: View, run: Run) -> str:
+    """Return what a run without a step that can be read waits for, and for how long, as far as that
+    is known, or why there will be none.
+    """
+    if is_evaluation(run):
+        return evaluated(run)
+    if unread_form(run):
+        return "its steps cannot be read"
+    if shown_state(view, run) in (State.FINISHED, State.CRASHED, State.ENDED):
         return "no step was logged"
     wait, doing = waiting(run), phase(run)
     if wait is None:
