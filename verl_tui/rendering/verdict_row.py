@@ -23,10 +23,23 @@ from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, View, looking, shown_state
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import ELLIPSIS, Pieces, cells_of, fit, printable
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Piece,
+    Pieces,
+    cells_of,
+    fit,
+    printable,
+)
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.signs_of_life import phase
-from verl_tui.runs.views.state import State, evaluated, is_evaluation, unread_form
+from verl_tui.runs.views.state import (
+    State,
+    evaluated,
+    is_evaluation,
+    state_words,
+    unread_form,
+)
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -36,6 +49,13 @@ if TYPE_CHECKING:
 
 MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}
 """By roles and severities: they differ by shape as well as by colour."""
+_ROLES: dict[State | Unread, str] = {
+    State.RUNNING: "good",
+    State.FINISHED: "good",
+    State.STALLED: "warning",
+    State.CRASHED: "critical",
+}
+"""Roles of states; others are dim."""
 STANDINGS = ("critical", "warning", "good", "dim")
 """Roles of a run, the worst first."""
 _WAITS = "◌"
@@ -163,6 +183,14 @@ def standing(view: View, run: Run) -> str:
     if verdict is None or broken or run.preview or run.step is None or verdict.severity:
         return "dim"
     return "good" if coverage_of(run, verdict).complete else "dim"
+
+
+def state_piece(view: View, run: Run) -> Piece:
+    """Return the words for a run's state and their role: good only where its standing is, too."""
+    current = shown_state(view, run)
+    role = _ROLES.get(current, "dim")
+    good = role != "good" or standing(view, run) == "good"
+    return state_words(run, current), role if good else ""
 
 
 def tally(view: View) -> Pieces:
