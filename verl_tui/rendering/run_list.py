@@ -58,7 +58,7 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
@@ -164,14 +164,20 @@ def _columns(
     for at, title in enumerate(view.listing.kept.run_columns):
         known = usual.get(title.casefold())
         found += [known] if known else _chosen(title, runs, view, 9 - at / 100)
-    if not titled:
-        found = [one for one in found if one.title in _PLAIN]
     ranked = _SORTED_BY.get(view.listing.order, view.listing.order)
     return [
         replace(one, stays=98) if one.title == ranked else one
         for one in found
-        if one.title == ranked or any(one.cell(run, one.width) for run in listed)
+        if one.title == ranked or _is_shown(one, listed, titled=titled)
     ]
+
+
+def _is_shown(
+    column: TextColumn[_Listed], listed: Iterable[_Listed], *, titled: bool
+) -> bool:
+    """Return whether a column has something to show, and needs no heading that is out of sight."""
+    plain = titled or column.title in _PLAIN
+    return plain and any(column.cell(one, column.width) for one in listed)
 
 
 def _usual(

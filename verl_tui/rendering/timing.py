@@ -254,13 +254,20 @@ def _step_by_step(
     size = len(str(steps[-1][0]))
     room = width - size - 11
     for step, seconds in steps:
-        ends = [0, *(round(one * room / longest) for one in accumulate(seconds))]
-        bar = [
-            (sign * (end - begin), role)
-            for (begin, end), (sign, role) in zip(pairwise(ends), looks, strict=False)
-        ]
+        bar = _stacked(seconds, room / longest, looks)
         total = f" {_short_time(sum(seconds))}"
         yield [(f"{str(step).rjust(size)} ", "dim"), *bar, (total, "value")]
+
+
+def _stacked(
+    seconds: Sequence[float], cells_each: float, looks: Sequence[tuple[str, str]]
+) -> Pieces:
+    """Draw the parts of a step side by side."""
+    ends = [0, *(round(taken * cells_each) for taken in accumulate(seconds))]
+    return [
+        (sign * (end - begin), role)
+        for (begin, end), (sign, role) in zip(pairwise(ends), looks, strict=False)
+    ]
 
 
 # -- progress --------------------------------------------------------------------------------------

@@ -273,9 +273,13 @@ class LogWindow:
     def rows(self, width: int, height: int) -> TextRows | None:
         """Return the rows in sight, None while they are being read: those before them stay."""
         pager = self.pager
-        if pager is None or pager.log.problem is not None:
+        if pager is None:
             self.lines = ()
-            return _words(self._missing(pager), width)
+            none = "No source of this run is text that can be read again."
+            return _words(none if self.view.run is not None else "No run yet.", width)
+        if pager.log.problem is not None:
+            self.lines = ()
+            return _words(f"{pager.log.path.name}: {pager.log.problem}", width)
         if not pager.log.known or width < 1 or height < 1:
             return None
         self._go_to_target(pager)
@@ -302,14 +306,6 @@ class LogWindow:
             row_pieces(line, number, numbers, search)
             for line, number in zip(self.lines, known, strict=True)
         ]
-
-    def _missing(self, pager: Pager | None) -> str:
-        """Return the reason why there is no text."""
-        if pager is not None:
-            return f"{pager.log.path.name}: {pager.log.problem}"
-        if self.view.run is None:
-            return "No run yet."
-        return "No source of this run is text that can be read again."
 
     @property
     def marked(self) -> int | None:
