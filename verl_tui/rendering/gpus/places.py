@@ -148,6 +148,8 @@ def gpu_rows(
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += why
     devices = _first(places)
+    if not devices:
+        return "GPUs", rows, ""
     return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
 
 
@@ -240,9 +242,9 @@ def _this_host(view: View) -> DevicePlace:
 def _logged_place(view: View) -> tuple[DevicePlace, str]:
     """Return the devices that the shown run has logged, and the host they are on."""
     run = view.run
-    if run is None:
+    devices = logged_devices(run) if run is not None else []
+    if run is None or not devices:
         return DevicePlace(), ""
-    devices = logged_devices(run)
     nodes = sorted({device.node for device in devices})
     run_host = "" if nodes[1:] else "".join(nodes) or host(run)
     if run_host:  # named once, in the heading
@@ -302,8 +304,7 @@ def device_summary(devices: Sequence[Device]) -> list[str]:
     count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
     watts = sum(device.gpu.power or 0.0 for device in devices)
     power = f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"
-    first = f"GPUs {count}" if devices else "GPUs"
-    return [first, *_shares(used), *[power] * (watts > 0)]
+    return [f"GPUs {count}", *_shares(used), *[power] * (watts > 0)]
 
 
 def _shares(devices: Sequence[Device]) -> Iterator[str]:
