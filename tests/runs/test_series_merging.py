@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from verl_tui.records import MetricRows, SourceStatus
-from verl_tui.runs.series import Pyramid, Series
+from verl_tui.runs.series import Points, Series
 from verl_tui.runs.table import Table, precedence
 
 VALUES = st.sampled_from([0.5, 1.5, -2.0, 3.25, math.nan, math.inf])
@@ -89,5 +89,5 @@ def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means, count)
                                    zip(before[:2], columns(series)[:2], strict=True)):  # fmt: skip
             assert series.revision > revision, "whoever has read the points starts over"
         before = columns(series)
-        anew = Pyramid(series.steps, series.values)
-        assert series.pyramid.query(0, 4, 4) == anew.query(0, 4, 4)
+        anew = Points(series.steps, series.values)
+        assert series.query(0, 4, 4) == anew.query(0, 4, 4)

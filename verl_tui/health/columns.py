@@ -127,10 +127,11 @@ def _judge(
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
     breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and open_breach(breaches):
-        now = _told(context, rule, keys[0], title, judged, limit)
+    if now is None and judged.facts and open_breach(breaches):
+        facts, words = judged.facts, judged.words
+        now = _told(context, rule, keys[0], title, facts, words, limit)
     else:
-        excuses = WITHOUT_BREACH if judged.open is None else BY_VALUES.keys()
+        excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
         now = _exempt(context, rule, keys, excuses) or now
     return Found(now, breaches, title, keys[0])
 
@@ -160,9 +161,8 @@ def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
     """
     keys = context.run.keys
     if rule.parts:
-        reward = context.indicators.get("reward")
-        parts = gaining_components(context.run, reward)[:_MOST_PARTS]
-        return parts if len(components(keys, reward)) > 1 else []
+        parts = gaining_components(context.run)[:_MOST_PARTS]
+        return parts if len(components(context.run)) > 1 else []
     if any("*" in name for name in rule.metric):
         return _matching(keys, rule.metric)
     key = context.key_of(rule.indicator, rule.metric)
@@ -208,19 +208,18 @@ def _told(
     rule: Rule,
     key: str,
     title: str,
-    judged: Judged,
+    known: Mapping[str, Any],
+    words: Mapping[str, Any],
     limit: Limit | None,
 ) -> Finding:
     """Return the breach that holds."""
-    known = judged.facts
-    since, (newest, last) = known["since"], judged.newest
+    since, newest, last = known["since"], known["at"], known["last"]
     is_alone = rule.stream not in ("widest", "of the others")
     facts = {
         **known,
         "title": title,
         "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
-        "last": last,
         "newest": f"{number(last)} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
@@ -230,7 +229,7 @@ def _told(
     return rule.told(
         facts,
         case=case,
-        words=judged.words,
+        words=words,
         since=since,
         step=newest,
         key=key,

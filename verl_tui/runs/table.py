@@ -158,7 +158,13 @@ class KeyGrouping:
         if len(self._whole) < _MOST_WHOLE:
             self._whole.add(keys)
             return keys
-        return self._shared(keys)
+        own = frozenset(keys)
+        shared = tuple(filter(own.__contains__, self._core or keys))
+        if 3 * len(shared) < len(keys) or (shared != self._core and not self._left):
+            return ()
+        self._left -= shared != self._core
+        self._core = shared
+        return shared
 
     def parts(self, rows: MetricRows) -> Sequence[MetricRows]:
         """Return the next rows, which share their keys, with those keys apart that are kept
@@ -175,13 +181,3 @@ class KeyGrouping:
             for keys in (core, *alone)
             if keys
         ]
-
-    def _shared(self, keys: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the core of a row's keys, empty where they have little in common with others."""
-        own = frozenset(keys)
-        shared = tuple(filter(own.__contains__, self._core or keys))
-        if 3 * len(shared) < len(keys) or (shared != self._core and not self._left):
-            return ()
-        self._left -= shared != self._core
-        self._core = shared
-        return shared
