@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from verl_tui.rendering.charts.x_axes import Axis
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.distributions import Bins
     from verl_tui.runs.series import Points
@@ -112,22 +113,6 @@ class Mark(NamedTuple):
         return self.severity if self.role == "breach" else self.role
 
 
-class Axis(NamedTuple):
-    """The meaning of x positions. Time runs in seconds, so that ticks fall on minutes and hours."""
-
-    label: str = "step"
-    write: Callable[[int], str] = str
-    """Text of a tick, at most 8 characters."""
-    exact: Callable[[int], str] = str
-    """Text of the cursor's position."""
-    time: bool = False
-    zero: int = 0
-    """From where on round positions are counted."""
-
-
-STEPS = Axis()
-
-
 class ChartData(NamedTuple):
     """Everything one chart shows."""
 
@@ -162,7 +147,7 @@ class ChartData(NamedTuple):
     """Which value of the main line is marked as its best: 1 the highest, -1 the lowest, 0 none."""
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""
-    axis: Axis = STEPS
+    axis: Axis = Axis()
     log_y: bool = False
     usual_y: bool = False
     """True if the y axis leaves out outliers; an arrow at its edge shows where they are."""

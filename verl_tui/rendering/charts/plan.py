@@ -316,18 +316,15 @@ def like(one: Points, others: Mapping[str, Series]) -> set[str]:
     dot is high (a heuristic).
     """
     count = len(one.values)
-    at = range(0, count, max(1, count // _POINTS))
-    values = [one.values[i] for i in at]
+    every = max(1, count // _POINTS)
+    values = one.values[::every]
     apart = (max(values) - min(values)) / _DOTS if values else 0.0
 
     def is_like(other: Series) -> bool:
-        common = len(other.values)
-        enough = common >= _FEW and count < 2 * common < 4 * count
-        return enough and all(
-            one.steps[i] == other.steps[i] and abs(value - other.values[i]) <= apart
-            for i, value in zip(at, values, strict=True)
-            if i < common
-        )
+        columns = (one.steps, other.steps, one.values, other.values)
+        points = zip(*(column[::every] for column in columns), strict=False)
+        enough = len(other) >= _FEW and count < 2 * len(other) < 4 * count
+        return enough and all(a == b and abs(p - q) <= apart for a, b, p, q in points)
 
     return {key for key, other in others.items() if is_like(other)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import cycle
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,7 @@ from verl_tui.rendering.charts.plan import (
     newest_and_best,
     reward_parts,
 )
-from verl_tui.rendering.charts.x_axes import XAxis, on_axis
+from verl_tui.rendering.charts.x_axes import Axis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact, in_words
@@ -78,9 +77,11 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
 
     first, last = _ends(look, run, axis, own)
     role, alarms = family_role(plan.key, plan.indicator), _alarms(plan, view, along)
-    line = partial(ChartLine, role=role, label=plan.label, alarms=alarms)
-    lines = [*map(line, points(plan.key))]
-    for one in points(plan.score) if plan.score else ():
+    lines = [
+        ChartLine(one, "line", role, plan.label, alarms=alarms)
+        for one in points(plan.key)
+    ]
+    for one in points(plan.score):
         name = describe(plan.score).label
         lines.append(ChartLine(one, "points", "validation", name, SCORE))
     target, note = _target(plan, view, run)
@@ -100,7 +101,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         marks=tuple(_marks(plan, view, run, along)),
         best=_best(plan, run),
         cursor=along(view.cursor),
-        axis=axis.axis,
+        axis=axis,
         log_y=look.log_y,
         usual_y=look.usual_y,
         first_step=first,
@@ -166,7 +167,7 @@ def _linear_if_signed(data: ChartData) -> ChartData:
 
 
 def _ends(
-    look: ChartLook, run: Run, axis: XAxis, own: Series | None
+    look: ChartLook, run: Run, axis: Axis, own: Series | None
 ) -> tuple[int | None, int | None]:
     """Return the ends of the zoom along the x axis; None where the data's own hold."""
     shown = look.steps(run)
@@ -364,7 +365,7 @@ def _placed(
     """Yield another run's series along a chart's x axis, unless it has no times."""
     along = on_axis(run, axis if data.axis.time else "step")
     # Beginnings are laid over each other; times of day and steps are what they are.
-    later = data.axis.zero - along.axis.zero if axis == "relative" else 0
+    later = data.axis.zero - along.zero if axis == "relative" else 0
     points = along.points(series, later)
     if along.problem is None and len(points.steps):
         yield run, series, points

@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.axes import (
     fit_scale,
     fit_window,
 )
-from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData, Heat
+from verl_tui.rendering.charts.chart_data import MARKS, ChartData, Heat
 from verl_tui.rendering.charts.downsample import smoothed_by_noise, values_shown
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
@@ -43,6 +43,8 @@ from verl_tui.rendering.text.piece import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.rendering.charts.x_axes import Axis
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
