@@ -201,14 +201,12 @@ def _way(stretches: Iterable[Sequence[Point]], last: int) -> str:
 
 def _straight(picture: Picture) -> Iterator[tuple[str, str]]:
     """Yield class and path of straight lines."""
-    for mark in picture.marks:
-        if mark.role == "target" and not picture.scale.beyond(mark.value or 0.0):
-            yield (
-                "target",
-                f"M{_LEFT} {_y(picture.scale, mark.value or 0.0):.1f}H{_RIGHT}",
-            )
-        elif mark.column in range(picture.window.columns):
-            yield "restart", f"M{_x(picture, mark.column or 0):.1f} {_TOP}V{_BOTTOM}"
+    for column in picture.restarts:
+        if column in range(picture.window.columns):
+            yield "restart", f"M{_x(picture, column):.1f} {_TOP}V{_BOTTOM}"
+    target, scale = picture.target, picture.scale
+    if target is not None and not scale.beyond(target):
+        yield "target", f"M{_LEFT} {_y(scale, target):.1f}H{_RIGHT}"
 
 
 def _signs(drawing: ChartDrawing) -> Iterator[PlacedSign]:

@@ -64,22 +64,15 @@ class DrawnShade(NamedTuple):
     """Its lows and its highs."""
 
 
-class DrawnMark(NamedTuple):
-    """A straight line: across at a value, or upright at a dot column."""
-
-    role: str
-    """`target`, `band` or `restart`."""
-    column: int | None = None
-    value: float | None = None
-
-
 class Picture(NamedTuple):
     """Equal pictures look equal."""
 
     lines: Sequence[DrawnLine]
     """From the farthest to the nearest."""
     shades: Sequence[DrawnShade]
-    marks: Sequence[DrawnMark]
+    restarts: Sequence[int]
+    """Dot columns."""
+    target: float | None
     window: Window
     scale: Scale
     band: HealthyRange = (None, None)
@@ -97,20 +90,18 @@ def picture_of(
     found = sorted(data.lines, key=lambda one: bool(one.sign) and one is main)
     lines = [_drawn(data, one, scales[one.right] or _ANY, window) for one in found]
     lines.sort(key=lambda line: not line.points)
-    shades = [*_shades(data, window)]
-    marks = [*_marks(data, scale, window)]
-    best, role = _best(data, scale, window), main.role if main else ""
-    return Picture(lines, shades, marks, window, scale, data.band, best, role)
-
-
-def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]:
-    for step in sorted({one.step for one in data.marks if one.role == "restart"}):
-        yield DrawnMark("restart", window.column(step))
-    for edge in data.band:
-        if edge is not None and scale.lo <= edge <= scale.hi:
-            yield DrawnMark("band", value=edge)
-    if data.target is not None:
-        yield DrawnMark("target", value=data.target)
+    steps = {mark.step for mark in data.marks if mark.role == "restart"}
+    return Picture(
+        lines,
+        shades=[*_shades(data, window)],
+        restarts=[*map(window.column, sorted(steps))],
+        target=data.target,
+        window=window,
+        scale=scale,
+        band=data.band,
+        best=_best(data, scale, window),
+        main_role=main.role if main else "",
+    )
 
 
 def _drawn(data: ChartData, line: ChartLine, scale: Scale, window: Window) -> DrawnLine:
