@@ -260,11 +260,13 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
     marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
     marks += [Mark(step, "note") for step in view.notebook.of(run)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
-    worst: dict[int, int] = {}
-    for one in view.verdict.findings:
-        if one.since_step is not None and plan.shows(one.key):
-            worst[one.since_step] = max(one.severity, worst.get(one.since_step, 0))
-    marks += [Mark(step, "breach", ALARM_ROLES[worst[step]]) for step in sorted(worst)]
+    mildest_first = sorted(view.verdict.findings, key=lambda one: one.severity)
+    worst = {
+        one.since_step: ALARM_ROLES[one.severity]
+        for one in mildest_first
+        if one.since_step is not None and plan.shows(one.key)
+    }
+    marks += [Mark(step, "breach", worst[step]) for step in sorted(worst)]
     for mark in marks:
         if (at := along(mark.step)) is not None:
             yield mark._replace(step=at)
@@ -278,7 +280,7 @@ def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
     alarms = set()
     for one, cleared in known:
         first, last = along(one.since_step), along(cleared)
-        placed = first is not None and (last is None) == (cleared is None)
+        placed = (last is None) == (cleared is None)
         if first is not None and placed and plan.shows(one.key):
             alarms.add(Alarm(int(one.severity), first, last))
     return tuple(sorted(alarms, key=lambda alarm: (alarm.severity, alarm.first)))
