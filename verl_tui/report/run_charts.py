@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.distributions import OF_NONE
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.axes import fill_window, fit_scale
@@ -296,7 +297,7 @@ class ChartMaker:
                 return plan
         label = INDICATORS[indicator].label if indicator is not None else ""
         single = single_metric(run, key, label)
-        return single if self._alone else single._replace(spread=None)
+        return single if self._alone else single._replace(spread=OF_NONE)
 
 
 def _keys_in_words(by_key: Mapping[str, Sequence[str]]) -> str:

@@ -205,13 +205,7 @@ class ChartData(NamedTuple):
         """The first and last step on the x axis, None without a point: those of charts around it
         are shown, too.
         """
-        own = self.extent
-        if own is None or self.reach is None:
-            return own
-        return (
-            own[0] if self.first_step is not None else min(own[0], self.reach[0]),
-            own[1] if self.last_step is not None else max(own[1], self.reach[1]),
-        )
+        return self.extent and (self.reach or self.extent)
 
     @property
     def main(self) -> ChartLine | None:

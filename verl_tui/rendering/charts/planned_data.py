@@ -182,10 +182,10 @@ def _shades(plan: PlannedChart, points: Callable[..., list[Points]]) -> Iterator
     """Yield the least and the greatest around the metric, and the quantiles of the distribution
     that it is of.
     """
-    if around := points(*(plan.envelope or ())):
+    if around := points(*plan.envelope):
         low, high = around
         yield Shade("min–max", low, high, "envelope", fits=False)
-    if spread := points(*(plan.spread.quantiles if plan.spread else ())):
+    if spread := points(*plan.spread.quantiles):
         least, lower, middle, upper, most = spread
         yield Shade("median", middle, middle)
         yield Shade("5–95%", least, most, "envelope")
@@ -196,8 +196,10 @@ def _heat(plan: PlannedChart, run: Run, look: ChartLook, along: Along) -> Heat |
     """Return how the values are distributed, else those of samples that the metric is the mean
     of; None where neither is known.
     """
-    own = plan.spread.stem if plan.spread is not None else plan.key
-    words = {own: "values", **_OF_SAMPLES.get(plan.indicator or "", {})}
+    words = {
+        plan.spread.stem or plan.key: "values",
+        **_OF_SAMPLES.get(plan.indicator or "", {}),
+    }
     key = next((one for one in words if one in run.histograms.keys), None)
     if key is None:
         return None
