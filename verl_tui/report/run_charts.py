@@ -154,7 +154,7 @@ class ChartDrawing(NamedTuple):
 def _lettered(curve: RunCurve) -> ChartLine | None:
     """Return a run's line with its colour and its letter."""
     main = curve.data.main
-    if main is None:
+    if not curve.data.lines:
         return None
     label = one_line(curve.run, 40)
     if curve.place is None:

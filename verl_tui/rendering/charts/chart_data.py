@@ -4,16 +4,18 @@ run.
 
 from __future__ import annotations
 
+from array import array
+from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from verl_tui.rendering.charts.x_axes import Axis
+from verl_tui.runs.series import Points
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from verl_tui.distributions import Bins
-    from verl_tui.runs.series import Points
 
 
 MARKS = {
@@ -75,6 +77,13 @@ class ChartLine(NamedTuple):
     """When findings about it held, the mildest first."""
 
 
+_NO_LINE = ChartLine(Points(array("q"), array("d")), role="")
+ANY = (-inf, inf)
+"""The healthy range where none is known."""
+NEVER = 2**62
+"""Beyond all steps and times."""
+
+
 class Shade(NamedTuple):
     """The area between two series, behind the lines."""
 
@@ -127,8 +136,8 @@ class ChartData(NamedTuple):
     """The first one of kind `line` gives the value in the title."""
     shades: tuple[Shade, ...] = ()
     """From the farthest to the nearest."""
-    band: tuple[float | None, float | None] = (None, None)
-    """Healthy range, in the unit of the values; None = open at that end."""
+    band: tuple[float, float] = ANY
+    """Healthy range, in the unit of the values, infinite where it is open."""
     target: float | None = None
     """Value that the metric is to reach, in the unit of the values."""
     note: str = ""
@@ -167,10 +176,8 @@ class ChartData(NamedTuple):
     """
     trendless: bool = False
     """True if health says that it has no trend, of a longer past than that of the title's arrow."""
-    end: int | None = None
-    """Last position of the run's present segment, None = the last there is: points beyond were
-    given up by a restart.
-    """
+    end: int = NEVER
+    """Last position of the run's present segment: points beyond were given up by a restart."""
     short: str = ""
     """Its name in a chart of one row, where it differs from those around it; the name where empty.
     """
@@ -208,10 +215,10 @@ class ChartData(NamedTuple):
         return self.extent and (self.reach or self.extent)
 
     @property
-    def main(self) -> ChartLine | None:
-        """The line whose value the title shows."""
-        curves = (line for line in self.lines if line.kind == "line")
-        return next(curves, next(iter(self.lines), None))
+    def main(self) -> ChartLine:
+        """The line whose value the title shows, one without points where there is none."""
+        curves = [line for line in self.lines if line.kind == "line"]
+        return (*curves, *self.lines, _NO_LINE)[0]
 
     @property
     def lettered(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.chart_data import ARROWS, BEST, BROKEN
+from verl_tui.rendering.charts.chart_data import ANY, ARROWS, BEST, BROKEN
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import TextRows, joined
 
@@ -161,9 +161,8 @@ class _Painting:
 
     def _healthy(self, picture: Picture) -> None:
         scale = picture.scale
-        low = scale.lo if picture.band[0] is None else picture.band[0]
-        high = scale.hi if picture.band[1] is None else picture.band[1]
-        if picture.band != (None, None) and low <= scale.hi and high >= scale.lo:
+        low, high = picture.band
+        if picture.band != ANY and low <= scale.hi and high >= scale.lo:
             rows = self.row(high, scale), self.row(low, scale)
             self._fill("healthy", [rows] * self._width * 2)
 
@@ -205,7 +204,7 @@ class _Painting:
             rows = (y for y in range(self._dots) if y % period < dots)
             self._layer("restart", ((x, (y, y)) for y in rows))
         for edge in () if shades else picture.band:
-            if edge is not None and scale.lo <= edge <= scale.hi:
+            if scale.lo <= edge <= scale.hi:
                 self.across("band", edge, scale)
         if picture.target is not None:
             self.across("target", picture.target, scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import cycle
+from math import inf
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, READ_SHARE
@@ -11,6 +12,8 @@ from verl_tui.means import finite
 from verl_tui.metrics import counts, describe, device
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
+    ANY,
+    NEVER,
     SCORE,
     Alarm,
     ChartData,
@@ -75,7 +78,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         found = [one for one in map(run.series, keys) if one is not None]
         return [*map(axis.points, found)] if len(found) == len(keys) else []
 
-    first, last = _ends(look, run, axis, own)
+    (first, last), end = _ends(look, run, axis, own), along(run.end)
     role, alarms = family_role(plan.key, plan.indicator), _alarms(plan, view, along)
     lines = [
         ChartLine(one, "line", role, plan.label, alarms=alarms)
@@ -92,7 +95,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         unit=plan.unit,
         lines=tuple(lines),
         shades=tuple(_shades(plan, points)),
-        band=view.monitor.band(run, plan.indicator) if plan.indicator else (None, None),
+        band=_band(plan, view, run),
         target=target,
         note=note or _note(plan, own),
         in_row=plan.in_row,
@@ -107,7 +110,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         first_step=first,
         last_step=last,
         heat=_heat(plan, run, look, along),
-        end=along(run.end),
+        end=NEVER if end is None else end,
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
@@ -220,6 +223,14 @@ def _counted(newest: BinsAt, run: Run, key: str) -> str:
     return f"{said}, {read.values[-1]:.0%} of all"
 
 
+def _band(plan: PlannedChart, view: View, run: Run) -> tuple[float, float]:
+    """Return the healthy range."""
+    if not plan.indicator:
+        return ANY
+    low, high = view.monitor.band(run, plan.indicator)
+    return -inf if low is None else low, inf if high is None else high
+
+
 def _best(plan: PlannedChart, run: Run) -> int:
     """Return which value of the metric is marked as its best: of rewards, and of validations where
     more or less is better; none of a preview, which does not know all.
@@ -290,7 +301,7 @@ def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
 
 def with_right(data: ChartData, other: ChartData) -> ChartData:
     """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
-    if other.main is None:
+    if not other.lines:
         return data
     points, title = other.main.points, other.title
     own = ChartLine(points, "line", "right", title, _RIGHT, right=True, unit=other.unit)
@@ -313,7 +324,7 @@ def _overlaid(
 ) -> ChartData:
     """Return a chart with the lines of the selected runs; unchanged while fewer than two are."""
     found = [*others(data, indicator, view, axis)]
-    if not found or view.run is None or data.main is None:
+    if not found or view.run is None:
         return data
     of_runs = [(view.run, data.main)]
     of_runs += [(run, ChartLine(points)) for run, _, points in found]
@@ -354,7 +365,7 @@ def others(
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
     shown = view.run
-    if data.main is None or data.main.kind != "line" or len(view.selected) < 2:
+    if not data.lines or data.main.kind != "line" or len(view.selected) < 2:
         return
     assert shown is not None
     for run in view.selected:

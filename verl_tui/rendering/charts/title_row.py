@@ -110,7 +110,7 @@ def value_pieces(data: ChartData, cursor: int | None) -> Pieces:
     the cursor, its unit and where that is; nothing where it has none.
     """
     line = data.main
-    if line is None or not line.points.steps:
+    if not line.points.steps:
         return []
     if cursor is not None:
         found = line.points.at(cursor)
@@ -119,9 +119,7 @@ def value_pieces(data: ChartData, cursor: int | None) -> Pieces:
         return [(number, "cursor"), (unit, "cursor"), (f" @ {where}", "cursor")]
     if data.value:
         return [(data.value, "value")]
-    stop = len(line.points.steps)
-    if data.end is not None:
-        stop = bisect_right(line.points.steps, data.end)
+    stop = bisect_right(line.points.steps, data.end)
     newest = line.points.values[max(0, stop - TREND_POINTS) : stop]
     if not newest:
         return []
@@ -234,8 +232,6 @@ def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces
     breach began, or their signs.
     """
     line = data.main
-    if line is None:
-        return sized([], width)
     row = sparkline(
         line.points,
         width,
