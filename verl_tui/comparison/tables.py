@@ -19,7 +19,7 @@ from verl_tui.words import counted, few, number, rounded, with_spread
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import ComparedRun, Comparison
     from verl_tui.comparison.differences import Association, Correlation
-    from verl_tui.comparison.outcomes import Figure, FigureKind
+    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
     from verl_tui.comparison.settings import DifferingSetting, RunGroup
 
 UNKNOWN = "–"
@@ -106,7 +106,7 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     figures = [run.measured.figures for run in runs]
     columns = {
         "state": [run.state for run in runs],
-        "steps": list(map(_steps, runs)),
+        "steps": [steps_text(run.measured) for run in runs],
         **_columns(_OUTCOME, figures),
         "findings": list(map(_findings, runs)),
     }
@@ -174,7 +174,7 @@ def _settings(comparison: Comparison) -> TextTable:
         return TextTable(heading, note=note)
     note = ""
     table = [["setting", *(one_line(one.name) for one in runs)]]
-    table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
+    table += [[one_line(one.label), *map(setting_text, one.values)] for one in found]
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
         table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
@@ -187,7 +187,8 @@ def _tells_apart(setting: DifferingSetting) -> bool:
     return any(is_seed(key) or not is_own(key) for key in setting.keys.values())
 
 
-def _setting(value: object) -> str:
+def setting_text(value: object) -> str:
+    """Write a setting's value, in so many characters at most."""
     if value is ABSENT:
         return UNKNOWN
     return "null" if value is None else one_line(short(value), _LONGEST)
@@ -233,8 +234,9 @@ def _findings(one: ComparedRun) -> str:
     return "0" if one.worst is None else f"{one.findings} ({one.worst.word})"
 
 
-def _steps(one: ComparedRun) -> str:
-    step, total = one.measured.stop.step, one.run.total_steps
+def steps_text(one: MeasuredRun) -> str:
+    """Write the steps of a run: those that count, and at its end in total."""
+    step, total = one.stop.step, one.run.total_steps
     if step is None:
         return UNKNOWN
     return f"{step}/{total}" if total and step == one.run.step else str(step)

@@ -19,7 +19,8 @@ from verl_tui.comparison.outcomes import (
     measure,
 )
 from verl_tui.comparison.run_columns import apart, text_of, value_of
-from verl_tui.comparison.settings import ABSENT, differing_settings
+from verl_tui.comparison.settings import differing_settings
+from verl_tui.comparison.tables import UNKNOWN, setting_text, steps_text
 from verl_tui.health.finding import weighty
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import sparkline
@@ -40,7 +41,6 @@ from verl_tui.rendering.text.piece import (
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
-from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.state import remaining, state_words
 from verl_tui.times import clock_time, duration
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-_UNKNOWN = "–"
 _MARKS = {"better": "✓", "worse": "✗", "": "="}
 """Signs of better, worse and the same."""
 _LEGEND = "✓ better, ✗ worse than the baseline; = the same"
@@ -213,7 +212,7 @@ def _settings(runs: Sequence[Run]) -> tuple[list[_Row], str]:
     """Return the settings that differ, or why there is none."""
     rows = []
     for setting in differing_settings(runs):
-        texts = [*map(_shown, setting.values)]
+        texts = [*map(setting_text, setting.values)]
         rows.append(_Row(setting.label, partial(_setting, texts)))
     if rows:
         return rows, ""
@@ -228,19 +227,13 @@ def _setting(texts: Sequence[str], at: int, cells: int) -> Pieces:
     return [(middle(texts[at], cells), role)]
 
 
-def _shown(setting: object) -> str:
-    if setting is ABSENT:
-        return _UNKNOWN
-    return "null" if setting is None else short(setting)
-
-
 # -- figures ---------------------------------------------------------------------------------------
 
 
 class _Value(NamedTuple):
     """A value of one run."""
 
-    text: str = _UNKNOWN
+    text: str = UNKNOWN
     number: float | None = None
     """The number compared with the baseline's, None if there is none."""
     unit: str = ""
@@ -256,7 +249,7 @@ def _figures(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Ro
     runs = [one.run for one in found]
     states = (state_words(run, shown_state(view, run)) for run in runs)
     yield from _texts(f"state{now}", states)
-    yield from _texts("step", map(_steps, found))
+    yield from _texts("step", map(steps_text, found))
     yield from _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:
         if kind.indicator:
@@ -270,7 +263,7 @@ def _end(run: Run, now: float) -> str:
     """Return how long a run takes from now on, and when it ends, as far as that is known."""
     left = remaining(run, now)
     if left is None:
-        return _UNKNOWN
+        return UNKNOWN
     return f"{duration(left)}, {clock_time((run.last_record or now) + left, now)}"
 
 
@@ -280,7 +273,7 @@ def _chosen(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row
     chosen = (one for one in view.listing.kept.run_columns if one not in USUAL_COLUMNS)
     for title in apart(chosen, runs):
         values = (value_of(title, run, view.moment) for run in runs)
-        yield from _texts(title + now, (text_of(one) or _UNKNOWN for one in values))
+        yield from _texts(title + now, (text_of(one) or UNKNOWN for one in values))
 
 
 def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row]:
@@ -289,7 +282,7 @@ def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row]:
     better = 0 if incomparable(kind, found) else direction(kind, found)
     yield from _values(kind.label, [_figure(one, kind) for one in figures], better)
     if kind.of == "best":
-        steps = (_UNKNOWN if one.step is None else str(one.step) for one in figures)
+        steps = (UNKNOWN if one.step is None else str(one.step) for one in figures)
         yield from _texts(f"{kind.label} at step", steps)
 
 
@@ -309,7 +302,7 @@ def _values(
             decides.
         is_count: True for small counts, of which percentages mean nothing.
     """
-    if all(one.text == _UNKNOWN for one in values):
+    if all(one.text == UNKNOWN for one in values):
         return
     units = {one.unit for one in values if one.number is not None}
     unit = units.pop() if len(units) == 1 else ""
@@ -320,7 +313,7 @@ def _values(
         text = printable(one.text)
         role = _judged(one, base, better) if at else None
         if role is None:
-            return [(fit(text, room), "dim" if text == _UNKNOWN else "value")]
+            return [(fit(text, room), "dim" if text == UNKNOWN else "value")]
         cells = max(1, min(max(_NUMBER, len(text)), room - 2))
         mark = f" {_MARKS[role]}"
         if role and one.number is not None and base.number is not None:
@@ -336,14 +329,6 @@ def _figure(one: Figure, kind: FigureKind) -> _Value:
         return _Value()
     unit = one.unit or kind.unit
     return _Value(compact(one.value), one.value, unit, one.outside_band)
-
-
-def _steps(one: MeasuredRun) -> str:
-    step, total = one.stop.step, one.run.total_steps
-    if step is None:
-        return _UNKNOWN
-    shown = f"/{total}" if total and step == one.run.step else ""
-    return f"{step}{shown}"
 
 
 def _findings(view: View, run: Run) -> _Value:

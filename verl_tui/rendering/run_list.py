@@ -19,8 +19,7 @@ from verl_tui.rendering.session.run_order import ORDERS
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
-    not_reached,
-    passed_over,
+    not_shown,
     shown_state,
 )
 from verl_tui.rendering.text.numbers import compact, percent_done
@@ -282,7 +281,7 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"by {listing.order}{' reversed' * listing.reverse}")
     if count := len(view.selected):
         words.append(f"{count} selected")
-    words = [*filter(None, (*words, passed_over(view), not_reached(view)))]
+    words = [*filter(None, words), *not_shown(view)]
     forms = (" · ".join(words), note, *words[-1:])
     return next((form for form in forms if form and len(form) <= width), "")
 

@@ -17,8 +17,7 @@ from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
     looking,
-    not_reached,
-    passed_over,
+    not_shown,
     shown_state,
     source_pieces,
 )
@@ -187,7 +186,7 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
 
 def _sources(view: View, run: Run) -> Iterator[RowPart]:
     """Yield the state of the sources."""
-    for warning in filter(None, (passed_over(view), not_reached(view))):
+    for warning in not_shown(view):
         yield _ways("warning", (52, warning))
     if found := [*source_pieces(run, view.keys)]:
         yield [(62, found)]

@@ -5,6 +5,7 @@ what has no room evidence goes first, then advice; what a row begins with stays.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -137,9 +138,10 @@ def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequen
     the other way round.
     """
     after = [f" → {one}" for one in reversed(advice)]
-    ways = [f"{proof}{one}" for proof in proofs for one in (*after, *[""] * firm)]
-    ways = [*(ways or proofs), *after * (not firm)]
-    return [printable(f"x{one}")[1:] for one in ways]
+    first, then = [*proofs, ""], after
+    if firm or not after:
+        first, then = [*proofs], [*after, ""]
+    return [printable(f"x{proof}{one}")[1:] for proof, one in product(first, then)]
 
 
 # -- what is said ----------------------------------------------------------------------------------
