@@ -32,6 +32,7 @@ from verl_tui.rendering.text.piece import (
     fit,
     printable,
 )
+from verl_tui.rendering.text.table import sized
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import (
@@ -128,9 +129,8 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
         right += [(f"  {view.keys['health.not_judged']}: why", "dim")] * asks
         right += tally(view)
     room = width - cells_of(right)
-    left = one.in_row(room)
-    gap = (" " * (room - cell_len(left)), "")
-    return [[(left, one.role), *[gap] * bool(right), *right], *below]
+    left = [(one.in_row(room), one.role)]
+    return [[*sized(left, room), *right] if right else left, *below]
 
 
 def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequence[str]:

@@ -161,16 +161,8 @@ class Browse:
         at = self.row
         if at is not None and self.to_row(at + by):
             return True
-        return self.query.like is None and self._to_unlisted(by)
-
-    def _to_unlisted(self, by: int) -> bool:
-        """Go to a sample that is not listed yet, as its step is still being read, else to another
-        step.
-        """
-        if not self.listing.complete and self.shown is not None:
-            place, index = self.shown
-            if index + by >= 0:
-                return self._go(place, index + by)
+        if self.query.like is not None or not self.listing.complete:
+            return False
         beyond = self._beyond(by)
         return beyond is not None and self._go(beyond, None, last=by < 0)
 

@@ -198,8 +198,7 @@ def not_shown(view: View) -> Iterator[str]:
 
 def _relevant(run: Run) -> list[SourceStatus]:
     """Return the sources with content or a problem, without directories that are still empty."""
-    statuses = (state.status for state in run.sources.values())
-    return [status for status in statuses if status.size or status.problem is not None]
+    return [one for one in run.statuses if one.size or one.problem is not None]
 
 
 def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:
