@@ -230,17 +230,6 @@ def _setting(texts: Sequence[str], at: int, cells: int) -> Pieces:
 # -- figures ---------------------------------------------------------------------------------------
 
 
-class _Value(NamedTuple):
-    """A value of one run."""
-
-    text: str = UNKNOWN
-    number: float | None = None
-    """The number compared with the baseline's, None if there is none."""
-    unit: str = ""
-    outside: bool | None = None
-    """True beyond the healthy band, None where no band applies."""
-
-
 def _figures(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row]:
     """Yield the rows on these runs, but for those that no run has a value of; `now` follows the
     labels of values at each run's end.
@@ -255,7 +244,13 @@ def _figures(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Ro
         if kind.indicator:
             yield from _of_kind(kind, found)
     yield from _texts(f"ETA{now}", (_end(one.run, view.now) for one in found))
-    counts = [_findings(view, one.run) for one in found]
+    verdicts = view.monitor.verdicts
+    counts = [
+        Figure(len(weighty(open_findings(view, run))))
+        if run.name in verdicts
+        else Figure()
+        for run in runs
+    ]
     yield from _values(f"findings{now}", counts, -1, is_count=True)
 
 
@@ -278,20 +273,28 @@ def _chosen(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row
 
 def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row]:
     """Yield a row with a figure, and one with its step if it is the best."""
-    figures = [one.figures[kind.id] for one in found]
+    known = [one.figures[kind.id] for one in found]
+    figures = [one._replace(unit=one.unit or kind.unit) for one in known]
     better = 0 if incomparable(kind, found) else direction(kind, found)
-    yield from _values(kind.label, [_figure(one, kind) for one in figures], better)
+    yield from _values(kind.label, figures, better)
     if kind.of == "best":
         steps = (UNKNOWN if one.step is None else str(one.step) for one in figures)
         yield from _texts(f"{kind.label} at step", steps)
 
 
 def _texts(label: str, words: Iterable[str]) -> Iterator[_Row]:
-    return _values(label, [_Value(word) for word in words], 0)
+    texts = [*map(printable, words)]
+    if {*texts} != {UNKNOWN}:
+        yield _Row(label, partial(_text, texts))
+
+
+def _text(texts: Sequence[str], at: int, cells: int) -> Pieces:
+    text = texts[at]
+    return [(fit(text, cells), "dim" if text == UNKNOWN else "value")]
 
 
 def _values(
-    label: str, values: Sequence[_Value], better: int, *, is_count: bool = False
+    label: str, values: Sequence[Figure], better: int, *, is_count: bool = False
 ) -> Iterator[_Row]:
     """Yield a row of values, nothing without any.
 
@@ -302,56 +305,42 @@ def _values(
             decides.
         is_count: True for small counts, of which percentages mean nothing.
     """
-    if all(one.text == UNKNOWN for one in values):
-        return
-    units = {one.unit for one in values if one.number is not None}
-    unit = units.pop() if len(units) == 1 else ""
-    judged = bool(better) or any(one.outside is not None for one in values)
+    texts = [UNKNOWN if one.value is None else compact(one.value) for one in values]
+    units = {one.unit or "" for one in values if one.value is not None}
+    judged = bool(better) or any(one.outside_band is not None for one in values)
 
     def cell(at: int, room: int) -> Pieces:
         one, base = values[at], values[0]
-        text = printable(one.text)
         role = _judged(one, base, better) if at else None
         if role is None:
-            return [(fit(text, room), "dim" if text == UNKNOWN else "value")]
-        cells = max(1, min(max(_NUMBER, len(text)), room - 2))
+            return _text(texts, at, room)
+        cells = max(1, min(max(_NUMBER, len(texts[at])), room - 2))
         mark = f" {_MARKS[role]}"
-        if role and one.number is not None and base.number is not None:
-            change = _change(one.number - base.number, base.number, is_count=is_count)
+        if role and one.value is not None and base.value is not None:
+            change = _change(one.value - base.value, base.value, is_count=is_count)
             mark += f" {change}" * (len(mark) + 1 + len(change) <= room - cells)
-        return [(text[:cells].ljust(cells), "value"), (mark, role or "dim")]
+        return [(texts[at][:cells].ljust(cells), "value"), (mark, role or "dim")]
 
-    yield _Row(label, cell, unit, is_judged=judged)
-
-
-def _figure(one: Figure, kind: FigureKind) -> _Value:
-    if one.value is None:
-        return _Value()
-    unit = one.unit or kind.unit
-    return _Value(compact(one.value), one.value, unit, one.outside_band)
+    if units:
+        unit = units.pop() if len(units) == 1 else ""
+        yield _Row(label, cell, unit, is_judged=judged)
 
 
-def _findings(view: View, run: Run) -> _Value:
-    if run.name not in view.monitor.verdicts:
-        return _Value()
-    count = len(weighty(open_findings(view, run)))
-    return _Value(str(count), float(count))
-
-
-def _judged(one: _Value, base: _Value, better: int) -> str | None:
+def _judged(one: Figure, base: Figure, better: int) -> str | None:
     """Return how a value is against the baseline's: `better`, `worse`, empty for the same; None
     where nothing can be said. Values that read the same are the same; without a better side only
     the edge of the healthy band is judged.
     """
-    if one.number is None or base.number is None or one.unit != base.unit:
+    if one.value is None or base.value is None or one.unit != base.unit:
         return None
     if better:
-        if one.text == base.text:
+        if compact(one.value) == compact(base.value):
             return ""
-        return "better" if (one.number - base.number) * better > 0 else "worse"
-    if None in (one.outside, base.outside) or one.outside is base.outside:
+        return "better" if (one.value - base.value) * better > 0 else "worse"
+    outside, before = one.outside_band, base.outside_band
+    if None in (outside, before) or outside is before:
         return None
-    return "worse" if one.outside else "better"
+    return "worse" if outside else "better"
 
 
 def _change(change: float, base: float, *, is_count: bool) -> str:
