@@ -4,7 +4,7 @@ runs side by side in one row.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
@@ -341,11 +341,14 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
 # -- cells -----------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class _Listed:
     """One run of the list."""
 
-    def __init__(self, view: View, run: Run, at: int, names: tuple[str, ...]) -> None:
-        self.view, self.run, self.at, self._names = view, run, at, names
+    view: View
+    run: Run
+    at: int
+    names: tuple[str, ...]
 
     @cached_property
     def state(self) -> State | Unread:
@@ -367,7 +370,7 @@ class _Listed:
 
     def name(self, cells: int) -> str:
         """Return its name in at most so many cells, unlike the others'."""
-        return short_run_names(self._names, cells)[self.run.name]
+        return short_run_names(self.names, cells)[self.run.name]
 
 
 @cached_by_revision
