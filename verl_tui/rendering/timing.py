@@ -101,8 +101,7 @@ def hours_rows(
     rows, starts = [heading], []
     for row, (_, (*_, note)) in zip(begins, lines, strict=True):
         starts.append(len(rows))
-        indented = paragraph(note, "dim", width - 2)
-        rows += [row, *([("  ", ""), *line] for line in indented)]
+        rows += [row, *paragraph(note, "dim", width, ("  ", ""))]
     for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
     begun = [

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from verl_tui.rendering.text.piece import Pieces, TextRows, cells_of, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 T = TypeVar("T")
@@ -106,6 +106,16 @@ def table_rows(
 ) -> TextRows:
     """Return a row for each of these things, in as many of the columns as fit."""
     return [*map(FittedTable(columns, width, items).row, items)]
+
+
+def stacked(blocks: Iterable[TextRows]) -> tuple[TextRows, list[int]]:
+    """Return blocks of rows below each other, and the row that each begins at."""
+    rows: TextRows = []
+    starts: list[int] = []
+    for block in blocks:
+        starts.append(len(rows))
+        rows += block
+    return rows, starts
 
 
 def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:
