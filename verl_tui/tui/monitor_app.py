@@ -310,14 +310,11 @@ class MonitorApp(TerminalApp):
         attention.look(monitor.verdicts, now)
         if self._changes is None:
             self._changes = self._new_changes()
-        watched, seen = attention.watched, attention.acknowledged
-        news = self._changes.look(monitor, now, watched, seen)
-        sequences = notices(news, self.config, os.environ)
-        if sequences:
-            self.write_sequence(sequences)
+        seen = attention.watched, attention.acknowledged
+        news = self._changes.look(monitor, now, *seen)
+        self.write_sequence(notices(news, self.config, os.environ))
         if self._notifier:
-            watched, known = self._attention.watched, self._attention.acknowledged
-            self._notifier.look(monitor, now, watched, known)
+            self._notifier.look(monitor, now, *seen)
             problem = self._notifier.news()
             if problem:
                 self.warn(one_line(problem))

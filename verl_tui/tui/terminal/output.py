@@ -341,8 +341,8 @@ class TerminalOutput(App[ReturnType]):
         self.refresh()
 
     def write_sequence(self, sequence: str) -> None:
-        """Write an escape sequence that moves no cursor and draws nothing."""
-        if self._driver is not None:
+        """Write an escape sequence, if it is one, that moves no cursor and draws nothing."""
+        if sequence and self._driver is not None:
             self._driver.write(sequence)
 
 

@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 
 
 READING = actions("""
-    left        read(-1)      chart.read_left   Move the cursor left
-    right       read(1)       chart.read_right  Move the cursor right
-    ctrl+left   read(-10)     chart.far_left    Move the cursor far left
-    ctrl+right  read(10)      chart.far_right   Move the cursor far right
-    home        read_end(-1)  chart.read_first  Cursor to the first point
-    end         read_end(1)   chart.read_last   Cursor to the last point
+    left        screen.read(-1)      chart.read_left   Move the cursor left
+    right       screen.read(1)       chart.read_right  Move the cursor right
+    ctrl+left   screen.read(-10)     chart.far_left    Move the cursor far left
+    ctrl+right  screen.read(10)      chart.far_right   Move the cursor far right
+    home        screen.read_end(-1)  chart.read_first  Cursor to the first point
+    end         screen.read_end(1)   chart.read_last   Cursor to the last point
 """)
-"""Keys that move the cursor."""
+"""Keys that move the cursor of the chart that a screen says."""
 
 
 @dataclass
@@ -58,13 +58,9 @@ class MoveCursor(Message):
 
 
 class Chart(RoleStyled, can_focus=True):
-    """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row.
-
-    The keys count only while the widget has the focus.
-    """
+    """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
     LOOKS = "charts"
-    BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
     """
@@ -177,7 +173,7 @@ class Chart(RoleStyled, can_focus=True):
         super().notify_style_update()
         self.refresh()
 
-    def action_read(self, columns: int) -> None:
+    def read(self, columns: int) -> None:
         """Move the cursor by so many columns of points, to the right if positive; it starts at the
         last point.
 
@@ -187,7 +183,7 @@ class Chart(RoleStyled, can_focus=True):
         if not main or not window:
             return
         if step is None:
-            self.action_read_end(1)
+            self.read_end(1)
             return
         for _ in range(abs(columns)):
             found = neighbour(main.points, step, window, columns)
@@ -195,7 +191,7 @@ class Chart(RoleStyled, can_focus=True):
                 step = found
         self._move(step)
 
-    def action_read_end(self, direction: int) -> None:
+    def read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""
         shown = self.data.extent
         if shown:
