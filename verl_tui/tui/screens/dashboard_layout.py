@@ -228,14 +228,10 @@ class DashboardLayout(BufferedScreen):
         if not room:
             return
         width, height = self.app.size
-        bare = isinstance(child, Panel) and not room.framed
-        fills = child.id == self._front
-        marked = bare and not fills and child.id != "charts"
         looks = {
             "-narrow": width < NARROW or height < LOW,
-            "-bare": marked,
-            "-plain": bare and not marked,
-            "-zoomed": fills,
+            "-bare": not room.framed,
+            "-zoomed": child.id == self._front,
         }
         if any(child.has_class(name) is not on for name, on in looks.items()):
             for name, on in looks.items():

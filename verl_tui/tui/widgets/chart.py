@@ -6,7 +6,6 @@ that change how all of them are drawn.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import zip_longest
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -89,8 +88,6 @@ class Chart(RoleStyled, can_focus=True):
         self.drawing.grid = grid
         self.rows: list[Pieces] = []
         """What is shown: the rows of the last drawing."""
-        self._strips: dict[int, Strip] = {}
-        """Rows as they are written, as far as they have been."""
         self._drawn_size = Size(0, 0)
 
     def show(self, data: ChartData) -> None:
@@ -154,21 +151,17 @@ class Chart(RoleStyled, can_focus=True):
         size = self.outer_size
         if self._drawn_size != size:
             self._drawn_size = size
-            self._strips.clear()
             self.rows = self.draw(*size)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Return row `y` of the last drawing."""
-        if y not in self._strips:
-            row = self.rows[y] if 0 <= y < len(self.rows) else ()
-            width, ground = self._drawn_size.width, self.role_style("")
-            self._strips[y] = self.inked(row).adjust_cell_length(width, ground)
-        return self._strips[y]
+        row = self.rows[y] if 0 <= y < len(self.rows) else ()
+        width, ground = self._drawn_size.width, self.role_style("")
+        return self.inked(row).adjust_cell_length(width, ground)
 
     def notify_style_update(self) -> None:
         """Forget the styles, and the rows: the theme has changed."""
-        self._strips.clear()
         self._drawn_size = Size(0, 0)
         super().notify_style_update()
         self.refresh()
@@ -224,12 +217,7 @@ class Chart(RoleStyled, can_focus=True):
         if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
         before, self.rows = self.rows, self.draw(*size)
-        pairs = enumerate(zip_longest(before, self.rows))
-        changed = [y for y, (old, new) in pairs if old != new]
-        for y in changed:
-            self._strips.pop(y, None)
-        if changed:
-            self.refresh(*(Region(0, y, size.width, 1) for y in changed))
+        self.repaint(before, self.rows)
 
 
 _FRAME = 0.05
