@@ -157,6 +157,9 @@ def _states(data: bytes, start: int, end: int, rest: int = 0) -> Iterator[LogLin
 class LineMatcher(Protocol):
     """A condition for lines."""
 
+    words: str
+    """What is looked for."""
+
     def worth(self, data: bytes) -> bool:
         """Return True if bytes that begin and end anywhere may contain a matching line."""
         ...

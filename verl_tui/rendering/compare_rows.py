@@ -99,24 +99,17 @@ def comparison(
     ends = stops(runs, alignment)
     found = measure(runs, ends, view.monitor.guide)
     now = "" if alignment is Alignment.END else ", now"
-    figures = [row for row in _figures(view, found, now) if row is not None]
-    legend = _LEGEND * any(row.is_judged for row in figures)
+    figures = [*_figures(view, found, now)]
     settings, note = _settings(runs)
-    differently = (
-        [_heading("measured differently"), *paragraph(one, "dim", width)]
-        for one in measured_differently(runs)
-    )
     table = _table(len(runs), width, current, [*figures, *settings])
     above = [*_names(view, runs, current, table)]
     if sparks:
         above += _sparks(view, runs, [end.step for end in ends])
-    rows = [
-        _heading("figures"),
-        *map(table.row, figures),
-        *paragraph(legend, "dim", width),
-    ]
-    for words in differently:
-        rows += [[], *words]
+    rows = [_heading("figures"), *map(table.row, figures)]
+    if any(row.is_judged for row in figures):
+        rows += paragraph(_LEGEND, "dim", width)
+    for words in measured_differently(runs):
+        rows += [[], _heading("measured differently"), *paragraph(words, "dim", width)]
     rows += [[], _heading("settings that differ"), *map(table.row, settings)]
     return [*map(table.row, above)], [*rows, *paragraph(note, "dim", width)]
 
@@ -255,24 +248,22 @@ class _Value(NamedTuple):
     """True beyond the healthy band, None where no band applies."""
 
 
-def _figures(
-    view: View, found: Sequence[MeasuredRun], now: str
-) -> Iterator[_Row | None]:
-    """Yield the rows on these runs, None for one that no run has a value of; `now` follows the
+def _figures(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row]:
+    """Yield the rows on these runs, but for those that no run has a value of; `now` follows the
     labels of values at each run's end.
     """
     yield from _chosen(view, found, now)
     runs = [one.run for one in found]
     states = (state_words(run, shown_state(view, run)) for run in runs)
-    yield _texts(f"state{now}", states)
-    yield _texts("step", map(_steps, found))
-    yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
+    yield from _texts(f"state{now}", states)
+    yield from _texts("step", map(_steps, found))
+    yield from _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:
         if kind.indicator:
             yield from _of_kind(kind, found)
-    yield _texts(f"ETA{now}", (_end(one.run, view.now) for one in found))
+    yield from _texts(f"ETA{now}", (_end(one.run, view.now) for one in found))
     counts = [_findings(view, one.run) for one in found]
-    yield _values(f"findings{now}", counts, -1, is_count=True)
+    yield from _values(f"findings{now}", counts, -1, is_count=True)
 
 
 def _end(run: Run, now: float) -> str:
@@ -283,35 +274,33 @@ def _end(run: Run, now: float) -> str:
     return f"{duration(left)}, {clock_time((run.last_record or now) + left, now)}"
 
 
-def _chosen(
-    view: View, found: Sequence[MeasuredRun], now: str
-) -> Iterator[_Row | None]:
+def _chosen(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row]:
     """Yield the columns that the user has chosen for the list of runs."""
     runs = [one.run for one in found]
     chosen = (one for one in view.listing.kept.run_columns if one not in USUAL_COLUMNS)
     for title in apart(chosen, runs):
         values = (value_of(title, run, view.moment) for run in runs)
-        yield _texts(title + now, (text_of(one) or _UNKNOWN for one in values))
+        yield from _texts(title + now, (text_of(one) or _UNKNOWN for one in values))
 
 
-def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row | None]:
+def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row]:
     """Yield a row with a figure, and one with its step if it is the best."""
     figures = [one.figures[kind.id] for one in found]
     better = 0 if incomparable(kind, found) else direction(kind, found)
-    yield _values(kind.label, [_figure(one, kind) for one in figures], better)
+    yield from _values(kind.label, [_figure(one, kind) for one in figures], better)
     if kind.of == "best":
         steps = (_UNKNOWN if one.step is None else str(one.step) for one in figures)
-        yield _texts(f"{kind.label} at step", steps)
+        yield from _texts(f"{kind.label} at step", steps)
 
 
-def _texts(label: str, words: Iterable[str]) -> _Row | None:
+def _texts(label: str, words: Iterable[str]) -> Iterator[_Row]:
     return _values(label, [_Value(word) for word in words], 0)
 
 
 def _values(
     label: str, values: Sequence[_Value], better: int, *, is_count: bool = False
-) -> _Row | None:
-    """Return a row of values, None without any.
+) -> Iterator[_Row]:
+    """Yield a row of values, nothing without any.
 
     Args:
         label: What they are.
@@ -321,7 +310,7 @@ def _values(
         is_count: True for small counts, of which percentages mean nothing.
     """
     if all(one.text == _UNKNOWN for one in values):
-        return None
+        return
     units = {one.unit for one in values if one.number is not None}
     unit = units.pop() if len(units) == 1 else ""
     judged = bool(better) or any(one.outside is not None for one in values)
@@ -339,7 +328,7 @@ def _values(
             mark += f" {change}" * (len(mark) + 1 + len(change) <= room - cells)
         return [(text[:cells].ljust(cells), "value"), (mark, role or "dim")]
 
-    return _Row(label, cell, unit, is_judged=judged)
+    yield _Row(label, cell, unit, is_judged=judged)
 
 
 def _figure(one: Figure, kind: FigureKind) -> _Value:

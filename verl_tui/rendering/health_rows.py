@@ -19,8 +19,8 @@ from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import (
     Pieces,
     TextRows,
-    cells_of,
     cut,
+    fit,
     middle,
     paragraph,
     printable,
@@ -57,7 +57,7 @@ class HealthLayout(NamedTuple):
 class FindingList:
     """The findings about the shown run, which one is chosen, and what is unfolded."""
 
-    view: View | None = None
+    view: View
     chosen_name: FindingName | None = None
     unfolded: set[FindingName] = field(default_factory=set)
     reasons: bool = False
@@ -69,14 +69,11 @@ class FindingList:
 
         Consequences follow their cause, and only while that is unfolded.
         """
-        view = self.view
-        if view is None:
-            return ()
-        listed: list[Finding] = []
-        for finding in sorted(view.verdict.primary, key=partial(_acknowledged, view)):
+        verdict, listed = self.view.verdict, list[Finding]()
+        for finding in sorted(verdict.primary, key=partial(_acknowledged, self.view)):
             listed.append(finding)
             if _name(finding) in self.unfolded:
-                listed += view.verdict.consequences(finding)
+                listed += verdict.consequences(finding)
         return tuple(listed)
 
     @property
@@ -112,45 +109,41 @@ class FindingList:
         self.choose(finding)
         self.unfolded ^= {_name(finding)}
 
-    def needed(self, view: View, width: int) -> int:
+    def needed(self, width: int) -> int:
         """Return the rows that the findings take, with the reasons where those are shown; none
         where the verdict says all there is: of one finding at most, as long as no more is asked
         for.
         """
-        if len(view.verdict.primary) < 2 and not self._is_detailed:
+        if len(self.view.verdict.primary) < 2 and not self._is_detailed:
             return 0
-        return len(self._whole(view, width).rows)
+        return len(self._whole(width).rows)
 
-    def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
+    def lay_out(self, width: int, height: int) -> HealthLayout:
         """Return the rows of a panel of this size, each message in one row where that makes all
         fit; those that must scroll are a cell narrower.
-
-        Args:
-            view: The state to show.
-            width: Cells of a row.
-            height: Rows of the panel.
         """
-        whole = self._whole(view, width)
+        whole = self._whole(width)
         if len(whole.rows) <= height:
             return whole
-        short = self._stacked(view, width, short=True)
+        short = self._stacked(width, short=True)
         if len(short.rows) <= height and not self._is_detailed:
             return short
-        return self._whole(view, width - 1)
+        return self._whole(width - 1)
 
     @property
     def _is_detailed(self) -> bool:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
 
-    def _whole(self, view: View, width: int) -> HealthLayout:
+    def _whole(self, width: int) -> HealthLayout:
         """Return all findings, and where asked for below them the rules that were not judged."""
-        rows, starts, _ = self._stacked(view, width)
-        shown = self.reasons and view.run is not None
-        rules = _not_judged(view, width) if shown and view.verdict.not_judged else []
-        return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
+        rows, starts, _ = self._stacked(width)
+        shown = self.reasons and self.view.run is not None
+        if not shown or not self.view.verdict.not_judged:
+            return HealthLayout(rows, starts)
+        return HealthLayout([*rows, *_not_judged(self.view, width)], starts, len(rows))
 
-    def _stacked(self, view: View, width: int, *, short: bool = False) -> HealthLayout:
+    def _stacked(self, width: int, *, short: bool = False) -> HealthLayout:
         """Return all findings, each message in one row if they are to be short; without any the
         reason why.
         """
@@ -158,16 +151,14 @@ class FindingList:
         starts = []
         for finding in self.findings:
             starts.append(len(rows))
-            rows += self._block(view, finding, width, short=short)
-        return HealthLayout(rows if starts else _quiet(view, width), starts)
+            rows += self._block(finding, width, short=short)
+        return HealthLayout(rows if starts else _quiet(self.view, width), starts)
 
-    def _block(
-        self, view: View, finding: Finding, width: int, *, short: bool
-    ) -> Iterator[Pieces]:
-        """Yield a finding: head and message; if it is unfolded also evidence and advice. What is
+    def _block(self, finding: Finding, width: int, *, short: bool) -> TextRows:
+        """Return a finding: head and message; if it is unfolded also evidence and advice. What is
         only a consequence of the one above is indented.
         """
-        unfolded = _name(finding) in self.unfolded
+        view, unfolded = self.view, _name(finding) in self.unfolded
         indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
         room = width - indent
         role = "dim" if _acknowledged(view, finding) else "text"
@@ -177,8 +168,7 @@ class FindingList:
         rows = [_head(view, finding, room, unfolded=unfolded), *message]
         rows += _details(finding, room) if unfolded else ()
         rows += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
-        for row in rows:
-            yield [(" " * indent, ""), *row] if indent else row
+        return [[(" " * indent, ""), *row] for row in rows] if indent else rows
 
 
 # -- a finding -------------------------------------------------------------------------------------
@@ -197,16 +187,15 @@ def _head(view: View, finding: Finding, width: int, *, unfolded: bool) -> Pieces
     """Write sign and name, and at the right since when it holds, where the name has room."""
     since = "" if finding.since_step is None else f"since step {finding.since_step}"
     role = finding.severity.word
-    sign = f"{MARKS[role]} "
     if _acknowledged(view, finding):
         since, role = "acknowledged", "dim"
     right = f"{since} {'▾' if unfolded else '▸'}"
     if width - len(right) - 4 < min(16, cell_len(finding.id)):
         right = right[-1:]
     room = width - len(right) - 2
-    badge = [(sign[: max(0, room)], role), (middle(finding.id, room - 2), role)]
-    gap = width - len(right) - cells_of(badge)
-    return [*badge, (" " * gap, ""), (right, "dim")] if gap > 0 else badge
+    badge = fit(f"{MARKS[finding.severity.word]} {middle(finding.id, room - 2)}", room)
+    gap = width - len(right) - cell_len(badge)
+    return [(badge, role), (" " * gap, ""), (right * (gap > 0), "dim")]
 
 
 def _followed(

@@ -25,10 +25,10 @@ from verl_tui.rendering.session.snapshot import (
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, middle, text_of
-from verl_tui.rendering.verdict_row import headline, standing
+from verl_tui.rendering.verdict_row import headline, state_piece
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
-from verl_tui.runs.views.state import State, ahead, remaining, silence, state_words
+from verl_tui.runs.views.state import State, ahead, remaining, silence
 from verl_tui.text import one_line
 from verl_tui.times import age, clock_time, duration
 
@@ -37,13 +37,12 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-_STATES: dict[State | Unread, tuple[str, int]] = {
-    State.RUNNING: ("good", 57),
-    State.FINISHED: ("good", 72),
-    State.STALLED: ("warning", 84),
-    State.CRASHED: ("critical", 84),
+_STATES: dict[State | Unread, int] = {
+    State.RUNNING: 57,
+    State.STALLED: 84,
+    State.CRASHED: 84,
 }
-"""Roles and priorities of states; others are dim."""
+"""Priorities of states; that of others is 72."""
 _NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
 """Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
@@ -103,10 +102,7 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     if len(view.monitor.runs) > 1 and run in runs:
         yield _ways("dim", (82, f"{runs.index(run) + 1}/{len(runs)}"))
     current = shown_state(view, run)
-    role, worth = _STATES.get(current, ("dim", 72))
-    if role == "good" and standing(view, run) != "good":
-        role = ""
-    word = (state_words(run, current), role)
+    word, worth = state_piece(view, run), _STATES.get(current, 72)
     aside = ": no ETA" * (current is State.STALLED)
     aside += " no end marker" * (current is State.ENDED and run.outcome is None)
     yield [(worth, [word]), (18, [word, (aside, "dim")])]

@@ -221,14 +221,10 @@ def device_places(view: View) -> list[DevicePlace]:
         return [here]
     if not here.devices:
         return [logged._replace(heading=f"{logged.heading}; {here.why}")]
-    where = _name_of_host(view)
-    here = here._replace(heading=", ".join(filter(None, ("this host", where))))
+    where = view.monitor.gpus.host if view.monitor.gpus is not None else ""
+    here = here._replace(heading="this host" + f", {where}" * bool(where))
     elsewhere = run_host and where and not same_host(run_host, where)
     return [logged, here] if elsewhere else [here, logged]
-
-
-def _name_of_host(view: View) -> str:
-    return view.monitor.gpus.host if view.monitor.gpus is not None else ""
 
 
 def _this_host(view: View) -> DevicePlace:
@@ -255,7 +251,9 @@ def _logged_place(view: View) -> tuple[DevicePlace, str]:
         devices = [device._replace(node="") for device in devices]
     if state(run, view.now) in _ACTIVE:
         devices = _elsewhere(devices, run_host, view.monitor.gpus)
-    heading = _heading(logs_cluster(run), run_host)
+    heading = f"newest logged {f'on {run_host}' if run_host else 'by the run'}"
+    if logs_cluster(run):
+        heading = "of the cluster" + f", {run_host}" * bool(run_host)
     return DevicePlace(f"{heading} (charts: means of steps)", devices), run_host
 
 
@@ -266,13 +264,6 @@ def _elsewhere(
     if reading is None or not reading.gpus:
         return devices
     return [one for one in devices if not same_host(one.node or run_host, reading.host)]
-
-
-def _heading(cluster: bool, whose: str) -> str:
-    """Return the source of devices that are not read here."""
-    if cluster:
-        return "of the cluster" + f", {whose}" * bool(whose)
-    return f"newest logged {f'on {whose}' if whose else 'by the run'}"
 
 
 # -- many devices at a glance ----------------------------------------------------------------------

@@ -41,8 +41,8 @@ def tail_rows(
 ) -> TextRows | None:
     """Return the rows of a size, None while the log is being read; an error stays in sight."""
     window.view = view
-    if window.log is not None:
-        window.log.look()
+    if window.pager is not None:
+        window.pager.log.look()
     above = why_no_charts(view, width)
     above = [*above, []] if height >= _ROOMY else above[: height // _ABOVE]
     room = max(1, height - len(above))

@@ -234,21 +234,18 @@ def beside_rows(
     read = [one for one in found if one is not None]
     if len(read) < 2:
         return [[("not read yet, or gone", "warning")]]
-    titles = [
-        [
-            [(one_line(one.run), "accent")],
-            [(marked_words(one), "strong")],
-            [(_figures(sample), "")],
-            [(one_line(sample.prompt, 500), "prompt")],
-        ]
-        for one, sample in zip(both, read, strict=True)
-    ]
+    titles = []
+    for one, sample in zip(both, read, strict=True):
+        score = "no score" if sample.score is None else f"score {compact(sample.score)}"
+        size = len(sample.response)
+        cut_off = f", the first {COMPARED:,} compared" * (size > COMPARED)
+        titles.append(
+            [
+                [(one_line(one.run), "accent")],
+                [(marked_words(one), "strong")],
+                [(f"{score} · {counted(size, 'character')}{cut_off}", "")],
+                [(one_line(sample.prompt, 500), "prompt")],
+            ]
+        )
     texts = read[0].response[:COMPARED], read[1].response[:COMPARED]
     return change_rows(titles, texts, width)
-
-
-def _figures(sample: Sample) -> str:
-    score = "no score" if sample.score is None else f"score {compact(sample.score)}"
-    size = len(sample.response)
-    cut_off = f", the first {COMPARED:,} compared" * (size > COMPARED)
-    return f"{score} · {counted(size, 'character')}{cut_off}"
