@@ -274,7 +274,9 @@ class ChartTiles(ContainedWidget, Container):
         """Place the charts; unlike Textual's layouts asked anew each time, whatever it was for the
         same size.
         """
-        tiles = self._tiles(size) if size else ()
+        if not size:
+            return DockArrangeResult([], set(), NULL_SPACING)
+        tiles = self._tiles(size)
         if len(self.children) < len(tiles):
             self.call_later(self._have, len(tiles))
         if (size, tiles, len(self.children)) != self._laid:
@@ -304,8 +306,7 @@ class ChartTiles(ContainedWidget, Container):
         In a layout, which gives charts other sizes, those that are drawn later are blank until
         then.
         """
-        data = self._data(size) if size else ()
-        self.waiting = [*zip(self.charts, data, strict=False)]
+        self.waiting = [*zip(self.charts, self._data(size), strict=False)]
         for chart, _ in self.waiting if in_layout else ():
             chart.expect_layout()
         self._draw_waiting()
