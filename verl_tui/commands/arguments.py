@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.commands.shared import CommandError
+from verl_tui.commands.shared import CommandError, Options
 from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"name a command: {', '.join(self.commands)}")
         return self.parse_args(argv)
 
-    def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
+    def _read_mixed(self, argv: list[str]) -> Options:
         # All words after `--` are paths, or the guard's command; argparse's intermixed parsing
         # would take them for options.
         end = argv.index("--") if "--" in argv else len(argv)
         if any(map(_is_empty, argv if self.rest == "paths" else argv[:end])):
             self.error("a path or value is empty: is a variable not set?")
-        options, unknown = self.parse_known_intermixed_args(argv[:end])
+        options, unknown = self.parse_known_intermixed_args(argv[:end], Options())
         if unknown:
             self._refuse(unknown)
         rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,8 @@ from verl_tui.commands.shared import (
     CONFIG,
     EXIT_NOTHING,
     CommandError,
+    Options,
     check_target,
-    configuration,
-    loaded,
     piped,
     print_messages,
     print_note,
@@ -51,7 +49,7 @@ PATH...       log or directory of a run
 {CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the bundle; return the exit code."""
     if not options.list:
         _check_target(options.output)
@@ -64,7 +62,7 @@ def run(options: Namespace) -> int:
     from verl_tui.sources.host.gpus import read_once
 
     now = time.time()
-    monitor = loaded(options, now, configuration(options))
+    monitor = options.load(now)
     monitor.apply(read_once(now), now)
     run = _chosen(monitor, options.run)
     wanted = options.lines, options.stacks, options.samples
