@@ -234,8 +234,9 @@ def read_settings(
                 raise ValueError(known[key].expected)
             values[key] = known[key].convert(value)
         except ValueError as error:
-            sentence = f"`{place}{key}` must be {error}, not {_as_toml(value)}"
-            raise ValueError(sentence) from None
+            found = json.dumps(value, ensure_ascii=False, default=str)  # much as TOML
+            found = found.replace("NaN", "nan")
+            raise ValueError(f"`{place}{key}` must be {error}, not {found}") from None
     return values
 
 
@@ -249,8 +250,3 @@ def _config(path: Path, data: Mapping[str, Any]) -> Config:
     except ValueError as error:
         raise ConfigError(f"{path}: {error}") from None
     return Config(**values)
-
-
-def _as_toml(value: object) -> str:
-    """Return a value as TOML writes it, tables as JSON does."""
-    return json.dumps(value, ensure_ascii=False, default=str).replace("NaN", "nan")

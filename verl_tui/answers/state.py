@@ -45,7 +45,7 @@ def state_of(reading: Reading, now: float, guide: Guide) -> Data | None:
         "step": step,
         "total_steps": total,
         "steps_estimated": has_estimated_steps(run),
-        "progress": _progress(step, total),
+        "progress": min(1.0, step / total) if step is not None and total else None,
         "remaining_s": known["remaining_s"],
         "last_record_age_s": known["last_record_age_s"],
         "last_record_by": known["last_record_by"],
@@ -56,17 +56,12 @@ def state_of(reading: Reading, now: float, guide: Guide) -> Data | None:
     }
 
 
-def _progress(step: int | None, total: int | None) -> float | None:
-    return min(1.0, step / total) if step is not None and total else None
-
-
 def state_line(found: Data) -> str:
     """Return the answer as a line of text."""
-    step, total, progress = (found[key] for key in ("step", "total_steps", "progress"))
-    parts = [found["state"]]
-    if step is not None:
-        of = f" of {total} ({int(100 * progress)}%)" if progress is not None else ""
-        parts.append(f"step {step}{of}")
+    parts, done = [found["state"]], found["progress"]
+    if found["step"] is not None:
+        of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
+        parts.append(f"step {found['step']}{of}")
     if found["steps_estimated"]:
         parts.append("steps estimated")
     if found["remaining_s"] is not None:

@@ -81,16 +81,13 @@ def report(
         if held is None or name in held:
             verdict = monitor.verdicts.get(name, Verdict())
             found = run_data(run, verdict, monitor.guide, now, by, wanted)
-            runs.append({**found, **_against(held[name] if held else None)})
+            if held is not None:
+                against = plain(held[name])
+                found = {**found, "against": {**against, "outcome": outcome(against)}}
+            runs.append(found)
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     whole = {"version": VERSION, "runs": runs, "passed_over": passed}
     return {**whole, **_summed(runs)} if held else whole
-
-
-def _against(held: Against | None) -> Data:
-    """Return what is said of a run that is compared with a baseline."""
-    found = plain(held)
-    return {"against": {**found, "outcome": outcome(found)}} if found else {}
 
 
 def _summed(runs: Sequence[Data]) -> Data:

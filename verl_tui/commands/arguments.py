@@ -236,11 +236,15 @@ def _ending(module: Any) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _snapshot(text: str) -> Path:
-    path = Path(text)
-    if path.suffix not in (".svg", ".txt"):
-        raise argparse.ArgumentTypeError(f"{text} must end in .svg or .txt")
-    return path
+def _file(*endings: str) -> Callable[[str], Path]:
+    def value(text: str) -> Path:
+        path = Path(text)
+        if path.suffix in endings:
+            return path
+        listed = " or ".join(endings)
+        raise argparse.ArgumentTypeError(f"{text} must end in {listed}")
+
+    return value
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -268,9 +272,12 @@ def _number(
 
 _FACTOR = _number(float, lambda one: 0 < one < math.inf, "number above 0")
 _VALUES: Mapping[str, Callable[[str], object]] = {
-    **dict.fromkeys(("DIR", "FILE", "FILE.prom", "FILE.zip"), Path),
+    "DIR": Path,
+    "FILE": Path,
+    "FILE.prom": _file(".prom"),
+    "FILE.svg": _file(".svg", ".txt"),
+    "FILE.zip": _file(".zip"),
     "COLSxROWS": _size,
-    "FILE.svg": _snapshot,
     "FACTOR": _FACTOR,
     "LIMIT": _FACTOR,
     "N": _number(int, lambda one: one >= 1, "whole number (1 or more)"),

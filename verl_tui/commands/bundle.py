@@ -52,7 +52,11 @@ PATH...       log or directory of a run
 def run(options: Options) -> int:
     """Write the bundle; return the exit code."""
     if not options.list:
-        _check_target(options.output)
+        if options.output is None:
+            raise CommandError(
+                "name the file to make: -o FILE.zip, or list what would be in it: --list"
+            )
+        check_target(options.output)
     if piped(options.paths):
         raise CommandError(
             "-: standard input is kept nowhere, write it to a file first"
@@ -85,17 +89,6 @@ def run(options: Options) -> int:
         out.buffer.write(data)
     print_note(f"wrote {options.output}")
     return 0
-
-
-def _check_target(path: Path | None) -> None:
-    """Refuse a file that cannot be made before anything is read."""
-    if path is None:
-        raise CommandError(
-            "name the file to make: -o FILE.zip, or list what would be in it: --list"
-        )
-    if path.suffix != ".zip":
-        raise CommandError(f"{path} must end in .zip")
-    check_target(path)
 
 
 def _chosen(monitor: Monitor, named: str | None) -> Run:

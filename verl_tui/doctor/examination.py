@@ -356,15 +356,15 @@ def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> Dat
 def _inside(environment: Mapping[str, str]) -> str | None:
     """Return the multiplexer in which it runs, and whether that lets notifications through."""
     if environment.get("TMUX"):
-        passes = _tmux("allow-passthrough")
+        passes = _passthrough()
         return "tmux" + (f", allow-passthrough {passes}" if passes else "")
     return "screen" if environment.get("STY") else None
 
 
-def _tmux(option: str) -> str:
+def _passthrough() -> str:
     try:
-        done = subprocess.run(  # noqa: S603 - fixed words, and no shell
-            ["tmux", "show", "-gv", option],  # noqa: S607 - the tmux that the user has started
+        done = subprocess.run(
+            ["tmux", "show", "-gv", "allow-passthrough"],  # noqa: S607 - the tmux that the user has started
             capture_output=True,
             timeout=2,
             check=False,

@@ -138,10 +138,6 @@ def _check(options: Options) -> None:
             if getattr(options, name) is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise CommandError(f"{option} is for a port, and --textfile opens none")
-        if options.textfile.suffix != ".prom":
-            raise CommandError(
-                f"{options.textfile} must end in .prom: node_exporter passes over other files"
-            )
         check_target(options.textfile, replaces=True)
     elif options.follow:
         raise CommandError(
