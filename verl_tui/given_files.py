@@ -103,8 +103,7 @@ def replacing(
 
     if is_link(path) and not (ours or new):
         raise OSError(errno.ELOOP, NO_LINK, str(path))
-    replaces = new or is_link(path) or path.is_file()
-    if not replaces and is_there(path):  # a device, a pipe
+    if not new and _is_device(path):
         with os.fdopen(writable(path), "w", encoding="utf-8", newline="") as file:
             yield file
         return
@@ -129,6 +128,11 @@ def replacing(
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink()
+
+
+def _is_device(path: Path) -> bool:
+    """Return whether something other than a file is there: a device, a pipe."""
+    return not is_link(path) and is_there(path) and not path.is_file()
 
 
 def usual_rights() -> int:

@@ -45,7 +45,7 @@ def state_of(reading: Reading, now: float, guide: Guide) -> Data | None:
         "step": step,
         "total_steps": total,
         "steps_estimated": has_estimated_steps(run),
-        "progress": min(1.0, step / total) if step is not None and total else None,
+        "progress": _progress(step, total),
         "remaining_s": known["remaining_s"],
         "last_record_age_s": known["last_record_age_s"],
         "last_record_by": known["last_record_by"],
@@ -54,6 +54,10 @@ def state_of(reading: Reading, now: float, guide: Guide) -> Data | None:
         "findings": len(findings) if reading.whole else None,
         "phase": known["phase"] if reading.whole or not staged else None,
     }
+
+
+def _progress(step: int | None, total: int | None) -> float | None:
+    return min(1.0, step / total) if step is not None and total else None
 
 
 def state_line(found: Data) -> str:

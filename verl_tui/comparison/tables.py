@@ -74,13 +74,18 @@ def headlines(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence on which runs reached most, and whether that is certain, for each outcome
     that can be compared.
     """
-    runs, groups = comparison.runs, comparison.groups
-    for kind in map(KINDS.__getitem__, _HEADLINES if len(groups) > 1 else ()):
-        figures = ((one.figures[kind.id].value, one.name) for one in groups)
-        known = [(value, name) for value, name in figures if value is not None]
-        if not known or incomparable(kind, runs):
-            continue
-        up = direction(kind, runs) > 0
+    for kind in map(
+        KINDS.__getitem__, _HEADLINES if len(comparison.groups) > 1 else ()
+    ):
+        if not incomparable(kind, comparison.runs):
+            yield from _headline(kind, comparison)
+
+
+def _headline(kind: FigureKind, comparison: Comparison) -> Iterator[str]:
+    groups, up = comparison.groups, direction(kind, comparison.runs) > 0
+    figures = ((one.figures[kind.id].value, one.name) for one in groups)
+    known = [(value, name) for value, name in figures if value is not None]
+    if known:
         value, name = max(known) if up else min(known)
         held = (one for one in comparison.differences if one.figure == kind.id)
         verdicts = {one.group: one.verdict or "no interval" for one in held}
