@@ -87,12 +87,16 @@ def _headline(kind: FigureKind, comparison: Comparison) -> Iterator[str]:
     known = [(value, name) for value, name in figures if value is not None]
     if known:
         value, name = max(known) if up else min(known)
-        held = (one for one in comparison.differences if one.figure == kind.id)
-        verdicts = {one.group: one.verdict or "no interval" for one in held}
-        verdicts[groups[0].name] = "the baseline"
-        said = f" ({verdicts[name]})" if name in verdicts else ""
-        word = "highest" if up else "lowest"
-        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{said}"
+        said = _verdicts(kind, comparison).get(name)
+        word, held = "highest" if up else "lowest", f" ({said})" if said else ""
+        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
+
+
+def _verdicts(kind: FigureKind, comparison: Comparison) -> dict[str, str]:
+    """Return how each group's figure stands against the baseline's."""
+    held = (one for one in comparison.differences if one.figure == kind.id)
+    verdicts = {one.group: one.verdict or "no interval" for one in held}
+    return {**verdicts, comparison.groups[0].name: "the baseline"}
 
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
