@@ -364,7 +364,7 @@ def _inside(environment: Mapping[str, str]) -> str | None:
 def _passthrough() -> str:
     try:
         done = subprocess.run(
-            ["tmux", "show", "-gv", "allow-passthrough"],  # noqa: S607 - the tmux that the user has started
+            ["tmux", "show", "-gv", "allow-passthrough"],  # noqa: S607 - the user's own
             capture_output=True,
             timeout=2,
             check=False,
