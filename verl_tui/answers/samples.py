@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.on_demand.samples import StepSamples
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.records import Sample
 from verl_tui.sources.files import why
 from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from verl_tui.plain_data import Data
     from verl_tui.runs.samples import Place, Samples
 
 SHOWN = 500

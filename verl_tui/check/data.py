@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import (
     KINDS_OF_REASONS,
+    Coverage,
+    Episode,
     Verdict,
     coverage_of,
     kind_of_reason,
 )
 from verl_tui.health.next_step import next_step
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.plain_data import plain, value_fields
+from verl_tui.plain_data import Data, plain, value_fields
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import Best, BestBy, best, called_best, targets_of
 from verl_tui.runs.views.identity import as_data, identity
@@ -35,10 +37,8 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.comparison.bands import Against
-    from verl_tui.health.finding import Coverage, Episode
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
-    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 

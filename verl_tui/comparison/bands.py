@@ -9,14 +9,20 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import within_run
-from verl_tui.comparison.outcomes import KINDS, direction, incomparable, measure
+from verl_tui.comparison.outcomes import (
+    KINDS,
+    FigureKind,
+    MeasuredRun,
+    direction,
+    incomparable,
+    measure,
+)
 from verl_tui.comparison.settings import RunGroup, grouped
 from verl_tui.comparison.statistics import Spread, combined, of_seeds
 from verl_tui.given_files import UsageError
 from verl_tui.runs.time.step_clocks import Alignment, stops
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
     from verl_tui.health.guide import Guide
     from verl_tui.runs.run import Run
 

@@ -9,7 +9,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.comparison.outcomes import FIGURES, direction, incomparable
+from verl_tui.comparison.outcomes import (
+    FIGURES,
+    FigureKind,
+    MeasuredRun,
+    direction,
+    incomparable,
+)
 from verl_tui.comparison.settings import ABSENT, RunGroup, difference, is_own
 from verl_tui.comparison.statistics import Spread, combined, of_one_run, of_seeds
 from verl_tui.means import mean
@@ -20,8 +26,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from verl_tui.comparison.outcomes import FigureKind, MeasuredRun
-    from verl_tui.comparison.settings import RunGroup
 
 SEEDS, WITHIN_RUN = "seeds", "within run"
 """What an interval is based on: runs that differ only by their seed, so that it holds for further

@@ -6,10 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.differences import SEEDS, WITHIN_RUN, Difference
-from verl_tui.comparison.outcomes import FIGURES, KINDS, direction, incomparable
+from verl_tui.comparison.differences import (
+    SEEDS,
+    WITHIN_RUN,
+    Association,
+    Correlation,
+    Difference,
+)
+from verl_tui.comparison.outcomes import (
+    FIGURES,
+    KINDS,
+    Figure,
+    FigureKind,
+    MeasuredRun,
+    direction,
+    incomparable,
+)
 from verl_tui.comparison.run_columns import text_of
-from verl_tui.comparison.settings import ABSENT, is_own, is_seed
+from verl_tui.comparison.settings import (
+    ABSENT,
+    DifferingSetting,
+    RunGroup,
+    is_own,
+    is_seed,
+)
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
 from verl_tui.text import one_line
@@ -18,9 +38,6 @@ from verl_tui.words import counted, few, number, rounded, with_spread
 
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.comparison.differences import Association, Correlation
-    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
-    from verl_tui.comparison.settings import DifferingSetting, RunGroup
     from verl_tui.plain_data import Data
 
 UNKNOWN = "–"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import yaml
@@ -21,12 +21,10 @@ from verl_tui.demo.rollouts import (
     PROMPTS,
     TRAIN_SIZE,
     VALIDATION_SIZE,
+    Rollout,
     Rollouts,
     dump,
 )
-
-if TYPE_CHECKING:
-    from verl_tui.demo.rollouts import Rollout
 
 _NUMPY = ("val-", "training/num_turns/")
 """Prefixes of the metrics that V1 hands on as numpy scalars; all others are plain Python numbers by

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.check.data import source_data
 from verl_tui.config import Config
 from verl_tui.given_files import is_there
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.rendering.text.ascii_table import keeps_to_ascii
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
@@ -40,7 +40,6 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
-    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState

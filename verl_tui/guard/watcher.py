@@ -11,13 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from verl_tui.guard.events import OVER, Bests, RunFollower, is_over
+from verl_tui.guard.events import (
+    OVER,
+    Bests,
+    EventLine,
+    EventLines,
+    RunFollower,
+    is_over,
+)
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from verl_tui.guard.events import EventLine, EventLines
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.checkpoints import Best, BestBy
