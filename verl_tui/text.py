@@ -28,8 +28,8 @@ _VISIBLE: dict[int, str] = {
     **{0x1F1E6 + at: chr(ord("A") + at) for at in range(26)},
     0x7F: "␡",
 }
-"""What stands for a character, so that a reader sees that something was there; letters for the signs
-that flags are made of, which merge with each other.
+"""What stands for a character, so that a reader sees that something was there; letters for the
+signs that flags are made of, which merge with each other.
 """
 for _sign, _codes in (
     # C1 controls; lone surrogates, which cannot be encoded
