@@ -55,7 +55,7 @@ def run(options: Options) -> int:
 
 
 def _play(directory: Path, options: Options, config: Config) -> int:
-    from verl_tui.demo.simulation import Simulation
+    from verl_tui.demo.grpo import Simulation
 
     simulation = Simulation(directory, options.seed, time.time)
     runs = [run.directory for run in simulation.runs]
