@@ -18,7 +18,7 @@ from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
 from verl_tui.runs.settings import NAMES, gpu_counts
 from verl_tui.runs.time.step_clocks import Passes, passes
-from verl_tui.runs.time.step_timing import Numbers, occasional_parts
+from verl_tui.runs.time.step_timing import occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
 from verl_tui.runs.views.state import State, silence
 from verl_tui.text import one_line
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
+    from verl_tui.runs.time.step_timing import Numbers
 
 _TABLES: Any = toml_table(__file__, "ledger.toml")
 _LINES, _NAMES = _TABLES["lines"], _TABLES["names"]
