@@ -72,7 +72,8 @@ def _test(options: Options, config: Config) -> int:
 def _show(options: Options, config: Config) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.notify.delivery import json_of
-    from verl_tui.notify.notifier import Changes, Limits
+    from verl_tui.notify.notifier import Changes
+    from verl_tui.notify.notify_settings import Limits
 
     now = time.time()
     settings = settings_for(config)

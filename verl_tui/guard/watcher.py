@@ -8,8 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.guard.events import (
     OVER,
@@ -51,8 +50,7 @@ def start(command: Sequence[str], facts: Mapping[str, str]) -> _Process:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Orders:
+class Orders(NamedTuple):
     """The findings that trip, and the command to run."""
 
     ids: frozenset[str] = frozenset(BREAKERS)
