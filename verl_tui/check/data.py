@@ -36,7 +36,7 @@ from verl_tui.sources.http.addresses import SERVER
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.bands import Against
+    from verl_tui.comparison.differences import Against
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
     from verl_tui.records import SourceStatus

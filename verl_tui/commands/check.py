@@ -26,7 +26,7 @@ from verl_tui.commands.shared import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.bands import Against, Width
+    from verl_tui.comparison.differences import Against, Width
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
@@ -109,7 +109,7 @@ def _written(
 
 def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
     """Return the bands of all figures: the defaults, except those that the user set."""
-    from verl_tui.comparison.bands import WIDTHS, Width
+    from verl_tui.comparison.differences import WIDTHS, Width
 
     widths = dict(WIDTHS)
     for text in bands:
@@ -133,7 +133,7 @@ def _held(
     monitor: Monitor, named: str, widths: Mapping[str, Width]
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
-    from verl_tui.comparison.bands import hold
+    from verl_tui.comparison.differences import hold
     from verl_tui.runs.run_id import all_meant
 
     runs = [*monitor.runs.values()]
