@@ -135,7 +135,7 @@ def within_run(kind: FigureKind, runs: Sequence[MeasuredRun]) -> Spread | None:
     return combined(*spreads) if spreads and len(spreads) == len(found) else None
 
 
-# -- bands, within which a run of the same kind as a baseline is expected to stay -------------------
+# -- bands, within which a run of the same kind as a baseline is expected to stay ------------------
 
 
 _GREATEST = sys.float_info.max
