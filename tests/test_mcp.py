@@ -16,7 +16,6 @@ import psutil
 import pytest
 from command_line import complaint
 from jsonl import write_jsonl
-from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from verl_tui.cli import main
 from verl_tui.commands.arguments import CommandError
@@ -24,6 +23,8 @@ from verl_tui.commands.tools import ROOM, answer, as_json, fitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from mcp import ClientSession
 
 DATA = Path(__file__).parent / "data"
 KEY = "sk-proj-" + "a1B2c3D4" * 6
@@ -58,13 +59,16 @@ def logs(tmp_path, monkeypatch):
 @asynccontextmanager
 async def served(*words: str) -> AsyncIterator[ClientSession]:
     """Serve paths to a client."""
+    # takes as long to import as a sixth of all tests
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+
     started = StdioServerParameters(
         command=sys.executable,
         args=["-m", "verl_tui", "mcp", *words],
         env={**os.environ},
     )
     async with (
-        stdio_client(started) as (reading, writing),
+        stdio_client(started, errlog=sys.__stderr__) as (reading, writing),
         ClientSession(reading, writing) as client,
     ):
         await client.initialize()
