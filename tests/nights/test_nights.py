@@ -29,7 +29,7 @@ LONG_STEPS = 240.0
 LATER = {"hang of long steps": 5 * LONG_STEPS}
 """Silence is a hang after five usual steps, which are longer than that here."""
 ALWAYS = {
-    *("hang", "node lost", "KL explodes", "nan-reward"),
+    *("hang", "KL explodes"),
     *("verl091_healthy", "verl061_raise", "verl061_collapse"),
 }
 """Nights of each kind, with all answers, that are played for every change."""
