@@ -264,7 +264,7 @@ def test_what_is_passed_over_is_said_of_a_long_log_too(
     answered, run, words, monkeypatch
 ):
     long = 100_000
-    monkeypatch.setattr(f"verl_tui.answers.{words[0]}.LONG", long)
+    monkeypatch.setattr("verl_tui.answers.run_reading.LONG", long)
     log = run / "verl_logs.jsonl"
     text = log.read_text()
     log.write_text(text * (long // len(text) + 1), encoding="utf-8")
