@@ -124,18 +124,13 @@ def _judge(
     judged = keep(keys[0], (basis, context.end, newest), judge)
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
     breaches = _not_exempt(context, keys, judged, known)
-    now: Finding | str | None
-    if judged.needs is None and judged.facts and open_breach(breaches):
-        now = _told(context, keys[0], title, judged.facts, judged.words, limit)
+    now: Finding | str | None = judged.needs
+    if now is None and open_breach(breaches):
+        now = _told(context, keys[0], title, judged, limit)
     else:
-        now = _excuse(context, keys, judged) or judged.needs
+        excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
+        now = _exempt(context, keys, excuses) or now
     return Found(now, breaches, title, keys[0])
-
-
-def _excuse(context: RuleContext, keys: Sequence[str], judged: Judged) -> str | None:
-    """Return why nothing is told now though there may be a breach, None where nothing excuses."""
-    names = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
-    return _exempt(context, keys, names)
 
 
 def _missing(
@@ -210,11 +205,11 @@ def _told(
     context: RuleContext,
     key: str,
     title: str,
-    known: Mapping[str, Any],
-    words: Mapping[str, Any],
+    judged: Judged,
     limit: Limit | None,
 ) -> Finding:
     """Return the breach that holds."""
+    known = judged.facts or {}
     rule, since, newest = context.rule, known["since"], known["at"]
     is_alone = rule.stream not in ("widest", "of the others")
     facts = {
@@ -231,7 +226,7 @@ def _told(
     return rule.told(
         facts,
         case=case,
-        words=words,
+        words=judged.words,
         since=since,
         step=newest,
         key=key,
