@@ -157,6 +157,8 @@ class Run(LoggedMetrics):
     @property
     @cached_by_revision
     def _planned_steps(self) -> int | None:
+        if not self.settings:
+            return None
         lengths = filter(None, [one.per_epoch for one in self.sources.values()][::-1])
         epochs = self.series("train/epoch") or self.series("epoch")
         shares = (

@@ -326,11 +326,6 @@ class SourceState:
     )
 
     @property
-    def last(self) -> float | None:
-        """Time of its newest record of training, None where unknown."""
-        return self.life.last(self.status.modified)
-
-    @property
     def is_starting(self) -> bool:
         """True if it has begun anew and shown neither a step nor an end since."""
         return self.restarted is not None and self.ending is None
