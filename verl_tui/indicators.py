@@ -281,8 +281,10 @@ def dialect(keys: KeysOfLog) -> Dialect:
     several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
     not written for.
     """
-    if writers(tuple(keys)):
-        return "other"
+    return "other" if writers(tuple(keys)) else _by_names(keys)
+
+
+def _by_names(keys: KeysOfLog) -> Dialect:
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"

@@ -126,7 +126,7 @@ def _judge(
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
     breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and judged.facts and open_breach(breaches):
+    if judged.facts and open_breach(breaches):
         now = _told(context, rule, keys[0], judged.facts, judged.words, limit)
     else:
         excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()

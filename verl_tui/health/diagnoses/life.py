@@ -118,13 +118,13 @@ def _stalled(context: RuleContext, quiet: float) -> Finding:
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
-    head = "" if is_now else "the log ends with "
+    signs, head = (_signs(context), "") if is_now else ((), "the log ends with ")
     return context.rule.told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
             compared if why else "",
-            *(_signs(context) if is_now else ()),
+            *signs,
             signs_of_life.phase(run),
             longest,
         ),

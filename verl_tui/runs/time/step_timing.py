@@ -214,6 +214,23 @@ def breakdown(run: Run) -> Breakdown | None:
     if not step and not timed:
         return None
     steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
+    return _divided(step, timed, steps, excluded(run))
+
+
+def _divided(
+    step: Series | None,
+    timed: Mapping[str, Series],
+    steps: tuple[int, ...],
+    aside: Sequence[str],
+) -> Breakdown:
+    """Return steps divided into their parts.
+
+    Args:
+        step: The step's own time, None where the log has none.
+        timed: The times of its parts by their names.
+        steps: Those that are averaged.
+        aside: Keys of the parts that the step's own time leaves out.
+    """
     taken = {
         name: finite(durations(series, steps).tolist())
         for name, series in timed.items()
@@ -222,7 +239,7 @@ def breakdown(run: Run) -> Breakdown | None:
     total = sum(spent.values())
     own = finite(durations(step, steps).tolist())
     usual = mean(own) if own else total
-    beside = [name for name, series in timed.items() if series.key in excluded(run)]
+    beside = [name for name, series in timed.items() if series.key in aside]
     whole = usual + sum(map(spent.__getitem__, beside))
     parts = [
         StepPart(
@@ -327,11 +344,13 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         whole = SpeedFigure("throughput of all GPUs", rate, "tokens/s", origin)
     samples = _a_second(batch, "samples per second", timing)
     yield from filter(None, (speed, whole, tokens, samples))
-    for key in run.keys:
-        use = _averaged(run, key, timing) if _MFU.match(modern(key)) else None
-        if use:
-            times = 0.01 if use.unit == "percent" else 1.0
-            yield use._replace(value=use.value * times, unit="share")
+    for use in filter(None, (_averaged(run, key, timing) for key in _mfu(run))):
+        times = 0.01 if use.unit == "percent" else 1.0
+        yield use._replace(value=use.value * times, unit="share")
+
+
+def _mfu(run: Run) -> list[str]:
+    return [key for key in run.keys if _MFU.match(modern(key))]
 
 
 def _a_second(
