@@ -31,8 +31,6 @@ class Limit(NamedTuple):
     value: float
     words: str
     """E.g. `the limit 1,024 (data.max_response_length)` or `the limit 512 (assumed)`."""
-    stated: bool = True
-    """True if settings state it; otherwise it is assumed."""
 
 
 def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float]:
@@ -57,22 +55,26 @@ def response_limit(run: Run, guide: Guide) -> Limit:
     if not origin:
         origin = "your settings" if guide.response_limit else "assumed"
         value = guide.response_limit or ASSUMED_RESPONSE_LIMIT
-    words = f"the limit {number(value)} ({origin})"
-    return Limit(value, words, origin != "assumed")
+    return Limit(value, f"the limit {number(value)} ({origin})")
 
 
 _OWN_FORMAT = "tutorial JSONL"
 _OWN_LENGTHS = ("rollout/response_length_mean", "generation/length")
 
 
-def known_response_limit(run: Run, guide: Guide) -> Limit | None:
-    """Return the longest response in tokens where it is stated, or the tutorials' 512 where
+def assumed_limit(context: RuleContext) -> bool:
+    """Return whether the longest response is not stated, nor that of the tutorials: their 512 where
     response lengths are those of their own JSONL.
     """
-    limit = response_limit(run, guide)
+    run = context.run
+    if (
+        context.guide.response_limit
+        or positive_setting(run, NAMES["response_limit"])[0]
+    ):
+        return False
     own = any(state.status.format == _OWN_FORMAT for state in run.sources.values())
-    own = own and run.indicators.get("response_length") in _OWN_LENGTHS
-    return limit if limit.stated or (own and run.dialect == "tutorial") else None
+    is_length = run.indicators.get("response_length") in _OWN_LENGTHS
+    return not (own and is_length and run.dialect == "tutorial")
 
 
 def all_cut(context: RuleContext) -> bool:
