@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT, Guide
 from verl_tui.patterns import pattern
-from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.settings import NAMES
 from verl_tui.runs.settings import number as as_number
 
@@ -232,11 +231,6 @@ def v1_trainer(run: Run) -> str | None:
     stated = run.config.find(["use_v1"])
     if stated and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
-    return _tells_of_v1(run)
-
-
-@cached_by_keys
-def _tells_of_v1(run: Run) -> str | None:
     key = next((key for key in run.keys if key.startswith(_V1)), None)
     return key and f"the log has {key}"
 
