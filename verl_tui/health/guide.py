@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import WORDS, Finding, Severity, filled
+from verl_tui.indicators import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-
-DIALECTS = ("tutorial", "verl", "other")
 
 
 @dataclass(frozen=True, slots=True)
