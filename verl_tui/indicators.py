@@ -172,13 +172,6 @@ def _of_trainers(keys: KeysOfLog) -> tuple[dict[str, str], set[str]]:
     return found, others
 
 
-@cache
-def _factors() -> Sequence[tuple[str, NamePattern, float]]:
-    """Return the names of indicators in other signs or units: indicator, key, factor."""
-    names = (name for trainer in trainers.trainers() for name in trainer.names)
-    return [(one.indicator, one.key, one.factor) for one in names if one.factor != 1]
-
-
 def _means_it(id: str, name: str, known: KeysOfLog, found: KeysOfLog) -> bool:
     """Return whether a name that others use for something else means its indicator.
 
@@ -223,13 +216,16 @@ def validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(own[name] for _, name in core or ranked)
 
 
+@cache
 def factor(indicator: str, key: str) -> float:
     """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a
     negated one, 0.01 for percents, mostly 1.
     """
-    for one, form, times in _factors():
-        if one == indicator and (form.fullmatch(key) or form.fullmatch(modern(key))):
-            return times
+    spelled = (key, modern(key))
+    for name in (name for trainer in trainers.trainers() for name in trainer.names):
+        is_of = name.factor != 1 and name.indicator == indicator
+        if is_of and any(map(name.key.fullmatch, spelled)):
+            return name.factor
     return 1.0
 
 
