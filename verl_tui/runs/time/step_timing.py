@@ -9,7 +9,6 @@ part happens are no longer than usual.
 from __future__ import annotations
 
 from bisect import bisect_left
-from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -321,6 +320,10 @@ _ASYNC = frozenset(
 )
 
 
+_WAITING: Mapping[str, tuple[str, str]] = toml_table(__file__, "waiting.toml")
+"""Metric -> label and unit, for metrics of waiting and of late samples."""
+
+
 class SpeedFigure(NamedTuple):
     """One number about speed or waiting."""
 
@@ -396,16 +399,10 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         waits = _ASYNC & known.keys() or name.startswith(("wait", "train_wait"))
         label = "time waiting for samples" if waits else "time spent generating"
         yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
-    for metric, (label, unit) in _waiting().items():
+    for metric, (label, unit) in _WAITING.items():
         found = _averaged(run, known.get(metric), timing, last=not unit)
         if found:
             yield found._replace(label=label, unit=unit)
-
-
-@cache
-def _waiting() -> Mapping[str, tuple[str, str]]:
-    """Return metric -> label and unit, for metrics of waiting and of late samples."""
-    return toml_table(__file__, "waiting.toml")
 
 
 def generation_latency(run: Run) -> SpeedFigure | None:
