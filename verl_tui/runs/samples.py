@@ -216,14 +216,10 @@ class Histograms:
         bins = Bins(found.low, found.high, array("f", found.counts))
         kept[found.step] = order, bins
         if self._count > HISTOGRAMS:
-            self._thin_out()
-
-    def _thin_out(self) -> None:
-        """Drop every second one of each metric, but never the newest."""
-        for kept in self._of.values():
-            for step in sorted(kept)[-2::-2]:
-                del kept[step]
-        self._count = sum(map(len, self._of.values()))
+            for kept in self._of.values():  # every second one goes, never the newest
+                for step in sorted(kept)[-2::-2]:
+                    del kept[step]
+            self._count = sum(map(len, self._of.values()))
 
     def at(self, key: str, step: int) -> BinsAt | None:
         """Return the newest histogram at or before a step, None where there is none."""

@@ -154,7 +154,12 @@ def _before_the_first(context: RuleContext) -> Finding | str:
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
     allowed = _allowed(run)
     is_fresh = sign and now - sign.latest <= _FRESH_LOG
-    quiet = _unchanged(context)
+    # Heartbeats whose counters stand still are nothing new.
+    at = signs_of_life.last_written(run)
+    lives = [source.life for source in run.sources.values()]
+    quiet = max([life.until_newest(life.stood) for life in lives], default=0.0)
+    if at is not None:
+        quiet = max(0.0, now - at - run.lost(now))
     if not sign or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
@@ -203,18 +208,6 @@ def _is_long(context: RuleContext, wait: RootCause) -> bool:
     due = expected_step(context.run)
     usual = due.seconds if due else 0.0
     return wait.seconds >= max(_WAITS, _WAITS_STEPS * usual)
-
-
-def _unchanged(context: RuleContext) -> float:
-    """Return for how many seconds a run has written nothing new, not counting heartbeats whose
-    counters stand still.
-    """
-    run = context.run
-    at = signs_of_life.last_written(run)
-    if at is not None:
-        return max(0.0, context.now - at - run.lost(context.now))
-    lives = [source.life for source in run.sources.values()]
-    return max([life.until_newest(life.stood) for life in lives], default=0.0)
 
 
 def _no_hang(context: RuleContext) -> str:

@@ -144,7 +144,9 @@ def state(run: Run, now: float) -> State:
     if any(status.to_come for status in run.statuses):
         # of a replay: no silence is one
         return State.WAITING if run.step is None else State.RUNNING
-    if _has_crashed(run, now):
+    quiet = max(_idle(run, now) or 0.0, run.quiet_after_end)
+    # an error came, and nothing went on after it
+    if run.outcome and (quiet > _QUIET_CRASH or _let_go(run)):
         return State.CRASHED
     return _evaluated(run, now) if is_evaluation(run) else _by_life(run, now)
 
@@ -178,12 +180,6 @@ def _reached(run: Run, short: int) -> bool:
     return bool(
         run.step and run.total_steps and run.step >= run.total_steps - short > 0
     )
-
-
-def _has_crashed(run: Run, now: float) -> bool:
-    """Return whether an error came and nothing went on after it."""
-    quiet = max(_idle(run, now) or 0.0, run.quiet_after_end) > _QUIET_CRASH
-    return run.outcome is not None and (quiet or _let_go(run))
 
 
 def _let_go(run: Run) -> bool:
