@@ -194,7 +194,7 @@ def _gate(context: RuleContext, rule: Rule) -> float:
         return math.inf
     limit: Limit | None = response_limit(context.run, context.guide)
     if "prompt_length/max" in rule.beside_metric:
-        limit = stated_limit(context.run, "max_prompt_length")
+        limit = stated_limit(context.run, "prompt_limit")
     return limit.value if limit else math.inf
 
 

@@ -265,12 +265,10 @@ FOR_WHOLE_RUN: Mapping[str, Exemption] = {
     "no-response-limit": lambda context: (
         not (
             context.guide.response_limit
-            or stated_limit(context.run, "max_response_length")
+            or stated_limit(context.run, "own_response_limit")
         )
     ),
-    "no-prompt-limit": lambda context: (
-        not stated_limit(context.run, "max_prompt_length")
-    ),
+    "no-prompt-limit": lambda context: not stated_limit(context.run, "prompt_limit"),
     "assumed-limit": assumed_limit,
     "no-staleness-limit": lambda context: no_staleness_limit(context.run),
     "clips-sequences": clips_sequences,

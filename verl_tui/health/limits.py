@@ -85,14 +85,10 @@ def all_cut(context: RuleContext) -> bool:
     return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0
 
 
-def _stated(run: Run, names: Sequence[str]) -> Limit | None:
-    name, value = positive_setting(run, names)
+def stated_limit(run: Run, what: str) -> Limit | None:
+    """Return a limit that only the run's own settings can state, by its name in `settings.toml`."""
+    name, value = positive_setting(run, NAMES[what])
     return Limit(value, f"{name} {number(value)}") if name else None
-
-
-def stated_limit(run: Run, name: str) -> Limit | None:
-    """Return a limit that only the run's own settings can state, e.g. `max_prompt_length`."""
-    return _stated(run, (f"data.{name}", name))
 
 
 def adaptive(run: Run) -> bool | None:
@@ -129,12 +125,9 @@ def stated_target(run: Run) -> Limit | None:
     return Limit(value, words) if name and is_read else None
 
 
-_STALENESS = "max_off_policy_threshold"
-
-
 def no_staleness_limit(run: Run) -> str | None:
     """Return the setting by which staleness is not limited, None if it is limited or unknown."""
-    name, value = run.config.find([_STALENESS]) or ("", 0)
+    name, value = run.config.find(NAMES["staleness_limit"]) or ("", 0)
     return name if str(value).lower() in ("none", "null", "~", "") else None
 
 
@@ -143,7 +136,7 @@ def staleness_limit(run: Run, _guide: Guide) -> Limit:
     of 8.
     """
     assumed = "verl's default max_off_policy_threshold of 8 (assumed)"
-    return _stated(run, (_STALENESS,)) or Limit(8.0, assumed)
+    return stated_limit(run, "staleness_limit") or Limit(8.0, assumed)
 
 
 KL_COEF = (0.01, 0.1)
@@ -188,7 +181,7 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     """Return the norm that gradients are clipped at where the run's settings state one that bites,
     else 1.
     """
-    stated = _stated(run, NAMES["gradient_clip"])
+    stated = stated_limit(run, "gradient_clip")
     if stated and stated.value <= _NO_CLIP:
         return stated
     return Limit(1.0, "the usual bound of 1")

@@ -262,7 +262,8 @@ def _by_silence(run: Run, now: float) -> State:
     quiet, usual = waited(run, now), pace(run)
     if quiet is None:
         return State.UNKNOWN
-    if not overdue(run, quiet) or (doubt(run, now) and quiet <= _DOUBT * patience(run)):
+    allowed = patience(run)
+    if quiet <= allowed or (doubt(run, now) and quiet <= _DOUBT * allowed):
         return State.RUNNING
     sign = evidence(run, now)  # a file's time alone may be that of a copy
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
@@ -336,13 +337,6 @@ def patience(run: Run) -> float:
     if not due:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
-
-
-def overdue(run: Run, quiet: float) -> bool:
-    """Return whether a run has made no step for longer than patience lasts; for a short while this
-    is decided without looking at earlier steps.
-    """
-    return quiet > _STALL_FLOOR and quiet > patience(run)
 
 
 def doubt(run: Run, now: float) -> str:
