@@ -24,8 +24,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from verl_tui import prometheus_names as names
 from verl_tui.exporters.guide.as_text import condition
-from verl_tui.health.guide import DIALECTS, Guide, Rule
-from verl_tui.indicators import dialect, spellings
+from verl_tui.health.guide import Guide, Rule
+from verl_tui.indicators import DIALECTS, dialect, spellings
 from verl_tui.prometheus_names import named
 
 STEPS = "verl:steps"
