@@ -75,10 +75,10 @@ class Points:
         # Steps near the ends of 64 bits differ by more than these hold.
         ends = (first_step, steps_per_bucket, self.steps[begin], self.steps[end - 1])
         kind = object if max(map(abs, ends)) >= _LARGE else np.int64
-        steps = np.array(self.steps[begin:end], dtype=kind)
-        bucket = ((steps - first_step) // steps_per_bucket).astype(np.int64)
+        steps = np.asarray(self.steps)[begin:end].astype(kind, copy=False)
+        bucket = ((steps - first_step) // steps_per_bucket).astype(np.int64, copy=False)
         starts = np.flatnonzero(np.diff(bucket, prepend=-1))
-        values = np.array(self.values[begin:end])
+        values = np.asarray(self.values)[begin:end]
         is_odd = ~np.isfinite(values)
         least: Any = np.minimum.reduceat(np.where(is_odd, np.inf, values), starts)
         most: Any = np.maximum.reduceat(np.where(is_odd, -np.inf, values), starts)
@@ -94,7 +94,7 @@ class Points:
         """The least and the greatest finite value, None without any."""
         import numpy as np
 
-        values = np.array(self.values)
+        values = np.asarray(self.values)
         finite = values[np.isfinite(values)]
         if not len(finite):
             return None
@@ -104,7 +104,7 @@ class Points:
         """Return the first point with the highest value times `sign`, None without a number."""
         import numpy as np
 
-        values = sign * np.array(self.values, np.float64)
+        values = sign * np.asarray(self.values)
         values[~np.isfinite(values)] = -np.inf
         return self._first(np.flatnonzero(values == values.max(initial=-np.inf)))
 
@@ -163,7 +163,7 @@ class Series(Points):
         """Return the first point at or above a value (`down`: at or below)."""
         import numpy as np
 
-        values = np.array(self.values, np.float64)
+        values = np.asarray(self.values)
         beyond = values <= value if down else values >= value
         return self._first(np.flatnonzero(beyond))
 

@@ -73,12 +73,10 @@ def _dot_columns(points: Points, _newest: object, window: Window) -> DotColumns:
     empty: list[float | None] = [None] * window.columns
     lows, highs, odds = empty, empty[:], [False] * window.columns
     found = points.query(window.start, window.per, window.buckets)
-    # Whole numbers: to multiply fractions takes as long as all else.
-    apart, of = window.stretch.numerator, window.stretch.denominator
+    apart, of = window.apart, window.of
     for bucket, (low, high, odd) in enumerate(zip(*found, strict=True)):
         x = bucket * apart // of
-        if x < window.columns:
-            lows[x], highs[x], odds[x] = low, high, odd
+        lows[x], highs[x], odds[x] = low, high, odd
     return DotColumns(lows, highs, odds)
 
 
@@ -152,7 +150,7 @@ def value_range(
     import numpy as np
 
     start = bisect_left(points.steps, first)
-    values = np.array(points.values[start : bisect_right(points.steps, last)])
+    values = np.asarray(points.values)[start : bisect_right(points.steps, last)]
     values = values[np.isfinite(values)]
     if positive:
         values = values[values > 0]
