@@ -41,12 +41,8 @@ _STRAIGHT = {"band": (2, 1), "target": (8, 6), "restart": (2, 1)}
 unlike the others, so that colour is never needed to distinguish them.
 """
 _GRID = "┈"
-_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-_SPANS = tuple(
-    tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4))
-    for column in _DOTS
-)
-"""Bits of a span within one cell: [left or right][first row][last row]."""
+_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of the dots of a cell, row by row."""
 _BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
 """Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
 
@@ -185,16 +181,17 @@ class _Painting:
 
     def _layer(self, role: str, spans: Iterable[tuple[int, DotSpan | None]]) -> None:
         """Set spans of dot columns; columns outside are left out."""
-        dots: dict[int, int] = {}
+        import numpy as np
+
+        dots = np.zeros((self._dots, self._width * 2), bool)
         for x, span in spans:
-            if span is None or not 0 <= x < self._width * 2:
-                continue
-            masks, (top, bottom) = _SPANS[x & 1], span
-            for y in range(top >> 2, (bottom >> 2) + 1):
-                cell = y * self._width + (x >> 1)
-                mask = masks[max(0, top - 4 * y)][min(3, bottom - 4 * y)]
-                dots[cell] = dots.get(cell, 0) | mask
-        self._layers.append((role, dots))
+            if span is not None and 0 <= x < self._width * 2:
+                dots[span[0] : span[1] + 1, x] = True
+        of_cells = dots.reshape(-1, 4, self._width, 2)
+        bits = np.einsum("ydxr,dr->yx", of_cells, _BITS).ravel()
+        cells = np.flatnonzero(bits)
+        found = zip(cells.tolist(), bits[cells].tolist(), strict=True)
+        self._layers.append((role, dict(found)))
 
     def straight(self, picture: Picture, *, shades: bool) -> None:
         """Draw restarts, the edges of the healthy band, and the target."""
