@@ -168,8 +168,6 @@ class DrawnRuns(NamedTuple):
 
     coloured: tuple[Run, ...]
     grey: tuple[Run, ...] = ()
-    left_out: int = 0
-    """Number of runs that are not drawn."""
 
     @property
     def all(self) -> tuple[Run, ...]:
@@ -192,7 +190,7 @@ def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
     chosen = (runs[0], *ranked[: COLOURED - 1])
     grey = [run for run in runs if run not in chosen]
     coloured = tuple(run for run in runs if run in chosen)
-    return DrawnRuns(coloured, tuple(grey[:MOST_GREY]), len(grey[MOST_GREY:]))
+    return DrawnRuns(coloured, tuple(grey[:MOST_GREY]))
 
 
 @dataclass

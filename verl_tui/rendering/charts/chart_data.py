@@ -77,7 +77,7 @@ class ChartLine(NamedTuple):
     """When findings about it held, the mildest first."""
 
 
-_NO_LINE = ChartLine(Points(array("q"), array("d")), role="")
+_NO_LINE = ChartLine(Points(array("q"), array("d")), "points", "")
 ANY = (-inf, inf)
 """The healthy range where none is known."""
 NEVER = 2**62

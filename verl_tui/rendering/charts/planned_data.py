@@ -114,7 +114,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    data = _overlaid(data, plan.indicator, view, look.axis)
+    data = _overlaid(data, plan.indicator, view)
     return _linear_if_signed(_completed(data, plan, run, points))
 
 
@@ -319,11 +319,9 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
 # -- the same metric of other runs -----------------------------------------------------------------
 
 
-def _overlaid(
-    data: ChartData, indicator: str | None, view: View, axis: str
-) -> ChartData:
+def _overlaid(data: ChartData, indicator: str | None, view: View) -> ChartData:
     """Return a chart with the lines of the selected runs; unchanged while fewer than two are."""
-    found = [*others(data, indicator, view, axis)]
+    found = [*others(data, indicator, view)]
     if not found or view.run is None:
         return data
     of_runs = [(view.run, data.main)]
@@ -351,7 +349,7 @@ def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series
 
 
 def others(
-    data: ChartData, indicator: str | None, view: View, axis: str
+    data: ChartData, indicator: str | None, view: View
 ) -> Iterator[tuple[Run, Series, Points]]:
     """Yield the other selected runs that have the same metric: run, series, points on the x axis,
     that of steps, of the time of day, or of the time since each run's own beginning; none that has
@@ -362,25 +360,16 @@ def others(
         indicator: What the metric means, whatever another framework calls it; None where only its
             key is known.
         view: The state of everything.
-        axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
-    shown = view.run
-    if not data.lines or data.main.kind != "line" or len(view.selected) < 2:
+    shown, axis = view.run, data.axis
+    if shown is None or data.main.kind != "line" or len(view.selected) < 2:
         return
-    assert shown is not None
     for run in view.selected:
         series = counterpart(shown, data.key, indicator, run)
         if run is not shown and series is not None:
-            yield from _placed(series, run, data, axis)
-
-
-def _placed(
-    series: Series, run: Run, data: ChartData, axis: str
-) -> Iterator[tuple[Run, Series, Points]]:
-    """Yield another run's series along a chart's x axis, unless it has no times."""
-    along = on_axis(run, axis if data.axis.time else "step")
-    # Beginnings are laid over each other; times of day and steps are what they are.
-    later = data.axis.zero - along.zero if axis == "relative" else 0
-    points = along.points(series, later)
-    if along.problem is None and len(points.steps):
-        yield run, series, points
+            along = on_axis(run, axis.label)
+            # Beginnings are laid over each other; times of day and steps are what they are.
+            later = (axis.zero - along.zero) * (axis.label == "relative")
+            points = along.points(series, later)
+            if along.problem is None and len(points.steps):
+                yield run, series, points
