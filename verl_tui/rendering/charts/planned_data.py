@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
+    Curves = Callable[..., list[Points]]
+    """Returns the series of metrics along the x axis, none where one of them is missing."""
 
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
@@ -119,7 +121,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
 
 
 def _completed(
-    data: ChartData, plan: PlannedChart, run: Run, points: Callable[..., list[Points]]
+    data: ChartData, plan: PlannedChart, run: Run, points: Curves
 ) -> ChartData:
     """Return a chart with the curves of devices; with what there is room for where it is large, and
     of one run: the best value, the checkpoint near it, and the parts if there are several.
@@ -141,9 +143,7 @@ def _completed(
     return data._replace(note=note, parts=tuple(parts))
 
 
-def _of_devices(
-    data: ChartData, plan: PlannedChart, points: Callable[..., list[Points]]
-) -> ChartData:
+def _of_devices(data: ChartData, plan: PlannedChart, points: Curves) -> ChartData:
     """Return a chart with a curve for each device, and the least and the greatest of their newest
     values; where the letters of devices, their last digits, would come again, there are none.
     """
@@ -181,7 +181,7 @@ def _ends(
     return axis.edge(own, first), None if newest else axis.edge(own, last)
 
 
-def _shades(plan: PlannedChart, points: Callable[..., list[Points]]) -> Iterator[Shade]:
+def _shades(plan: PlannedChart, points: Curves) -> Iterator[Shade]:
     """Yield the least and the greatest around the metric, and the quantiles of the distribution
     that it is of.
     """
