@@ -7,16 +7,17 @@ from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import chain, count, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
 
+T = TypeVar("T")
 _REVISIONS = count()
 
 
@@ -47,6 +48,16 @@ class Points:
         """Another one when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
+        self._kept: dict[str, tuple[object, Any]] = {}
+
+    def kept(self, kind: str, subject: object, compute: Callable[[], T]) -> T:
+        """Return what was worked out of the series last, of each kind one; worked out again for
+        another subject. It must not refer to the series.
+        """
+        if kind not in self._kept or self._kept[kind][0] != subject:
+            self._kept[kind] = (subject, compute())
+        found: T = self._kept[kind][1]
+        return found
 
     def query(
         self, first_step: int, steps_per_bucket: int, buckets: int

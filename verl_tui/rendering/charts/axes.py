@@ -290,10 +290,6 @@ class ZoomSpan(NamedTuple):
         first, last = self.shown(whole)
         return f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
 
-    def at_end(self, whole: tuple[int, int]) -> bool:
-        """Return whether the newest step is shown."""
-        return self.shown(whole)[1] >= whole[1]
-
 
 def zoomed(
     span: ZoomSpan | None,
@@ -334,7 +330,8 @@ def panned(span: ZoomSpan | None, whole: tuple[int, int], way: int) -> ZoomSpan 
     """
     if span is None:
         return None
-    first = whole[1] - span.length if span.at_end(whole) else span.first
+    at_end = span.shown(whole)[1] >= whole[1]
+    first = whole[1] - span.length if at_end else span.first
     return _span(first + way * max(1, span.length // 2), span.length, whole)
 
 
