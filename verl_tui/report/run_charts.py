@@ -13,6 +13,7 @@ from verl_tui.distributions import OF_NONE
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.axes import fill_window, fit_scale
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import (
     smoothed,
     smoothed_by_noise,
@@ -90,7 +91,7 @@ class ReportChart:
             mark
             for one in self.curves
             for mark in one.data.marks
-            if one.place is not None and mark.role in ("breach", "note")
+            if one.place is not None and mark.role in (*ALARM_ROLES, "note")
         ]
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),

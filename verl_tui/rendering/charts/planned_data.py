@@ -279,7 +279,7 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
         for one in mildest_first
         if one.since_step is not None and plan.shows(one.key)
     }
-    marks += [Mark(step, "breach", worst[step]) for step in sorted(worst)]
+    marks += [Mark(step, worst[step]) for step in sorted(worst)]
     for mark in marks:
         if (at := along(mark.step)) is not None:
             yield mark._replace(step=at)
@@ -309,7 +309,7 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
         line._replace(label=line.label or data.title, sign=line.sign or _LEFT)
         for line in data.lines
     ]
-    more = (one for one in other.marks if one.role == "breach")
+    more = (one for one in other.marks if one.role in ALARM_ROLES)
     marks = tuple(dict.fromkeys((*data.marks, *more)))
     axis = min(data, other, key=lambda one: one.log_y)
     log, note = axis.log_y, data.note if axis is data else axis.note

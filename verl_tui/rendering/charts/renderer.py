@@ -255,16 +255,16 @@ def _marked(there: Piece, mark: Piece) -> Piece:
 
 def _marks(data: ChartData, window: Window, width: int) -> dict[int, Piece]:
     """Return the marks by cell, of several in one that which weighs most."""
-    weights = ["critical", "warning", "info", *MARKS]
+    weights = [*MARKS]
     marks: dict[int, Piece] = {}
     free = width
     # the newest first, as checkpoints keep apart
     newest = sorted(data.marks, key=lambda mark: -mark.step)
-    for mark in sorted(newest, key=lambda mark: -weights.index(mark.style)):
+    for mark in sorted(newest, key=lambda mark: -weights.index(mark.role)):
         cell = window.column(mark.step) // 2
         thinned = mark.role == "checkpoint" and cell > free
         if 0 <= cell < width and not thinned:
-            marks[cell] = (MARKS[mark.role][0], mark.style)
+            marks[cell] = (MARKS[mark.role][0], mark.role)
             free = cell - _CHECKPOINTS_APART
     return marks
 
