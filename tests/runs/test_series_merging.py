@@ -10,7 +10,7 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.records import MetricRows
+from verl_tui.records import MetricRows, SourceStatus
 from verl_tui.runs.series import Points, Series
 from verl_tui.runs.table import Table, precedence
 
@@ -60,10 +60,10 @@ def write(table, number, segment, rows, at):
             ([value for _, value, _ in rows],),
             orders,
         ),
-        precedence(number, 0, segment),
+        precedence(SourceStatus("", "", number), segment),
         array("d", [time for _, _, time in rows]),
     )
-    return [(step, precedence(number, 0, segment) + order, value, time, table.mean)
+    return [(step, precedence(SourceStatus("", "", number), segment) + order, value, time, table.mean)
             for order, (step, value, time) in zip(orders, rows, strict=True)]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from itertools import chain, count, repeat
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
@@ -216,28 +216,12 @@ class Series(Points):
         rows = [len(table) for table, _ in parts]
         if rows == self._rows:
             return
-        first = -math.inf
-        # Whether a stated step supersedes an estimated one may show only now.
-        if self._rows and not any(table.estimated for table, _ in parts):
-            known = zip(parts, chain(self._rows, repeat(0)), strict=False)
-            first = min(table.least_step(start) for (table, _), start in known)
         self._rows = rows
-        self._lay_over(first, *merged(parts, first))
-
-    def _lay_over(self, first: float, new: MergedRows, values: array[float]) -> None:
-        """Put points in the place of those from a step on."""
-        at = bisect_left(self.steps, first)
-        settled = max(at, len(self) - 1)
-        before = self.steps[at:settled], self.values[at:settled].tobytes()
-        if new.counts or self.counts:
-            one = array("q", [1])
-            self.counts = (self.counts or one * len(self))[:at] + (
-                new.counts or one * len(new.steps)
-            )
-        self.steps = self.steps[:at] + new.steps
-        self.values = self.values[:at] + values
-        self.times = self.times[:at] + new.times
-        if before != (self.steps[at:settled], self.values[at:settled].tobytes()):
+        settled = max(0, len(self) - 1)
+        before = self.steps[:settled], self.values[:settled].tobytes()
+        new, self.values = merged(parts)
+        self.steps, self.times, self.counts = new.steps, new.times, new.counts
+        if before != (self.steps[:settled], self.values[:settled].tobytes()):
             self.revision = next(_REVISIONS)
 
 
@@ -261,25 +245,20 @@ class MergedRows(NamedTuple):
     last: NDArray[Any]
 
 
-def merged(
-    parts: Sequence[tuple[Table, int]], first: float = -math.inf
-) -> tuple[MergedRows, array[float]]:
+def merged(parts: Sequence[tuple[Table, int]]) -> tuple[MergedRows, array[float]]:
     """Merge tables by step: of several rows with one step the one of the highest precedence holds,
     with the last time that is known; measurements of one source are averaged.
 
     Args:
         parts: Each table with the index of the metric's column.
-        first: The first step that counts.
 
     Returns:
         The points, and their values.
     """
     import numpy as np
 
-    known = [(table, at, table.rows_from(first)) for table, at in parts]
-    tables = tuple([(table, rows.start, rows.stop) for table, _, rows in known])
-    common = _merged_rows(tables, first)
-    columns = [np.array(table.columns[at][rows]) for table, at, rows in known]
+    common = _merged_rows(tuple([(table, len(table)) for table, _ in parts]))
+    columns = [np.array(table.columns[at]) for table, at in parts]
     values = np.concatenate(columns)[common.turn]
     held = values[common.last]
     if common.counts:
@@ -291,26 +270,20 @@ def merged(
 
 
 @lru_cache(maxsize=4)
-def _merged_rows(
-    tables: tuple[tuple[Table, int, int], ...], first: float
-) -> MergedRows:
+def _merged_rows(tables: tuple[tuple[Table, int], ...]) -> MergedRows:
     """Find how rows become points, once for all metrics in the same tables.
 
     Args:
-        tables: Each table with the first of its rows that count, and the one behind the last.
-        first: The first step that counts.
+        tables: Each table, with how many rows it has by now.
     """
     import numpy as np
 
     steps, orders, times = (
-        np.concatenate([np.array(getattr(one, name)[a:b]) for one, a, b in tables])
+        np.concatenate([np.array(getattr(table, name)) for table, _ in tables])
         for name in ("steps", "orders", "times")
     )
-    means = np.repeat(
-        [table.mean for table, *_ in tables], [b - a for _, a, b in tables]
-    )
+    means = np.concatenate([np.full(count, table.mean) for table, count in tables])
     turn = np.lexsort((orders, steps))
-    turn = turn[steps[turn] >= first]
     steps, orders, times, means = (one[turn] for one in (steps, orders, times, means))
     is_last = np.diff(steps, append=~steps[-1:]) != 0
     is_first = np.roll(is_last, 1)
@@ -323,7 +296,7 @@ def _merged_rows(
     begins = of_source[np.searchsorted(of_source, last, side="right") - 1]
     begins = np.where(means[last], begins, last)
     stays = np.ones(len(last), bool)
-    for low, high in superseded([table for table, *_ in tables]):
+    for low, high in superseded([table for table, _ in tables]):
         inside = (steps[last] >= low) & (steps[last] <= high)
         stays &= ~(inside & (orders[last] < STATED))
     last, begins, times = last[stays], begins[stays], times[stays]

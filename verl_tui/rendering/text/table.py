@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.piece import Pieces, cells_of, cut
+from verl_tui.rendering.text.piece import Pieces, TextRows, cells_of, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 T = TypeVar("T")
@@ -99,6 +99,23 @@ def _widths(column: TextColumn[T], items: Sequence[T]) -> tuple[int, int]:
         return asked
     widest = max([cells_of(column.cell(one, WIDEST)) for one in items], default=0)
     return min(column.width, widest), min(column.most, widest)
+
+
+def table_rows(
+    items: Sequence[T], width: int, columns: Sequence[TextColumn[T]]
+) -> TextRows:
+    """Return a row for each of these things, in as many of the columns as fit."""
+    return [*map(FittedTable(columns, width, items).row, items)]
+
+
+def stacked(blocks: Iterable[TextRows]) -> tuple[TextRows, list[int]]:
+    """Return blocks of rows below each other, and the row that each begins at."""
+    rows: TextRows = []
+    starts: list[int] = []
+    for block in blocks:
+        starts.append(len(rows))
+        rows += block
+    return rows, starts
 
 
 def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:
