@@ -82,6 +82,10 @@ class Scale(NamedTuple):
             shown = [v and log10(v) for v in shown]
         return [v if v is None else int(bottom - (v - low) * factor) for v in shown]
 
+    def dot(self, value: float, count: int) -> int:
+        """Return the row of one value among `count` rows, from the top."""
+        return self.dots([value], count)[0] or 0
+
     def ticks(self, count: int) -> list[float]:
         """Return about `count` round values within the scale, two at least if it has them,
         ascending.

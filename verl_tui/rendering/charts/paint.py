@@ -74,7 +74,7 @@ def paint(
         painting.end(line)
     if picture.best is not None:
         x, value = picture.best
-        painting.put(x, painting.row(value, scale), BEST, picture.main_role)
+        painting.put(x, scale.dot(value, size[1] * 4), BEST, picture.main_role)
     column = -1 if cursor is None else picture.window.column(cursor) // 2
     return painting.rows(grid, column, shades=shades)
 
@@ -139,10 +139,6 @@ class _Painting:
         if 0 <= x < self._width * 2:
             self._glyphs[y // 4 * self._width + x // 2] = sign, style
 
-    def row(self, value: float, scale: Scale) -> int:
-        """Return the dot row of a value."""
-        return scale.dots([value], self._dots)[0] or 0
-
     # -- areas -------------------------------------------------------------------------------------
 
     def areas(self, picture: Picture, *, shades: bool) -> None:
@@ -159,7 +155,7 @@ class _Painting:
         scale = picture.scale
         low, high = picture.band
         if picture.band != ANY and low <= scale.hi and high >= scale.lo:
-            rows = self.row(high, scale), self.row(low, scale)
+            rows = scale.dot(high, self._dots), scale.dot(low, self._dots)
             self._fill("healthy", [rows] * self._width * 2)
 
     def _fill(self, role: str, area: Sequence[DotSpan | None], reach: int = 0) -> None:
@@ -209,7 +205,7 @@ class _Painting:
     def across(self, role: str, value: float, scale: Scale) -> None:
         """Draw a straight line, or say which way its value lies that the y axis does not reach."""
         period, dots = _STRAIGHT[role]
-        y = self.row(value, scale)
+        y = scale.dot(value, self._dots)
         if scale.lo <= value <= scale.hi:
             columns = (x for x in range(self._width * 2) if x % period < dots)
             self._layer(role, ((x, (y, y)) for x in columns))
@@ -253,7 +249,7 @@ class _Painting:
         """
         if line.end is None:
             return
-        x, y = line.end[0], self.row(line.end[1], line.scale)
+        x, y = line.end[0], line.scale.dot(line.end[1], self._dots)
         there = self._glyphs.get(y // 4 * self._width + x // 2, " ")[0]
         if line.sign:
             self.put(min(self._width * 2 - 1, x + 2), y, line.sign, line.role)
