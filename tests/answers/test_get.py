@@ -16,7 +16,7 @@ import pytest
 from jsonl import write_jsonl
 from log_reading import LOGS, read_run
 
-from verl_tui.answers.samples import LONG
+from verl_tui.answers.run_reading import LONG
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
 from verl_tui.plain_data import value_fields
@@ -75,7 +75,7 @@ FIELDS = {
     " last_record_by verdict finding findings phase",
     "findings": f"{READ} total left_out not_judged findings",
     "metrics": f"{READ} steps_estimated total left_out metrics",
-    "metrics --metric reward": f"{READ} key indicator steps_estimated total left_out points",
+    "metrics --metric reward": f"{READ} steps_estimated key indicator total left_out points",
     "samples": f"{READ} order step validation total left_out samples",
     "log": f"{NAMED} path size more_before more_after gave_up lines",
 }

@@ -110,7 +110,7 @@ def test_a_run_knows_its_dumps(tmp_path):
     assert values(run, "samples/count") == {2: 4.0}
     assert values(run, "samples/dead_groups") == {2: 0.5}
     assert values(run, "val_samples/score") == {2: 0.25}
-    assert len(run.samples) == 0
+    assert run.samples.size == 0
     assert run.last_record is not None
 
 

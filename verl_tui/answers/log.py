@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.secrets import Mask
 
-LONG = 2 * 2**20
-"""Bytes from which on only the end of a log is read for its last lines."""
 SHOWN = 1000
 """Characters of a line, unless all are asked for."""
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from verl_tui.plain_data import Data
     from verl_tui.runs.samples import Place, Samples
 
-LONG = 2 * 2**20
-"""Bytes from which on a log is read from its end for the newest samples."""
 SHOWN = 500
 """Characters of each text, unless all are asked for."""
 _TEXTS = ("prompt", "response", "ground_truth")

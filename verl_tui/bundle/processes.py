@@ -23,10 +23,17 @@ _PATIENCE = 30.0
 """Seconds to wait for one dump; a stopped process never gives one."""
 _WORDS = 20_000
 """Characters of a dump or a command line that are kept."""
-_FACTS = (
-    *("pid", "ppid", "name", "cmdline", "create_time", "status", "cwd"),
-    *("num_threads", "memory_info"),
-)
+_FACTS = [
+    "pid",
+    "ppid",
+    "name",
+    "cmdline",
+    "create_time",
+    "status",
+    "cwd",
+    "num_threads",
+    "memory_info",
+]
 """What psutil is asked about a process."""
 NO_PROCESS = "no process of this host is known to write this run's logs"
 NO_PROGRAM = (

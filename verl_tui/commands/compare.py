@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 from argparse import Namespace
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -72,7 +71,7 @@ def run(options: Namespace) -> int:
         run.name: {one: value_of(one, run, at) for one in columns}
         for run in monitor.runs.values()
     }
-    found = replace(found, asked=asked if columns else {})
+    found = found._replace(asked=asked if columns else {})
     print(_written(found, options), end="", flush=True)
     return 0
 

@@ -84,7 +84,7 @@ def run(options: Namespace) -> int:
 
 def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
-    from verl_tui.guard.following import follow
+    from verl_tui.guard.events import follow
     from verl_tui.guard.watcher import Guard
     from verl_tui.monitor import Monitor
 

@@ -81,8 +81,7 @@ def run(options: Namespace) -> int:
 def _tell(paths: Sequence[str], config: Config) -> int:
     """Write events until all runs have ended; return the exit code."""
     from verl_tui.check.data import CRITICAL
-    from verl_tui.guard.events import Events, bounded
-    from verl_tui.guard.following import follow
+    from verl_tui.guard.events import Events, bounded, follow
     from verl_tui.monitor import Monitor
 
     if not something_at(paths):

@@ -141,7 +141,7 @@ def _by_chance(kind: FigureKind, mine: MeasuredRun, base: RunGroup) -> float:
     if seeds is not None:
         # A further run varies as the others do, beside the uncertainty of their mean.
         return seeds._replace(error=seeds.error * math.sqrt(seeds.freedom + 2)).reach
-    sides = [within_run(kind, one, mine.count) for one in (base.members, (mine,))]
+    sides = [within_run(kind, one) for one in (base.members, (mine,))]
     if kind.id == "last_validation":
         sides = [_single(one, kind.indicator) for one in (*base.members, mine)]
     elif kind.of != "mean":

@@ -51,14 +51,9 @@ class Difference(NamedTuple):
     """Why there is no interval."""
 
 
-def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Difference]:
+def differences(base: RunGroup, other: RunGroup) -> Iterator[Difference]:
     """Yield how a group differs from the baseline, in the figures that both have and that mean the
     same.
-
-    Args:
-        base: The baseline.
-        other: The group.
-        count: Number of last logged values that means are made of.
     """
     for kind in FIGURES:
         ours, theirs = base.values(kind.id), other.values(kind.id)
@@ -68,14 +63,23 @@ def differences(base: RunGroup, other: RunGroup, count: int) -> Iterator[Differe
             continue
         one, two = mean(ours), mean(theirs)
         change = two - one
-        basis, spread, reason = _spread(kind, base, other, count)
+        basis, spread, reason = _spread(kind, base, other)
         low = high = verdict = None
         if spread is not None:
             low, high = change - spread.reach, change + spread.reach
             verdict = _verdict(low, high, direction(kind, base.members))
         runs = len(ours), len(theirs)
         yield Difference(
-            *(other.name, kind.id, one, two, change, low, high, basis, runs, verdict),
+            other.name,
+            kind.id,
+            one,
+            two,
+            change,
+            low,
+            high,
+            basis,
+            runs,
+            verdict,
             reason,
         )
 
@@ -90,7 +94,7 @@ def _verdict(low: float, high: float, better: int) -> str:
 
 
 def _spread(
-    kind: FigureKind, base: RunGroup, other: RunGroup, count: int
+    kind: FigureKind, base: RunGroup, other: RunGroup
 ) -> tuple[str | None, Spread | None, str | None]:
     """Return the evidence of a difference and how certain it is, or why that is unknown."""
     basis = SEEDS
@@ -103,19 +107,17 @@ def _spread(
                 "a single value a run: two seeds or more of each would tell",
             )
         basis = WITHIN_RUN
-        ours, theirs = (within_run(kind, one.members, count) for one in (base, other))
+        ours, theirs = (within_run(kind, one.members) for one in (base, other))
     if ours is None or theirs is None:
         return None, None, "too few values logged for an interval"
     return basis, combined((-1, ours), (1, theirs)), None
 
 
-def within_run(
-    kind: FigureKind, runs: Sequence[MeasuredRun], count: int
-) -> Spread | None:
+def within_run(kind: FigureKind, runs: Sequence[MeasuredRun]) -> Spread | None:
     """Return the mean over runs with the uncertainty that their last values show, None where these
     are too few.
     """
-    values = (run.last_values(kind.indicator, count) for run in runs)
+    values = (run.last_values(kind.indicator) for run in runs)
     found = [of_one_run(known) for known in values if known]
     spreads = [(1 / len(found), spread) for spread in found if spread is not None]
     return combined(*spreads) if spreads and len(spreads) == len(found) else None

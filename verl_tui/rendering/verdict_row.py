@@ -318,7 +318,7 @@ def course(run: Run) -> list[str]:
     if not way or len(values) < 2 * TREND_POINTS or not all(ends):
         return [f"reward {way}"] * bool(way)
     begun, now = (mean(one) for one in ends)
-    went = _WENT.get(trend((begun, begun, now, now), series.pyramid.bounds))
+    went = _WENT.get(trend((begun, begun, now, now), series.bounds))
     full = f"reward {way} at {compact(now)}"
     if went:
         pace = "still" if went == _WENT.get(way_of(series)) else "now"

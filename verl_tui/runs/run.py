@@ -266,7 +266,7 @@ class Run(LoggedMetrics):
     def _apply(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
             case Histogram():
-                self.histograms.add(record, _precedence(state))
+                self.histograms.add(record, precedence(state.status, state.segment))
             case Sample():
                 self._apply_sample(state, record, arrival)
             case Dump():
@@ -299,9 +299,10 @@ class Run(LoggedMetrics):
             made = [*map(sub, rows.columns[more], rows.columns[less])]
             keys, columns = (*rows.keys, name), (*rows.columns, made)
             rows = rows._replace(keys=keys, columns=columns)
-        rows = rows._replace(times=dated(rows.times))
+        if rows.times:
+            rows = rows._replace(times=dated(rows.times))
         times = array("d", rows.times or _arrivals(state, rows, arrival, newest))
-        order = _precedence(state, estimated=rows.estimated)
+        order = precedence(state.status, state.segment, estimated=rows.estimated)
         for part in state.grouping.parts(rows):
             kind = part.keys, part.mean, part.estimated
             if kind not in state.tables:
@@ -393,11 +394,6 @@ class Run(LoggedMetrics):
         known = self.checkpoints.items()
         self.checkpoints = {step: kept for step, kept in known if kept != path}
         self.called_best = [kept for kept in self.called_best if kept != path]
-
-
-def _precedence(state: SourceState, *, estimated: bool = False) -> int:
-    status = state.status
-    return precedence(status.rank, status.ordinal, state.segment, estimated=estimated)
 
 
 def _arrivals(

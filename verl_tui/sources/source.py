@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 _APPENDED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of texts to which lines are appended."""
-SMALL = 4 * 2**20
-"""Bytes up to which all files are read as much at a time: of a metric that several small logs of a
-run name differently, the turns decide which name comes first.
-"""
 FIRST = 4096
 """Bytes of a log's first line by which it is known."""
 
@@ -33,13 +29,13 @@ class FileSource(Source):
         path: Path,
         format: Format,
         ordinal: int = 0,
-        chunk: int = 0,
+        chunk: int = CHUNK,
         tail: Tail | None = None,
     ) -> None:
         super().__init__(path, ordinal)
         self._format = format
-        self.chunk: int = chunk or getattr(format, "chunk", CHUNK)
-        """Bytes that are read at once, of a large file."""
+        self._chunk = chunk
+        """Bytes that are read at once."""
         self._tail = tail or Tail(path)
         self._reader = format.reader(path)
         self._figures = SampleFigures()
@@ -115,8 +111,7 @@ class FileSource(Source):
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
-        small = self._tail.offset < SMALL
-        return self._tail.read(min(self.chunk, CHUNK) if small else self.chunk)
+        return self._tail.read(self._chunk)
 
     def counted(self, records: Iterable[Record]) -> Records:
         """Count records that were read; return them with the figures of their samples."""

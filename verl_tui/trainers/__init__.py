@@ -50,8 +50,8 @@ class Lines(NamedTuple):
     """Every line that mentions it contains one of these."""
     mentioned: re.Pattern[bytes]
     """Modules of it, as tracebacks and loggers name them."""
-    signed: re.Pattern[bytes] | None
-    """How its logger signs lines, where it does."""
+    signed: re.Pattern[bytes]
+    """How its logger signs lines; never found where it does not."""
     keys: tuple[str, ...]
     """Names that only its dicts of metrics have."""
 
@@ -201,7 +201,7 @@ def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
 
 
 def _lines(table: dict[str, Any]) -> Lines:
-    signed = pattern(table["signed"].encode()) if "signed" in table else None
+    signed = pattern(table.get("signed", "(?!)").encode())
     words = [word.encode() for word in table["words"]]
     mentioned = pattern(table["mentioned"].encode())
     return Lines(table["rank"], words, mentioned, signed, tuple(table.get("keys", ())))

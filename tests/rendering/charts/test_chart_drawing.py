@@ -105,13 +105,13 @@ def test_after_a_restart_the_end_is_that_of_the_present_segment():
 @pytest.mark.parametrize(
     ("key", "best"),
     [
-        ("critic/score/mean", "highest"),
-        ("eval_loss", "lowest"),
-        ("eval_accuracy", "highest"),
-        ("eval_runtime", ""),
-        ("eval_num_tokens", ""),
-        ("eval_samples_per_second", ""),
-        ("actor/pg_loss", ""),
+        ("critic/score/mean", 1),
+        ("eval_loss", -1),
+        ("eval_accuracy", 1),
+        ("eval_runtime", 0),
+        ("eval_num_tokens", 0),
+        ("eval_samples_per_second", 0),
+        ("actor/pg_loss", 0),
     ],
 )
 def test_the_best_is_marked_where_more_or_less_is_better(key, best):

@@ -119,15 +119,16 @@ _FOOT = 0.15
 """It began where it was last within so much of the fall from the level before."""
 
 
-def slide(column: Column, share: float, *, steep: bool) -> Shown:
+def slide(column: Column, rule: Rule, share: float) -> Shown:
     """Falls by a share of its level over 30 to 240 points; holds until half of it is made up for.
 
     Args:
         column: The metric.
+        rule: Of a `fall` one at once counts, too.
         share: Part of the level's size, and of its height above the lowest so far, that a fall must
             exceed.
-        steep: Whether a fall at once counts, too.
     """
+    steep = rule.condition == "fall"
     count = len(column) // _SIZE
     blocks = column.values[: count * _SIZE].reshape(count, _SIZE)
     levels = blocks.mean(axis=1)

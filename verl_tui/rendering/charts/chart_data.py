@@ -4,16 +4,15 @@ run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.distributions import Bins
-    from verl_tui.runs.series import Pyramid
+    from verl_tui.runs.series import Points
 
 
 MARKS = {
@@ -36,22 +35,6 @@ def legend() -> Iterator[tuple[str, str]]:
     """Yield every sign of a chart, and what it means."""
     yield from MARKS.values()
     yield from toml_table(__file__, "charts.toml")["signs"].items()
-
-
-class Points(Protocol):
-    """A series as a chart needs it: ascending steps, their values, and the pyramid over both."""
-
-    @property
-    def steps(self) -> array[int]:
-        """Positions along the x axis, ascending."""
-
-    @property
-    def values(self) -> array[float]:
-        """One value a step; nan and infinity are shown as such."""
-
-    @property
-    def pyramid(self) -> Pyramid:
-        """The pyramid over both columns, caught up."""
 
 
 AlarmRole = Literal["info", "warning", "critical"]
@@ -175,8 +158,8 @@ class ChartData(NamedTuple):
     from_zero: bool = False
     """True if its sparkline begins at 0, as of a part."""
     marks: tuple[Mark, ...] = ()
-    best: str = ""
-    """`highest` or `lowest`: which value of the main line is marked as its best, if any."""
+    best: int = 0
+    """Which value of the main line is marked as its best: 1 the highest, -1 the lowest, 0 none."""
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""
     axis: Axis = STEPS

@@ -16,12 +16,17 @@ from verl_tui.rendering.charts.chart_data import (
     AlarmRole,
     ChartData,
     ChartLine,
-    Points,
 )
-from verl_tui.rendering.charts.downsample import ChartCache, DotColumns, best_point
+from verl_tui.rendering.charts.downsample import (
+    DotColumns,
+    dot_columns,
+    smoothed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from verl_tui.runs.series import Points
 
 
 _ANY = Scale(0.0, 1.0)
@@ -84,20 +89,15 @@ class Picture(NamedTuple):
 
 
 def picture_of(
-    data: ChartData,
-    scales: tuple[Scale | None, Scale | None],
-    window: Window,
-    cache: ChartCache,
+    data: ChartData, scales: tuple[Scale | None, Scale | None], window: Window
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale, main = scales[0] or _ANY, data.main
     # of several runs the shown one's line is on top
     found = sorted(data.lines, key=lambda one: bool(one.sign) and one is main)
-    lines = [
-        _drawn(data, one, scales[one.right] or _ANY, window, cache) for one in found
-    ]
+    lines = [_drawn(data, one, scales[one.right] or _ANY, window) for one in found]
     lines.sort(key=lambda line: not line.points)
-    shades = [*_shades(data, window, cache)]
+    shades = [*_shades(data, window)]
     marks = [*_marks(data, scale, window)]
     best, role = _best(data, scale, window), main.role if main else ""
     return Picture(lines, shades, marks, window, scale, data.band, best, role)
@@ -113,17 +113,15 @@ def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]
         yield DrawnMark("target", value=data.target)
 
 
-def _drawn(
-    data: ChartData, line: ChartLine, scale: Scale, window: Window, cache: ChartCache
-) -> DrawnLine:
+def _drawn(data: ChartData, line: ChartLine, scale: Scale, window: Window) -> DrawnLine:
     """Return a line, smoothed if it is to be."""
-    columns = cache.columns(line.points, window)
+    columns = dot_columns(line.points, window)
     drawn = DrawnLine(line.role, columns, scale, line.sign, line.kind == "points")
     if not drawn.points:
         average = line.points
         if data.smoothing:
-            average = cache.smoothed(average, data.smoothing)
-            means = cache.columns(average, window)._replace(odds=columns.odds)
+            average = smoothed(average, data.smoothing)
+            means = dot_columns(average, window)._replace(odds=columns.odds)
             drawn = drawn._replace(columns=means, values=columns)
         drawn = drawn._replace(end=_end(data, line, average, window))
     alarms = alarmed(drawn.columns, line.alarms, window, data.band)
@@ -177,17 +175,17 @@ def alarmed(
     return found
 
 
-def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[DrawnShade]:
+def _shades(data: ChartData, window: Window) -> Iterator[DrawnShade]:
     """Yield the areas between two series, then that of the values around the main line's
     average.
     """
     for shade in data.shades:
-        low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
+        low, high = (dot_columns(one, window) for one in (shade.low, shade.high))
         if shade.role:
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
     line = data.main
     if data.smoothing and line is not None and not line.right:
-        yield DrawnShade("around", cache.columns(line.points, window))
+        yield DrawnShade("around", dot_columns(line.points, window))
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:
@@ -197,8 +195,8 @@ def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | 
     line = data.main
     if not data.best or line is None or len(line.points.steps) < _SOME:
         return None
-    best = best_point(line.points, lowest=data.best == "lowest")
-    if best is None or scale.beyond(best[1]):
+    best = line.points.highest_point(data.best)
+    if best is None or scale.beyond(best.value):
         return None
-    seen = window.start <= best[0] <= window.end
-    return (window.column(best[0]), best[1]) if seen else None
+    seen = window.start <= best.step <= window.end
+    return (window.column(best.step), best.value) if seen else None

@@ -20,7 +20,6 @@ from verl_tui.metrics import (
     without_repeats,
 )
 from verl_tui.patterns import NamePattern
-from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
 
     from verl_tui.distributions import DistributionKeys
     from verl_tui.rendering.charts.axes import ZoomSpan
-    from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
+    from verl_tui.runs.series import Points, Series
 
 
 _ORDER = toml_table(__file__, "charts.toml")["order"]
@@ -304,7 +302,7 @@ def on_one_scale(one: Points, other: Points) -> bool:
     """
     sizes = []
     for points in (one, other):
-        bounds = points.pyramid.bounds
+        bounds = points.bounds
         if bounds is None:
             return True
         sizes.append(max(map(abs, bounds)))
@@ -350,9 +348,9 @@ def newest_and_best(run: Run) -> str:
     if key is None or series is None or run.preview or not series.values:
         return ""
     newest = f"val {compact(series.values[-1])}"
-    best = best_point(series, lowest=is_better_low("validation", key))
-    if best is None or len(series.values) < 2:
+    best = series.highest_point(-1 if is_better_low("validation", key) else 1)
+    if best is None or len(series) < 2:
         return newest
-    is_newest = series.steps[-1] == best[0]
-    said = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+    is_newest = series.steps[-1] == best.step
+    said = "best so far" if is_newest else f"best {compact(best.value)} @{best.step}"
     return f"{newest}, {said}"

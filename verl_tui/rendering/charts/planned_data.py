@@ -18,7 +18,6 @@ from verl_tui.rendering.charts.chart_data import (
     ChartLine,
     Heat,
     Mark,
-    Points,
     Shade,
 )
 from verl_tui.rendering.charts.plan import (
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import BinsAt
-    from verl_tui.runs.series import Series
+    from verl_tui.runs.series import Points, Series
 
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
@@ -160,7 +159,7 @@ def _of_devices(
 
 def _linear_if_signed(data: ChartData) -> ChartData:
     """Return a chart whose y axis is not logarithmic where that cannot show values below 0."""
-    bounds = (line.points.pyramid.bounds for line in data.lines if data.log_y)
+    bounds = (line.points.bounds for line in data.lines if data.log_y)
     if not any(least < 0 for least, _ in filter(None, bounds)):
         return data
     return data._replace(log_y=False, note="linear y: below 0")
@@ -218,16 +217,15 @@ def _counted(newest: BinsAt, run: Run, key: str) -> str:
     return f"{said}, {read.values[-1]:.0%} of all"
 
 
-def _best(plan: PlannedChart, run: Run) -> str:
+def _best(plan: PlannedChart, run: Run) -> int:
     """Return which value of the metric is marked as its best: of rewards, and of validations where
     more or less is better; none of a preview, which does not know all.
     """
     metric = describe(plan.key)
     scored = metric.group == "validation" and metric.direction in ("up", "down")
     if run.preview or (plan.indicator != "reward" and not scored):
-        return ""
-    lowest = is_better_low(plan.indicator or plan.key, plan.key)
-    return "lowest" if lowest else "highest"
+        return 0
+    return -1 if is_better_low(plan.indicator or plan.key, plan.key) else 1
 
 
 def _target(plan: PlannedChart, view: View, run: Run) -> tuple[float | None, str]:

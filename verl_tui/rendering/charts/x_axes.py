@@ -6,13 +6,12 @@ import math
 from array import array
 from bisect import bisect_right
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
-from verl_tui.rendering.charts.chart_data import STEPS, Axis, Points
+from verl_tui.rendering.charts.chart_data import STEPS, Axis
 from verl_tui.runs.clock import Clock, moment, moments
-from verl_tui.runs.series import Pyramid, Series
+from verl_tui.runs.series import Points, Series
 from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
@@ -26,21 +25,18 @@ _DATES = 253_402_214_400
 _DAY = 86_400
 
 
-class _TimedSeries:
+class _TimedSeries(Points):
     """A series over seconds instead of steps."""
 
-    def __init__(self, state: object) -> None:
-        self.state = state
-        """What the times hang on; once it changes the series is made anew."""
-        self.steps = array("q")
-        self.values = array("d")
+    def __init__(self, *_hangs_on: object) -> None:
+        super().__init__(array("q"), array("d"))
         self.origins = array("q")
         """The step of each point."""
-        self.pyramid = Pyramid(self.steps, self.values)
         self.taken = 0
 
 
-_TIMED: WeakKeyDictionary[Series, _TimedSeries] = WeakKeyDictionary()
+_kept = lru_cache(maxsize=256)(_TimedSeries)
+"""The series of the charts that are shown, made anew once what their times hang on changes."""
 
 
 class XAxis(NamedTuple):
@@ -167,11 +163,8 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     the points that have come since, up to where the clocks have come; one without a time, or whose
     time goes back, is left out.
     """
-    starts = [(clock.origin, clock.steps[0]) for clock in clocks]
-    state = (series.revision, later, starts)
-    found = _TIMED.get(series)
-    if found is None or found.state != state:
-        found = _TIMED[series] = _TimedSeries(state)
+    starts = ((clock.origin, clock.steps[0]) for clock in clocks)
+    found = _kept(series, series.revision, later, *starts)
     fresh = series.steps[found.taken :]
     values = series.values[found.taken :]
     times = moments(series.times[found.taken :], fresh, clocks)

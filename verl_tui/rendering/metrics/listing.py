@@ -360,7 +360,7 @@ def _bound(one: ListedMetric, at: int) -> Piece:
     series = one.series
     if series is None or not series.values:
         return "", "dim"
-    bounds = series.pyramid.bounds
+    bounds = series.bounds
     return compact(bounds[at]) if bounds else "-", "dim"
 
 

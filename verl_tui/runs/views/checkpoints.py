@@ -40,11 +40,10 @@ def called_best(run: Run) -> Sequence[CalledBest]:
     come last.
     """
     steps = {path: step for step, path in run.checkpoints.items()}
-    values = ((path, _VALUE.search(path)) for path in run.called_best)
-    found = [
-        CalledBest(path, steps.get(path), value and float(value[1]))
-        for path, value in values
-    ]
+    found = []
+    for path in run.called_best:
+        value = _VALUE.search(path)
+        found.append(CalledBest(path, steps.get(path), value and float(value[1])))
     return sorted(found, key=lambda one: (one.step is None, one.step, one.path))
 
 

@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.source_state import AGREE, Life, SourceState, Trouble
+from verl_tui.runs.source_state import AGREE, SourceState, Trouble
 from verl_tui.text import one_line
 from verl_tui.times import age
 
@@ -144,31 +144,26 @@ def phase(run: Run) -> str | None:
     """Describe the last known activity of the run: a heartbeat, a printed stage, the longest timed
     part of the last step, in which a run that waits mostly is; None if nothing is known.
     """
-    for state in run.sources.values():
-        if state.life.counters:
-            return _heartbeat(state.life)
+    for life in [state.life for state in run.sources.values()]:
+        if life.counters and (not life.stands() or life.stood is None):
+            return f"the last heartbeat: {life.counters}"
+        if life.counters:
+            still = f"its counters have stood still for {age(life.until_newest(life.stood))}"
+            return f"the heartbeat goes on, {still}: {life.counters}"
     for state in reversed(run.sources.values()):
         if state.stage:
             words = one_line(state.stage.text, 120)
             return f"the last stage printed: {words} (line {state.stage.line})"
-    seconds, part = max(_timers(run), default=(0.0, ""))
+    timers = (
+        (seconds, key.partition("/")[2])
+        for key in run.keys
+        if key.startswith("timing_s/") and key != "timing_s/step"
+        for seconds in run.tail(key, 1)
+    )
+    seconds, part = max(timers, default=(0.0, ""))
     if seconds > 0:
         return f"the longest timed part of the last step: {part}, {seconds:.2g} s"
     return None
-
-
-def _timers(run: Run) -> Iterator[tuple[float, str]]:
-    for key in run.keys:
-        if key.startswith("timing_s/") and key != "timing_s/step":
-            for seconds in run.tail(key, 1):
-                yield seconds, key.partition("/")[2]
-
-
-def _heartbeat(life: Life) -> str:
-    if not life.stands() or life.stood is None:
-        return f"the last heartbeat: {life.counters}"
-    still = age(life.until_newest(life.stood))
-    return f"the heartbeat goes on, its counters have stood still for {still}: {life.counters}"
 
 
 def worker_errors(run: Run) -> list[tuple[str, Trouble]]:

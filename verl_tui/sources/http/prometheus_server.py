@@ -300,7 +300,8 @@ def of_run(labels: Labels) -> str:
     Args:
         labels: What its series have in common, see `run_labels`.
     """
-    stated = [f"{name}={_text(value)}" for name, value in labels]
+    # PromQL writes texts as JSON does
+    stated = [f"{name}={orjson.dumps(value).decode()}" for name, value in labels]
     names = [name for name, _ in labels]
     if "job" in names:
         stated.append('run="",experiment_name=""')
@@ -328,12 +329,6 @@ def readings(window: int) -> str:
         for key, query in asked.items()
     )
     return " or ".join((f'{{__name__=~"{machines}"}}', *computed))
-
-
-def _text(value: str) -> str:
-    """Return a text as PromQL writes it."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def data_of(body: bytes) -> Any:

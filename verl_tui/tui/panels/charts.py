@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.page import (
     MACHINE,
     ChartFilter,
@@ -144,7 +143,6 @@ class ChartsPanel(Panel):
         super().__init__(id=id)
         self._tiles = ChartTiles(self._places, self._data)
         self._start_log = StartLog()
-        self._smoothing = ChartCache()
 
     def compose(self) -> ComposeResult:
         """The tiles are filled when their size is known."""
@@ -211,7 +209,7 @@ class ChartsPanel(Panel):
         """Return what the charts of the page show, and say below them how they are drawn."""
         view = self.view
         self._give_focus()
-        data = page_data(self._page, view, self.look, self._smoothing)
+        data = page_data(self._page, view, self.look)
         if self._tiles.display:
             page, text = self._page, self.filter.text
             self.subtitle(page.caption(self.look, view, text, data))

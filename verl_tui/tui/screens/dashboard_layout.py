@@ -196,7 +196,7 @@ class DashboardLayout(BufferedScreen):
         self._rooms.rooms = rooms
         for child in self.children:
             self._place(child, rooms.get(child.id or ""))
-        self.refresh(layout=True, repaint=False)
+        self.refresh(layout=True)
         self.call_after_refresh(self.redraw)
         return True
 

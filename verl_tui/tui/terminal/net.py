@@ -119,7 +119,7 @@ class ContainedPart(ContainedWidget):
             one.visible = not sentence
         self.refresh(layout=True)
         # a frame that was begun has lost what waited for it
-        self.screen.refresh(layout=True)
+        self.screen.refresh()
         if isinstance(self.app, ContainedApp):
             self.app.show_troubles()
 

@@ -337,7 +337,8 @@ class TerminalOutput(App[ReturnType]):
     def action_redraw(self) -> None:
         """Write the whole screen again, for terminals that have lost some of it."""
         self.forget_cells()
-        self.refresh(repaint=True, layout=True)
+        self.refresh(layout=True)
+        self.refresh()
 
     def write_sequence(self, sequence: str) -> None:
         """Write an escape sequence that moves no cursor and draws nothing."""

@@ -151,7 +151,7 @@ class Chart(RoleStyled, can_focus=True):
         """
         if self.cursor is None or not self.data.lines:
             return []
-        return [*cursor_values(self.data, self.cursor, self.drawing.cache, at)]
+        return [*cursor_values(self.data, self.cursor, at)]
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return rows of the content."""

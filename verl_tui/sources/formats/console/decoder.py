@@ -144,15 +144,16 @@ class ConsoleDecoder(Decoder):
         self._add(self._blocks.held())
         return self._taken()
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
+    def decode_all(self, text: bytes) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        at, line = 0, b""
+        at, line, number = 0, b"", self.lines + 1
         while True:
             passed = self._passed(text, at, line, number)
             number += text.count(b"\n", at, passed)
             at = passed
             end = text.find(b"\n", at)
             if end < 0:
+                self.lines = number - 1
                 return self._taken()
             line = text[at:end]
             self._read(line, number)

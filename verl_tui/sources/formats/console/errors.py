@@ -22,6 +22,7 @@ from verl_tui.sources.formats.console import line_parts
 from verl_tui.sources.formats.console.line_parts import (
     any_of,
     form_of,
+    seconds_in,
     shown,
     unrepeated,
 )
@@ -127,10 +128,8 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
             where = _place(found["node"])
         elif found["rank"] and not name:
             name, key = f"rank {int(found['rank'])}", found["rank"]
-    clock = next(filter(None, map(_CLOCK.search, (line[:_STAMPS], lead))), None)
-    hours, minutes, seconds = map(int, clock.groups()) if clock else (0, 0, 0)
-    day = hours * 3600 + minutes * 60 + seconds
-    return _Process(key, name, where, line[at:], day if clock else None)
+    clock = _CLOCK.search(line, 0, _STAMPS) or _CLOCK.search(lead)
+    return _Process(key, name, where, line[at:], seconds_in(clock))
 
 
 def _place(data: bytes) -> str:

@@ -64,7 +64,7 @@ def form_of(kind: str, rows: str = "event") -> re.Pattern[bytes]:
     whole = "|".join(forms)
     for name in ("shell", "code"):
         whole = whole.replace(f"{{{name}}}", TABLE[name])
-    return pattern(whole.encode(), re.MULTILINE if rows == "first" else 0)
+    return pattern(whole.encode(), re.MULTILINE)
 
 
 WORDS, STATED = words_of("event"), words_of("stated")
@@ -111,16 +111,17 @@ def stated(part: bytes) -> Mapping[str, int]:
 
 # -- what stands before the text, and Ray's count behind it ----------------------------------------
 
-_PROCESS = pattern(
-    rb"(?:\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?){1,3}"
+_PROCESS = (
+    rb"(?:\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?){0,3}"
 )
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `, and one behind another."""
 ANOTHER = r"\s*(?:\((?:[^()\s]+ )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b)"
 """Begins what another process prints, also right behind something else."""
-_ADDED = pattern(
-    b"(?:(?:%b)(?: |(?<=:)|$)){1,3}"
-    % b"|".join(one["match"].encode() for one in TABLE["added"])
+_ADDED = "|".join(one["match"] for one in TABLE["added"]).encode()
+_PARTS = pattern(
+    rb"((?:(?:%b)(?: |(?<=:)|$)){0,3})(%b)(.*)" % (_ADDED, _PROCESS), re.DOTALL
 )
+_PLAIN_PARTS = pattern(rb"()(%b)(.*)" % _PROCESS, re.DOTALL)
 
 _REPEATED = pattern(rb"\[repeated (\d+)x across cluster\]")
 """Ray's note behind a line that many processes printed."""
@@ -150,11 +151,9 @@ def parted(line: bytes, *, added: bool = True) -> LineParts:
     """Return the parts of a line without colours; `added` tells whether something may have been put
     before it.
     """
-    lead = _ADDED.match(line) if added else None
-    at = lead.end() if lead is not None else 0
-    prefix = _PROCESS.match(line, at)
-    end = prefix.end() if prefix is not None else at
-    return LineParts(line[:at], line[at:end], line[end:])
+    found = (_PARTS if added else _PLAIN_PARTS).match(line)
+    assert found is not None
+    return LineParts(*found.groups())
 
 
 def unrepeated(line: bytes) -> tuple[bytes, int]:
@@ -197,9 +196,8 @@ class TimestampReader:
         if counters is None and tens == self.last:
             return ()
         self.last = tens
-        time = parse_time(found.group().decode().replace("T", " "))
         text = counters["counters"].decode() if counters is not None else ""
-        return (Pulse(time, one_line(text, 120)),)
+        return (Pulse(parse_time(found.group().decode()), one_line(text, 120)),)
 
 
 # -- progress bars ---------------------------------------------------------------------------------
@@ -238,13 +236,17 @@ def has_bar(part: bytes) -> bool:
     return b"%" in part and (b"%|" in part or _BARELY.search(part) is not None)
 
 
-def elapsed(part: bytes, at: int) -> float | None:
+def elapsed(part: bytes, at: int) -> int | None:
     """Return the seconds that a bar has taken so far, from the text behind its bracket."""
-    found = _ELAPSED.match(part, at)
+    return seconds_in(_ELAPSED.match(part, at))
+
+
+def seconds_in(found: re.Match[bytes] | None) -> int | None:
+    """Return the seconds that hours, minutes and seconds come to; None where nothing was found."""
     if found is None:
         return None
     hours, minutes, seconds = (int(group or 0) for group in found.groups())
-    return 3600.0 * hours + 60.0 * minutes + seconds
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def named_bars(part: bytes) -> Iterator[Progress]:
