@@ -164,10 +164,6 @@ class Log(FileJob):
         more = self._wanted or self._searching() or self._counts()
         return self._look or (self.problem is None and bool(more))
 
-    def is_urgent(self) -> bool:
-        """Return True if a block on the screen must be read."""
-        return self.problem is None and bool(self._wanted)
-
     def _read_on(self) -> bool:
         """Look at the file, then read requested blocks, then search, then count lines."""
         with self._wake:
