@@ -99,7 +99,7 @@ def settings_page(run: Run | None) -> SettingsPage:
     if run is None:
         nothing = SettingSection("", (), "No run yet, so there are no settings.")
         return SettingsPage((), (nothing,))
-    facts = tuple(_fact(run, fact) for fact in identity(run).facts)
+    facts = tuple(_fact(run, fact) for fact in identity(run).values())
     stated = tuple(_setting(run, key) for key in sorted(run.settings))
     settings = SettingSection(f"settings: {len(stated)}", stated, _NOTHING)
     return SettingsPage((), (*[SettingSection("run", facts)] * bool(facts), settings))

@@ -286,8 +286,8 @@ def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     for text, role in _end(run, view):
         yield from paragraph(text, role, width)
     if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
-        coming = next_occasions(run)._asdict().items()
-        words = [f"{name} at step {at}" for name, at in coming if at is not None]
+        coming = next_occasions(run).items()
+        words = [f"{name} at step {at}" for name, at in coming]
         if words:
             yield [("next ", "label"), (" · ".join(words), "value")]
 
