@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
 from verl_tui.on_demand import log_blocks
-from verl_tui.on_demand.log_blocks import LogFile, SearchJob, read_block, search_next
+from verl_tui.on_demand.log_blocks import (
+    LineMatcher,
+    LogBlock,
+    LogFile,
+    SearchJob,
+    read_block,
+    search_next,
+)
 from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.patterns import pattern
 from verl_tui.sources.files import CHUNK, opened
@@ -18,7 +25,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from verl_tui.on_demand.log_blocks import LineMatcher, LogBlock
 
 KEPT = 64
 """Blocks kept in memory."""

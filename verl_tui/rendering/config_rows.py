@@ -12,6 +12,8 @@ from rich.cells import cell_len
 from verl_tui.comparison.settings import ABSENT, difference, differing_facts
 from verl_tui.rendering.text.piece import (
     ELLIPSIS,
+    Pieces,
+    TextRows,
     fit,
     fit_left,
     middle,
@@ -25,7 +27,6 @@ from verl_tui.runs.views.identity import Fact, identity, short
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
 
 

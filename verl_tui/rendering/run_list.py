@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import weighty
+from verl_tui.health.finding import Finding, weighty
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
@@ -59,7 +59,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
 
 _NAME = 18

@@ -29,7 +29,7 @@ from verl_tui.rendering.samples.query import (
 )
 from verl_tui.rendering.samples.speakers import parse, special
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import fit, fit_left
+from verl_tui.rendering.text.piece import Piece, Pieces, fit, fit_left
 from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.words import counted
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import SampleFacts
-    from verl_tui.rendering.text.piece import Piece, Pieces
 
 
 @dataclass(frozen=True, slots=True)
