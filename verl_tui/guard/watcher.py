@@ -8,16 +8,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from verl_tui.guard.events import OVER, Bests, RunFollower, is_over
+from verl_tui.guard.events import (
+    OVER,
+    Bests,
+    EventLine,
+    EventLines,
+    RunFollower,
+    is_over,
+)
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from verl_tui.guard.events import EventLine, EventLines
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.checkpoints import Best, BestBy
@@ -45,8 +50,7 @@ def start(command: Sequence[str], facts: Mapping[str, str]) -> _Process:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Orders:
+class Orders(NamedTuple):
     """The findings that trip, and the command to run."""
 
     ids: frozenset[str] = frozenset(BREAKERS)

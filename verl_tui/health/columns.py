@@ -73,13 +73,20 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
         return [Found(missing)]
     if rule.stream == "mean of all" and free:
         return [_judge(context, rule, free, keep)]
-    found = [*map(Found, filter(None, reasons.values()))]
-    for key in free:
-        beside = [second] if second else []
-        if rule.stream == "of the others":
-            beside = [other for other in free if other != key]
-        found.append(_judge(context, rule, [key], keep, beside))
-    return found
+    judged = [
+        _judge(context, rule, [key], keep, _beside(rule, key, free, second))
+        for key in free
+    ]
+    return [*map(Found, filter(None, reasons.values())), *judged]
+
+
+def _beside(
+    rule: Rule, key: str, free: Sequence[str], second: str | None
+) -> Sequence[str]:
+    """Return the metrics that one is held against: all others, or the rule's second one."""
+    if rule.stream == "of the others":
+        return [other for other in free if other != key]
+    return [second] if second else []
 
 
 def _of_others_names(context: RuleContext, rule: Rule) -> str | None:

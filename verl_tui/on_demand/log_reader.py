@@ -117,7 +117,7 @@ class Log(FileJob):
     def find(self, query: LineMatcher, origin: int, way: int) -> SearchJob:
         """Begin a search in place of the current one."""
         with self._wake:
-            self.search = SearchJob(query, origin, way, self.size)
+            self.search = SearchJob(query, origin, way, origin)
             self._wake.notify()
             return self.search
 

@@ -56,13 +56,12 @@ class Hits:
     """True once all rows have been searched."""
 
 
+@dataclass(eq=False)
 class KeptRows:
     """Samples in memory, as the rows of a dump."""
 
+    samples: Sequence[Sample]
     complete, generation = True, 0
-
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self.samples = samples
 
     @property
     def count_so_far(self) -> int:

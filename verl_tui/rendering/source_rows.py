@@ -108,8 +108,8 @@ def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
     for item in items:
         yield table.row(item)
         for sentence, role in ((item.problem, "down"), (item.note, "dim")):
-            for row in paragraph(one_line(sentence or "", 1000), role, width - 2):
-                yield [("  ", ""), *row]
+            words = one_line(sentence or "", 1000)
+            yield from paragraph(words, role, width, ("  ", ""))
 
 
 def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:

@@ -101,8 +101,7 @@ def hours_rows(
     rows, starts = [heading], []
     for row, (_, (*_, note)) in zip(begins, lines, strict=True):
         starts.append(len(rows))
-        indented = paragraph(note, "dim", width - 2)
-        rows += [row, *([("  ", ""), *line] for line in indented)]
+        rows += [row, *paragraph(note, "dim", width, ("  ", ""))]
     for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
     begun = [
@@ -287,8 +286,8 @@ def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     for text, role in _end(run, view):
         yield from paragraph(text, role, width)
     if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
-        coming = next_occasions(run)._asdict().items()
-        words = [f"{name} at step {at}" for name, at in coming if at is not None]
+        coming = next_occasions(run).items()
+        words = [f"{name} at step {at}" for name, at in coming]
         if words:
             yield [("next ", "label"), (" · ".join(words), "value")]
 

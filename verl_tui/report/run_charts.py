@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.distributions import OF_NONE
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.axes import fill_window, fit_scale
@@ -153,7 +154,7 @@ class ChartDrawing(NamedTuple):
 def _lettered(curve: RunCurve) -> ChartLine | None:
     """Return a run's line with its colour and its letter."""
     main = curve.data.main
-    if main is None:
+    if not curve.data.lines:
         return None
     label = one_line(curve.run, 40)
     if curve.place is None:
@@ -296,7 +297,7 @@ class ChartMaker:
                 return plan
         label = INDICATORS[indicator].label if indicator is not None else ""
         single = single_metric(run, key, label)
-        return single if self._alone else single._replace(spread=None)
+        return single if self._alone else single._replace(spread=OF_NONE)
 
 
 def _keys_in_words(by_key: Mapping[str, Sequence[str]]) -> str:

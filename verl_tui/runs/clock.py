@@ -50,14 +50,21 @@ class Clock:
         if self.steps and max(steps) <= self.steps[-1] and max(times) <= self.times[-1]:
             return  # most metrics of a step have the same time
         for step, time in zip(steps, times, strict=True):
-            if not EARLIEST < time < LATEST or (self.times and time < self.times[-1]):
-                continue
-            if self.steps and step < self.steps[-1] and time > self.times[-1]:
-                at = bisect_left(self.steps, step)
-                del self.steps[at:], self.times[at:]
-            if not self.steps or step > self.steps[-1]:
+            if EARLIEST < time < LATEST and self._goes_on(step, time):
                 self.steps.append(step)
                 self.times.append(time)
+
+    def _goes_on(self, step: int, time: float) -> bool:
+        """Return whether a moment comes behind all others, once those of an earlier pass are
+        forgotten.
+        """
+        if not self.steps:
+            return True
+        if step < self.steps[-1] and time > self.times[-1]:
+            at = bisect_left(self.steps, step)
+            del self.steps[at:], self.times[at:]
+            return True
+        return step > self.steps[-1] and time >= self.times[-1]
 
     def at_each(self, steps: Sequence[int] | NDArray[np.int64]) -> list[float]:
         """Return when the run reached each of several steps, nan where unknown."""

@@ -74,6 +74,11 @@ class Run(LoggedMetrics):
         is no such file.
         """
         self._restarts: list[RestartMark] = []
+        """Those within one source."""
+        self.restarts: Sequence[RestartMark] = ()
+        """All restarts, by step."""
+        self.end: int | None = None
+        """The last step of the present segment, None without a restart: steps beyond it are old."""
         self._continued: Sequence[tuple[SourceState, SourceState]] = ()
         """Sources, each with the one that goes on from it."""
         self.stated = Clock("times in the log")
@@ -138,18 +143,6 @@ class Run(LoggedMetrics):
             return None
         firsts, lasts = zip(*spans, strict=True)
         return min(firsts), max(lasts)
-
-    @property
-    @cached_by_revision
-    def restarts(self) -> Sequence[RestartMark]:
-        """The restarts of the run, by step."""
-        return marks(self._restarts, self._continued)
-
-    @property
-    @cached_by_revision
-    def end(self) -> int | None:
-        """The last step of the present segment, None without a restart: steps beyond it are old."""
-        return self.step if self.restarts else None
 
     @property
     def total_steps(self) -> int | None:
@@ -227,6 +220,8 @@ class Run(LoggedMetrics):
         if len(states) > 1:
             self._continued = continued(states)
         self.step = self._reached()
+        self.restarts = marks(self._restarts, self._continued)
+        self.end = self.step if self.restarts else None
         self.outcome = outcome(states, self.step)
         if self.outcome is None:
             self.quiet_after_end = 0.0

@@ -6,11 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Records, Restart, SourceStatus, digest
-from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import CHUNK, Chunk, Source, Tail, why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
@@ -38,7 +37,6 @@ class FileSource(Source):
         """Bytes that are read at once."""
         self._tail = tail or Tail(path)
         self._reader = format.reader(path)
-        self._figures = SampleFigures()
         self.first = b""
         """Its first bytes."""
         self._origin = ""
@@ -112,7 +110,3 @@ class FileSource(Source):
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
         return self._tail.read(self._chunk)
-
-    def counted(self, records: Iterable[Record]) -> Records:
-        """Count records that were read; return them with the figures of their samples."""
-        return self._figures.complete(super().counted(records))

@@ -8,6 +8,7 @@ more file, in the folder `trainers` of the configuration directory.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -173,14 +174,15 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
     """Return a trainer by its table; raises KeyError for what is missing in it."""
     name = table["name"]
     prefix = table.get("prefix", "")
+    rows = defaultdict(tuple, table)
     return Trainer(
         name,
-        [_keys(one) for one in table.get("own", ())],
-        [_form(name, one) for one in table.get("console", ())],
+        [_keys(one) for one in rows["own"]],
+        [_form(name, one) for one in rows["console"]],
         [_spelling(prefix, *one) for one in table["names"]],
-        [_keys(one[0]) for one in table.get("others", ())],
-        [_samples(one) for one in table.get("samples", ())],
-        [(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())],
+        [_keys(one[0]) for one in rows["others"]],
+        [_samples(one) for one in rows["samples"]],
+        [(_keys(one[0]), *(one[3:] or [1.0])) for one in rows["mixed"]],
         table.get("everywhere", 0),
         _lines(table["lines"]) if "lines" in table else None,
     )

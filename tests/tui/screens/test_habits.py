@@ -112,6 +112,7 @@ async def test_esc_leaves_one_thing_after_the_other_and_never_quits(collapse):
     app = showing(collapse)
     async with app.run_test(size=(140, 45)) as pilot:
         charts = dashboard(app).charts
+        await press(pilot)  # a cursor is put into a chart that has been seen
         await press(pilot, "slash", *"kl", "enter", "f3", "z", "plus", "left", "slash")
 
         def left():

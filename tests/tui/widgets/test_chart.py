@@ -145,7 +145,7 @@ def data_of(values, gap=1, **changes):
         Mark(70, "checkpoint"),
     )
     data = ChartData(
-        "actor/loss", "Loss [/red]", lines=(ChartLine(points), validation), marks=marks, band=(0.2, None)
+        "actor/loss", "Loss [/red]", lines=(ChartLine(points), validation), marks=marks, band=(0.2, inf)
     )  # fmt: skip
     return data._replace(
         shades=(Shade("min–max", points, points, "envelope", fits=False),), **changes

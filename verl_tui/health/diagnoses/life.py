@@ -153,7 +153,7 @@ def _before_the_first(context: RuleContext) -> Finding | str:
     run, now = context.run, context.now
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
     allowed = _allowed(run)
-    is_fresh = sign and now - (sign.latest or now) <= _FRESH_LOG
+    is_fresh = sign and now - sign.latest <= _FRESH_LOG
     quiet = _unchanged(context)
     if not sign or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))

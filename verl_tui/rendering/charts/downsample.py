@@ -302,7 +302,7 @@ def smoothed_by_noise(data: ChartData, shown: tuple[int, int], cells: int) -> Ch
     smoothed as the shown one is, two metrics with a y axis each not at all.
     """
     main = data.main
-    if not data.by_noise or main is None or main.kind != "line":
+    if not data.by_noise or main.kind != "line":
         return data
     if any(line.right for line in data.lines):
         return data

@@ -20,7 +20,7 @@ from verl_tui.rendering.charts.axes import (
     fit_scale,
     fit_window,
 )
-from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData, Heat
+from verl_tui.rendering.charts.chart_data import MARKS, ChartData, Heat
 from verl_tui.rendering.charts.downsample import smoothed_by_noise, values_shown
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
@@ -43,6 +43,8 @@ from verl_tui.rendering.text.piece import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.rendering.charts.x_axes import Axis
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
@@ -336,8 +338,8 @@ def heat_rows(
     data: ChartData, limits: Sequence[float], window: Window, left: int, width: int
 ) -> TextRows:
     """Return the strip: a row that says what it is of, then its shades behind their limits."""
-    heat, main, shown = data.heat, data.main, data.shown
-    if not limits or heat is None or main is None or shown is None:
+    heat, shown = data.heat, data.shown
+    if not limits or heat is None or shown is None:
         return []
     words = fit(heat.words, width)
     words += _LEGEND * (len(words) + len(_LEGEND) <= width)
@@ -346,7 +348,7 @@ def heat_rows(
     for row, label in enumerate(limit_texts(limits, data.unit), start=1):
         cells = "".join(_shade(found[-row]) if found else " " for found in columns)
         side = fit(label, left - 1).rjust(left - 1)
-        rows.append(joined([(side, "axis"), ("│", "rule"), (cells, main.role)]))
+        rows.append(joined([(side, "axis"), ("│", "rule"), (cells, data.main.role)]))
     return rows
 
 

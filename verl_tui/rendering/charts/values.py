@@ -11,6 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from verl_tui.distributions import OF_NONE
 from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed, smoothed
 from verl_tui.rendering.charts.planned_data import chart_data, others
@@ -75,8 +76,7 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     ends = look.span.shown(run.reach) if look.span and run.reach else (None, None)
     wanted: dict[str, None] = {}
     for key in keys:
-        spread = run.spreads.get(key)
-        wanted |= dict.fromkeys((key, *(spread.quantiles if spread else ())))
+        wanted |= dict.fromkeys((key, *run.spreads.get(key, OF_NONE).quantiles))
     found = [(run, one, one) for one in map(run.series, wanted) if one is not None]
     return _columns(found, view, ends, look.smoothing)
 

@@ -171,7 +171,7 @@ class SampleListing:
         if query.searches:
             found = set(rows)
             passed = filter(lambda fact: fact.index in found, passed)
-        self.visible = order.sort(passed)
+        self.visible = order.sort(passed, self.groups)
         self._places = {index: at for at, index in enumerate(self.visible)}
 
     def _know(self, facts: Sequence[SampleFacts]) -> None:

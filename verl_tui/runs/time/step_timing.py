@@ -108,11 +108,6 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
     return np.where((found >= 0) & (found < np.inf), found, np.nan)
 
 
-def seconds_beside(run: Run, steps: Steps) -> Numbers:
-    """Return the seconds at some ascending steps of what the step's own time leaves out."""
-    return seconds_of(run, excluded(run), steps)
-
-
 def occasional_parts(run: Run) -> list[str]:
     """Return the keys of the timers of validations and checkpoints."""
     parts = _step_timers(run)[1]

@@ -248,7 +248,7 @@ def _by_silence(run: Run, now: float) -> State:
         return State.RUNNING
     sign = evidence(run, now)  # a file's time alone may be that of a copy
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    if not sign or (sign.latest is not None and now - sign.latest > long):
+    if not sign or now - sign.latest > long:
         return _gone(run)
     return State.STALLED
 

@@ -6,6 +6,7 @@ import math
 import struct
 from array import array
 from bisect import bisect_left, insort
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.records import (
@@ -42,6 +43,12 @@ def packed(values: Collection[float]) -> array[float]:
     return array("d", struct.pack(f"{len(values)}d", *values))
 
 
+@lru_cache(1000)  # a log may have others in every line
+def metric_keys(names: tuple[str, ...], prefix: str = "") -> tuple[str, ...]:
+    """Return the keys of metrics by foreign names, which hardly ever change."""
+    return tuple([prefix + safe(name, 300) for name in names])
+
+
 class MetricRow(NamedTuple):
     """Metrics of one step, as a decoder reads them from one line."""
 
@@ -58,11 +65,9 @@ class MetricRow(NamedTuple):
     """True if the record states no step: it was found from the records around it."""
 
     @classmethod
-    def of(
-        cls, step: int, numbers: Mapping[str, float], prefix: str = "", **more: Any
-    ) -> MetricRow:
+    def of(cls, step: int, numbers: Mapping[str, float], **more: Any) -> MetricRow:
         """Return the row of metrics by foreign names; what else it is by the names above."""
-        keys = tuple([prefix + safe(name, 300) for name in numbers])
+        keys = metric_keys(tuple(numbers))
         return cls(step, keys, tuple(numbers.values()), **more)
 
 
@@ -238,7 +243,7 @@ class RowBatcher:
 
 def _together(rows: Sequence[MetricRow], orders: Sequence[int]) -> MetricRows:
     """Return rows with the same keys and traits as a record."""
-    _, keys, *_ = rows[0]
+    keys = rows[0].keys
     values = array("d")
     for row in rows:
         values += row.values if isinstance(row.values, array) else packed(row.values)

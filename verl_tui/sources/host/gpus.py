@@ -237,10 +237,8 @@ def read_once(now: float) -> GpuReading:
     """Return one reading of all devices, or why there is none; `now` is its time."""
 
     def read() -> GpuReading:
-        source = GpuSource()
-        reading = source.read(now)
-        source.close()
-        return reading
+        with contextlib.closing(GpuSource()) as source:
+            return source.read(now)
 
     return in_time(read) or GpuReading(now, problem=HANGS)
 

@@ -223,7 +223,6 @@ class Writers:
         self._wanted: tuple[Path, ...] = ()
         self._next_scan = -inf
         """Monotonic seconds of the next search among all processes."""
-        self._started = False
         self._forget()
 
     def _forget(self) -> None:
@@ -251,11 +250,9 @@ class Writers:
 
     def start(self, stop: threading.Event) -> None:
         """Begin to look, until `stop` is set."""
-        if not self._started:
-            self._started = True
-            threading.Thread(
-                target=self._watch, args=(stop,), name="writers", daemon=True
-            ).start()
+        threading.Thread(
+            target=self._watch, args=(stop,), name="writers", daemon=True
+        ).start()
 
     def _watch(self, stop: threading.Event) -> None:
         while not stop.wait(_POLL):

@@ -168,8 +168,8 @@ class Server:
             stated = [promql_duration(one["scrapeInterval"]) for one in targets]
             shortest = min(filter(None, stated), default=self.interval)
             self.interval = clamp(shortest, _SHORTEST, _LONGEST)
-        period = [("start", f"{since:.0f}"), ("end", f"{now:.0f}")]
-        form = urlencode([("match[]", ours.INFO), *period])
+        period = {"start": f"{since:.0f}", "end": f"{now:.0f}"}
+        form = urlencode({"match[]": ours.INFO, **period})
         for one in self._data("/api/v1/series", form):
             self._keys[one.get("name", "")] = PrometheusSeries(ours.INFO, one, {})
         known = {run.labels: run for run in self.runs.values()}

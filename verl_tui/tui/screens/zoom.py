@@ -166,7 +166,7 @@ class ZoomScreen(ChartActions):
         nothing where that is not logged.
         """
         run, spread = self.view.run, self._plan.spread
-        if not run or spread is None:
+        if not run:
             return []
         newest = run.end if run.end is not None else _NEWEST
         found = run.histograms.at(spread.stem, newest if step is None else step)

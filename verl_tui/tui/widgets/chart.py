@@ -173,7 +173,7 @@ class Chart(RoleStyled, can_focus=True):
         It may leave the steps that are shown: whoever shows them then moves on.
         """
         main, window, step = self.data.main, self.drawing.window, self.cursor
-        if not main or not window:
+        if not window:
             return
         if step is None:
             self.read_end(1)

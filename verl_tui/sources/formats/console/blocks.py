@@ -22,7 +22,7 @@ from verl_tui.trainers import Form, trainers
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from verl_tui.records import Sample
 
@@ -147,7 +147,7 @@ class BlockReader:
                 self._close()
         return rows
 
-    def _note_step(self, stated: Mapping[str, bytes | None]) -> None:
+    def _note_step(self, stated: dict[str, bytes | None]) -> None:
         """Note the step, or the epoch, that a line states."""
         if epoch := stated.get("epoch"):
             self._epochs = int(epoch) - 1

@@ -134,12 +134,14 @@ def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
         parts[run_labels(sample.labels, by_job=False)].append(sample)
     shared = parts.pop((), [])
     keys = [one for one in shared if one.name == prometheus_names.INFO]
+    if len(parts) == 1:
+        keys, shared = shared, []
     runs: dict[str, list[PageSample]] = {}
     for own, part in parts.items():
-        runs[run_name(own, runs)] = (shared if len(parts) == 1 else keys) + part
-    return (
-        runs if runs and (len(runs) == 1 or not shared) else {**runs, NOBODYS: shared}
-    )
+        runs[run_name(own, runs)] = keys + part
+    if shared or not runs:
+        runs[NOBODYS] = shared
+    return runs
 
 
 class PageFigures:
@@ -285,8 +287,7 @@ class PageReader(WholeReader):
         if (count := len([*filter(None, page.runs)])) > 1:
             why = f"holds {count:,} runs: name the address of their exporter instead"
             return (Unreadable(1, why, ""),)
-        status = status_at(self._path)
-        written = 0.0 if status is None else status.st_mtime
+        written = getattr(status_at(self._path), "st_mtime", 0.0)
         # a page that takes another's place comes after it, whatever its time
         self._at = max(written, math.nextafter(self._at, math.inf))
         (own,) = page.runs.values()
