@@ -267,9 +267,8 @@ class Options(Namespace):
         config = load_config(self.config)
         for sentence in broken():
             raise ConfigError(sentence)
-        if (
-            config.guide or config.notify
-        ):  # else there is nothing of the user's to check
+        # else there is nothing of the user's to check
+        if config.guide or config.notify:
             try:
                 guide_of(config)
                 settings_for(config)
