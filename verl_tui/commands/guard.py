@@ -95,9 +95,8 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
                     print_message(f"standard output: {problem}; the guard goes on")
             if notifier is not None:
                 notifier.look(guard.monitor, now)
-                for (
-                    event
-                ) in events:  # a finding first, then the command that it set off
+                # a finding first, then the command that it set off
+                for event in events:
                     notifier.tell(event, now)
                 print_messages(filter(None, (notifier.news(),)))
         return guard
