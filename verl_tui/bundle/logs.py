@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from verl_tui.means import gathered
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import names
 from verl_tui.sources.files import head, opened
@@ -128,9 +129,7 @@ def _traceback(lines: Iterator[str]) -> Iterator[str]:
 
 def _kinds(tracebacks: Iterable[str]) -> list[str]:
     """Return each kind of traceback once with its count; of many kinds, the first and the last."""
-    kinds: dict[str, list[str]] = {}
-    for one in tracebacks:
-        kinds.setdefault(_VARIES.sub("#", one), []).append(one)
+    kinds = gathered((_VARIES.sub("#", one), one) for one in tracebacks)
     texts = [
         f"{same[0]}\n[{len(same):,} of this kind]" if len(same) > 1 else same[0]
         for same in kinds.values()

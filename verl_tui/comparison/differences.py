@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from verl_tui.comparison.outcomes import (
 from verl_tui.comparison.settings import ABSENT, RunGroup, difference, grouped, is_own
 from verl_tui.comparison.statistics import Spread, combined, of_one_run, of_seeds
 from verl_tui.given_files import UsageError
-from verl_tui.means import mean
+from verl_tui.means import gathered, mean
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
@@ -397,10 +397,10 @@ def _found(
             continue
         outcomes = [group.figures[kind.id].value for group in groups]
         reached = np.array(outcomes, np.float64)
-        alike: dict[Hashable, list[_Varying]] = {}
-        for setting in filter(_is_ranked, varying):
-            order = setting.levels, *np.unique(setting.codes, return_inverse=True)[1]
-            alike.setdefault(order, []).append(setting)
+        alike = gathered(
+            ((one.levels, *np.unique(one.codes, return_inverse=True)[1]), one)
+            for one in filter(_is_ranked, varying)
+        )
         for settings in alike.values():
             one = _correlation(settings[0], kind.id, reached)
             if one is not None:

@@ -27,6 +27,7 @@ from verl_tui import prometheus_names as names
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.guide import DIALECTS, Guide, Rule
 from verl_tui.indicators import INDICATORS, Indicator, dialect, factor, spellings
+from verl_tui.means import gathered
 from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
 
@@ -238,10 +239,8 @@ def alert_rules(guide: Guide, step: float = STEP) -> str:
         guide: The rules in force.
         step: Seconds that a step usually takes.
     """
-    by_id: dict[str, list[Rule]] = {}
-    for rule in guide.rules:
-        if rule.id not in guide.silenced:
-            by_id.setdefault(rule.id, []).append(rule)
+    loud = (rule for rule in guide.rules if rule.id not in guide.silenced)
+    by_id = gathered((rule.id, rule) for rule in loud)
     expressible = filter(_is_expressible, chain.from_iterable(by_id.values()))
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
