@@ -180,9 +180,8 @@ def _on_rewards(measured: Sequence[MeasuredRun]) -> Iterator[str]:
                 f"{final.not_finite} of the last {final.n + final.not_finite} rewards of {name} "
                 f"are not finite{' and are left out' if final.n else ': it has no final reward'}"
             )
-    keys = (one.key("reward") for one in measured)
-    by_key = gathered(zip((key and modern(key) for key in keys), measured, strict=True))
-    if none := by_key.pop(None, ()):
+    by_key = gathered((modern(one.key("reward") or ""), one) for one in measured)
+    if none := by_key.pop("", ()):
         yield f"{_names(none)} {'logs' if len(none) == 1 else 'log'} no reward"
     if len(by_key) > 1:
         listed = (f"{key} of {_names(found)}" for key, found in by_key.items())
