@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +17,8 @@ from verl_tui.commands.shared import (
     PATHS,
     CommandError,
     Options,
-    baseline_first,
     plain_output,
     print_message,
-    print_messages,
     print_note,
     writing,
 )
@@ -64,15 +61,14 @@ def run(options: Options) -> int:
     form = _form(options)
     if options.output != "-":
         _check_target(Path(options.output), force=options.force)
-    now = time.time()
-    monitor = options.load(now)
+    now, monitor = options.now, options.load()
     origin = Origin(
         version=__version__,
         command=masked(shlex.join(["verl-tui", *sys.argv[1:]])),
         made=datetime.fromtimestamp(now).astimezone().strftime("%Y-%m-%d %H:%M:%S %z"),
         sentences=tuple(monitor.sentences),
     )
-    runs = baseline_first(monitor, options.baseline, now, "report on")
+    runs = options.baseline_first(monitor, "report on")
     report = make_report(monitor, runs, now, origin, NoteBook(state_path()))
     _write(report, form, options)
     return 0
@@ -81,7 +77,6 @@ def run(options: Options) -> int:
 def _status(options: Options) -> int:
     """Write the page on how runs are; return the exit code."""
     from verl_tui.check.data import is_readable, report
-    from verl_tui.monitor import load
     from verl_tui.report.status import MARK, status_text
 
     if options.format or options.charts or options.baseline:
@@ -90,9 +85,7 @@ def _status(options: Options) -> int:
     if target != "-":
         ours = options.force or _begins_with(Path(target), MARK)
         _check_target(Path(target), force=ours)
-    now = time.time()
-    monitor = load(options.paths, options.configuration(), now)
-    print_messages(monitor.sentences)
+    now, monitor = options.now, options.load()
     _put(status_text(monitor, now, __version__), target, replace=True)
     return 0 if is_readable(report(monitor, now)) else EXIT_NOTHING
 
