@@ -172,7 +172,6 @@ def test_notes_beside_a_run_keep_nobody_waiting(tmp_path):
     ("name", "expected", "critical"),
     [
         ("verl061_collapse", {"policy-collapse", "entropy-collapse"}, True),
-        ("verl061_raise", {"crash"}, True),
         ("verl091_healthy", {"truncation"}, False),
     ],
 )

@@ -35,7 +35,8 @@ LATER = [
     *("verl_tui.sources.feed", "verl_tui.sources.preview", "verl_tui.sources.pool"),
     *("verl_tui.health.guide", "verl_tui.health.judge", "verl_tui.health.diagnoses"),
     *("verl_tui.comparison", "verl_tui.replay", "verl_tui.report", "verl_tui.bundle"),
-    *("verl_tui.notify.notifier", "numpy"),
+    *("verl_tui.notify.notifier", "plotext"),
+    "numpy",
 ]
 """What comes later by `verl_tui/README.md`."""
 

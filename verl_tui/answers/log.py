@@ -151,7 +151,7 @@ def _matching(file: LogFile, search: Search, count: int) -> _Found:
 
 
 def _last_match(file: LogFile, query: StepLine | TextQuery, origin: int) -> int | None:
-    search = SearchJob(query, origin, -1, file.size)
+    search = SearchJob(query, origin, -1, origin)
     while not search.done and file.size:
         search_next(file, search)
     return search.found

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 import shutil
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.means import clamp
 from verl_tui.metrics import describe, known_metrics
 from verl_tui.plain_data import Data, value_fields
-from verl_tui.runs.series import Pyramid, Series
+from verl_tui.runs.series import Series
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from verl_tui.runs.run import Run
 
 _TYPO = 0.85
@@ -184,35 +186,52 @@ def _number(value: float | None) -> str:
     return "not finite" if value is None else f"{value:.10g}"
 
 
-_HEIGHT, _LEAST = 20, 10
-"""Rows of a chart, fewer where the terminal is lower, but so many at least."""
-
-
-class _DrawnPoints(NamedTuple):
-    """Points as a chart needs them."""
-
-    steps: array[int]
-    values: array[float]
-    pyramid: Pyramid
+_HEIGHT = 20
+"""Rows of a chart, fewer where the terminal is lower."""
+_LEAST = 10
+_HIGHEST = 1e300
+"""Larger values are left out: plotext cannot scale to them."""
 
 
 def plot_lines(found: Data) -> Iterator[str]:
     """Yield the rows of a chart for each metric of an answer of points, as wide as the terminal."""
-    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
-    from verl_tui.rendering.charts.renderer import ChartRenderer
-    from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
-    from verl_tui.rendering.text.piece import text_of
+    import numpy as np
 
     size = shutil.get_terminal_size((80, 24))
-    height = clamp(size.lines - 4, _LEAST, _HEIGHT)
-    is_ascii = ascii_locale()
+    height = min(_HEIGHT, max(_LEAST, size.lines - 4))
     for one in found.get("metrics", [found]):
-        steps, values = array("q"), array("d")
-        for point in one["points"]:
-            steps.append(point["step"])
-            values.append(math.nan if point["value"] is None else point["value"])
-        points = _DrawnPoints(steps, values, Pyramid(steps, values))
-        data = ChartData(one["key"], lines=(ChartLine(points),))
-        for row in ChartRenderer().rows(data, size.columns, height):
-            text = text_of(row).rstrip()
-            yield in_ascii(text) if is_ascii else text
+        yield one_line(one["key"], size.columns)
+        values = ((point["step"], point["value"]) for point in one["points"])
+        drawn = [at for at in values if at[1] is not None and abs(at[1]) < _HIGHEST]
+        if drawn:
+            yield from _drawn(np.array(drawn, dtype=float), size.columns, height)
+        if left := len(one["points"]) - len(drawn):
+            yield f"not drawn: {counted(left, 'value')} that no axis can hold, such as nan"
+
+
+def _drawn(points: NDArray[np.float64], width: int, height: int) -> list[str]:
+    """Draw points; of many, the least and the greatest value of each column."""
+    import numpy as np
+    import plotext
+
+    from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
+
+    columns = np.array_split(points, min(len(points), 2 * width))
+    kept = [
+        block[row]
+        for block in columns
+        for row in sorted({block[:, 1].argmin(), block[:, 1].argmax()})
+    ]
+    plots: Any = plotext
+    plots.terminal.limit(width=False, height=False)
+    figure = plots.figure
+    figure.clear.data()
+    figure.clear.settings()
+    figure.plot_size(width, height)
+    steps, values = np.array(kept).T.tolist()
+    is_ascii = ascii_locale()
+    curve = figure.signal(steps, values, marker="*" if is_ascii else "braille")
+    curve.lines(active=True)
+    figure.draw(curve)
+    text = str(plots.uncolorize(figure.build().string()))
+    return (in_ascii(text) if is_ascii else text).rstrip().split("\n")

@@ -192,7 +192,7 @@ def run_data(
         ],
         "sources": [source_data(one) for one in run.statuses],
         "best": _best(run, top),
-        "targets": [one._asdict() for one in targets_of(run, wanted or {})],
+        "targets": targets_of(run, wanted or {}),
         "history": list(map(_episode, verdict.history)),
         "identity": as_data(identity(run)),
         "losses": _newest(run, zip(losses(run), losses(run), strict=True)),

@@ -138,16 +138,11 @@ def _check_target(path: Path, *, force: bool) -> None:
 
 
 def _write(report: Report, form: str, options: Options) -> None:
-    from verl_tui.report.documents import (
-        drawn_charts,
-        report_text,
-        write_charts,
-    )
+    from verl_tui.report.documents import report_text, write_charts
 
-    pictures = drawn_charts(report)
     with writing(options.output):
-        written = write_charts(pictures, options.charts, replace=options.force)
-    text = report_text(report, pictures, form, written, options.output)
+        written = write_charts(report, options.charts, replace=options.force)
+    text = report_text(report, form, written, options.output)
     _put(text, options.output, replace=options.force)
     for path in (*written, options.output) if options.output != "-" else ():
         print_note(f"wrote {path}")

@@ -260,7 +260,7 @@ def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
 
 
 def _algorithm(one: MeasuredRun) -> str | None:
-    fact = identity(one.run).algorithm
+    fact = identity(one.run).get("algorithm")
     return None if fact is None else fact.value
 
 

@@ -125,7 +125,7 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     figures = [run.figures for run in runs]
     columns = {
         "state": [head["state"] for head in heads],
-        "steps": list(map(_steps, runs)),
+        "steps": [*map(steps_text, runs)],
         **_columns(_OUTCOME, figures),
         "findings": list(map(_findings, heads)),
     }
@@ -193,7 +193,7 @@ def _settings(comparison: Comparison) -> TextTable:
         return TextTable(heading, note=note)
     note = ""
     table = [["setting", *(one_line(one.run.name) for one in runs)]]
-    table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
+    table += [[one_line(one.label), *map(setting_text, one.values)] for one in found]
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
         table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
@@ -206,7 +206,8 @@ def _tells_apart(setting: DifferingSetting) -> bool:
     return any(is_seed(key) or not is_own(key) for key in setting.keys.values())
 
 
-def _setting(value: object) -> str:
+def setting_text(value: object) -> str:
+    """Write a setting's value, in so many characters at most."""
     if value is ABSENT:
         return UNKNOWN
     return "null" if value is None else one_line(short(value), _LONGEST)
@@ -252,7 +253,8 @@ def _findings(head: Data) -> str:
     return f"{head['findings']} ({head['worst']})" if head["worst"] else "0"
 
 
-def _steps(one: MeasuredRun) -> str:
+def steps_text(one: MeasuredRun) -> str:
+    """Write the steps of a run: those that count, and at its end in total."""
     step, total = one.stop.step, one.run.total_steps
     if step is None:
         return UNKNOWN
