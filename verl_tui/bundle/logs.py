@@ -62,7 +62,10 @@ def read_end(path: Path, most: int) -> LogEnd:
     Raises:
         OSError: The file cannot be read.
     """
-    back, size = _end(path)
+    with opened(path) as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - SEARCHED))
+        back = file.read(SEARCHED)
     data = back[-END_BYTES:]
     if len(data) < size:
         data = data.partition(b"\n")[2] or data
@@ -79,14 +82,6 @@ def read_end(path: Path, most: int) -> LogEnd:
     return LogEnd(
         kept, note, _kinds(_tracebacks(back)), versioned.decode("utf-8", "replace")
     )
-
-
-def _end(path: Path) -> tuple[bytes, int]:
-    """Return the end of a log, and its size."""
-    with opened(path) as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - SEARCHED))
-        return file.read(SEARCHED), size
 
 
 def _lines(data: bytes) -> Iterator[str]:
