@@ -42,8 +42,14 @@ OPTIONS = f"""
                 an earlier one as a whole (standard output, if no -o is given)
 --charts DIR    also write each chart as an SVG file into this directory
 {BASELINE}{PATHS}{CONFIG}"""
-_FORMATS = {ending: ending for ending in ("md", "html", "json")}
-_FORMATS |= {"htm": "html", "markdown": "md"}
+_FORMATS = {
+    ".md": "md",
+    ".html": "html",
+    ".json": "json",
+    ".htm": "html",
+    ".markdown": "md",
+}
+"""Ending of a file -> form."""
 _MOST_OF_COMMENT = 65_536
 """Characters of a pull request's description or comment on GitHub."""
 
@@ -115,16 +121,15 @@ def _form(options: Options) -> str:
     """
     if options.output is None:
         raise CommandError("name a file with -o, such as -o report.html, .md or .json")
-    if options.format is not None:
-        return str(options.format)
+    ending = Path(options.output).suffix.lower()
+    form: str | None = options.format or _FORMATS.get(ending)
+    if form is not None:
+        return form
     if options.output == "-":
         raise CommandError("-o -: say which form with --format md, html or json")
-    ending = Path(options.output).suffix.lower().lstrip(".")
-    if ending not in _FORMATS:
-        raise CommandError(
-            f"{options.output}: a report ends in .md, .html or .json; --format says it for others"
-        )
-    return _FORMATS[ending]
+    raise CommandError(
+        f"{options.output}: a report ends in .md, .html or .json; --format says it for others"
+    )
 
 
 def _check_target(path: Path, *, force: bool) -> None:
