@@ -25,7 +25,7 @@ from verl_tui.commands.shared import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.differences import Against, Width
+    from verl_tui.comparison.differences import Against
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
@@ -103,9 +103,9 @@ def _written(found: Mapping[str, Any], monitor: Monitor, options: Options) -> st
     )
 
 
-def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
+def _widths(bands: Sequence[str]) -> Mapping[str, float | None]:
     """Return the bands of all figures: the defaults, except those that the user set."""
-    from verl_tui.comparison.differences import WIDTHS, Width
+    from verl_tui.comparison.differences import WIDTHS
 
     widths = dict(WIDTHS)
     for text in bands:
@@ -116,8 +116,7 @@ def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
         if wide == "off":
             del widths[figure]
         elif share is not None:
-            part = float(share[1]) / (100 if share[2] else 1)
-            widths[figure] = Width(part, fixed=True)
+            widths[figure] = float(share[1]) / (100 if share[2] else 1)
         else:
             raise CommandError(
                 f"--band: {text} has no share such as 5% or 0.05, nor off"
@@ -126,7 +125,7 @@ def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
 
 
 def _held(
-    monitor: Monitor, named: str, widths: Mapping[str, Width]
+    monitor: Monitor, named: str, widths: Mapping[str, float | None]
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
     from verl_tui.comparison.differences import hold
