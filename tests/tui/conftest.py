@@ -15,7 +15,9 @@ from inside_textual import quick_pilots
 from watching import NOW
 
 from verl_tui.config import Config
+from verl_tui.demo import grpo
 from verl_tui.demo.grpo import GrpoRun
+from verl_tui.demo.rollouts import dump
 from verl_tui.demo.simulation import Simulation
 from verl_tui.monitor import load
 from verl_tui.on_demand import worker
@@ -70,18 +72,22 @@ def simulated(tmp_path_factory, worker_id):
 
 def _simulate(directory: Path) -> Path:
     """Write the runs, with the samples of few steps."""
-    Simulation(directory, 7, lambda: NOW).prepare(GrpoRun.total)
-    third = GrpoRun(directory / "run_grpo_seed_8", 8)
-    third.start(NOW - third.total)
-    for step in range(1, third.total + 1):
-        third.write(step, NOW - third.total + step)
-    third.finish(NOW)
-    for dump in directory.glob("run_*/rollouts/*.jsonl"):
-        if int(dump.stem) not in STEPS_WITH_SAMPLES:
-            dump.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grpo, "dump", _dump_seldom)
+        Simulation(directory, 7, lambda: NOW).prepare(GrpoRun.total)
+        third = GrpoRun(directory / "run_grpo_seed_8", 8)
+        third.start(NOW - third.total)
+        for step in range(1, third.total + 1):
+            third.write(step, NOW - third.total + step)
+        third.finish(NOW)
     for path in directory.rglob("*"):
         os.utime(path, (NOW, NOW))
     return directory
+
+
+def _dump_seldom(path, rollouts, step, *, validated):
+    if validated or step in STEPS_WITH_SAMPLES:
+        dump(path, rollouts, step, validated=validated)
 
 
 @pytest.fixture(scope="session")
