@@ -17,6 +17,7 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+pytestmark = pytest.mark.long
 PAGE = Path(__file__).parents[1] / "verl_tui" / "commands" / "README.md"
 TRAIN = """#!{python}
 import json, pathlib, random, sys

@@ -26,6 +26,7 @@ from watching import Typed, check_layout, dashboard, press, quiet, showing
 
 from verl_tui.tui.screens.rows_screen import RowsScreen
 
+pytestmark = pytest.mark.long
 LARGE = ((220, 60), (120, 40))
 SMALL = ((80, 24), (60, 20), (40, 12), (20, 6))
 SIZES = (*LARGE, *SMALL)

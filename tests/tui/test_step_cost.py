@@ -16,6 +16,7 @@ from watching import NOW, loaded, press, quiet, settle
 from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
 
+pytestmark = pytest.mark.long
 SIZE = (120, 40)
 GOAL = 4000
 """Bytes of a step."""
