@@ -177,7 +177,9 @@ def test_samples_on_the_console():
     scores = [float(s) for s in re.findall(r"\) \[score\] ([-\d.]+)", text)]
     run = real(QWEN)
     found = [
-        sample.score for step in run.samples.steps for sample in run.samples.at(step)
+        sample.score
+        for place in run.samples.places
+        for sample in run.samples.kept(place)
     ]
     assert sorted(found) == sorted(scores)
 

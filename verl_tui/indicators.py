@@ -145,23 +145,14 @@ def resolve(keys: KeysOfLog) -> dict[str, str]:
     """
     found, others = _of_trainers(keys)
     own, spread = _own_keys(keys, others), _of_distributions(keys)
-    for indicator in INDICATORS.values():
-        for known in (own, spread) if spread else (own,):
-            if (key := _spelled(indicator, known, found)) is not None:
-                found.setdefault(indicator.id, key)
-    if scores := validation_keys(keys):
+    for id in INDICATORS:
+        for known in (own, spread):
+            for name in filter(known.get, spellings(id)):
+                if id not in found and _means_it(id, name, known, found):
+                    found[id] = known[name]
+    if scores := validation_keys(tuple(keys)):
         found.setdefault("validation", scores[0])
     return found
-
-
-def _spelled(
-    indicator: Indicator, known: Mapping[str, str], found: KeysOfLog
-) -> str | None:
-    """Return the key of the first spelling that a log has and that means the indicator there."""
-    for name in spellings(indicator.id):
-        if name in known and _means_it(indicator.id, name, known, found):
-            return known[name]
-    return None
 
 
 def _of_trainers(keys: KeysOfLog) -> tuple[dict[str, str], set[str]]:
@@ -216,18 +207,14 @@ def loss_alone(keys: KeysOfLog) -> str | None:
     return next((own[name] for name in _LOSSES if name in own), None)
 
 
-def validation_keys(keys: KeysOfLog) -> list[str]:
+@lru_cache(256)
+def validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return a log's validation scores, the best first: `mean@N` of accuracy, then of reward, then
     other core scores.
 
     Auxiliary ones (`val-aux/…`) come only where there is nothing else; counts, lengths, times and
     losses never.
     """
-    return list(_validation_keys(tuple(keys)))
-
-
-@lru_cache(256)
-def _validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     # Asked for at each judging, while keys hardly ever change.
     _, others = _of_trainers(keys)
     own = _own_keys(keys, others)
@@ -294,10 +281,8 @@ def dialect(keys: KeysOfLog) -> Dialect:
     several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
     not written for.
     """
-    return "other" if writers(tuple(keys)) else _by_names(keys)
-
-
-def _by_names(keys: KeysOfLog) -> Dialect:
+    if writers(tuple(keys)):
+        return "other"
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"

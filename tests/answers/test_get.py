@@ -74,7 +74,7 @@ FIELDS = {
     " last_record_by verdict finding findings phase",
     "findings": f"{READ} total left_out not_judged findings",
     "metrics": f"{READ} steps_estimated total left_out metrics",
-    "metrics --metric reward": f"{READ} key indicator steps_estimated total left_out points",
+    "metrics --metric reward": f"{READ} steps_estimated key indicator total left_out points",
     "samples": f"{READ} order step validation total left_out samples",
     "log": f"{NAMED} path size more_before more_after gave_up lines",
 }
@@ -264,7 +264,7 @@ def test_what_is_passed_over_is_said_of_a_long_log_too(
     answered, run, words, monkeypatch
 ):
     long = 100_000
-    monkeypatch.setattr(f"verl_tui.answers.{words[0]}.LONG", long)
+    monkeypatch.setattr("verl_tui.answers.run_reading.LONG", long)
     log = run / "verl_logs.jsonl"
     text = log.read_text()
     log.write_text(text * (long // len(text) + 1), encoding="utf-8")

@@ -16,9 +16,8 @@ from watching import NOW
 
 from verl_tui.config import Config
 from verl_tui.demo import grpo
-from verl_tui.demo.grpo import GrpoRun
+from verl_tui.demo.grpo import GrpoRun, Simulation
 from verl_tui.demo.rollouts import dump
-from verl_tui.demo.simulation import Simulation
 from verl_tui.monitor import load
 from verl_tui.on_demand import worker
 from verl_tui.tui import monitor_app

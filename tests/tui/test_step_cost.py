@@ -133,11 +133,11 @@ async def test_a_frame_that_changes_no_cell_writes_nothing(log):
             await press(pilot, *keys)
             await quiet(pilot)
             bytes_written(app)
-            app.screen.refresh(repaint=True, layout=True)
+            app.screen.refresh()
             await settle(pilot)
             assert not bytes_written(app), "not even where the cursor is"
             app.cursor_position += (1, 1)
-            app.screen.refresh(repaint=True, layout=True)
+            app.screen.refresh()
             await settle(pilot)
             assert bytes_written(app), "it has moved"
 

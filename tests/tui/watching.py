@@ -213,7 +213,7 @@ def all_read(pilot: Pilot[Any]) -> bool:
     screen = pilot.app.screen
     return pilot.app.browser.idle and (
         not isinstance(screen, LogScreen)
-        or (screen.window.reader.idle and screen.window.search is None)
+        or (screen.window.reader.idle and not screen.window.progress)
     )
 
 

@@ -103,8 +103,8 @@ def rate_rounded(context: RuleContext) -> str | None:
     if kl and any(kl.tail(_NEWEST)):
         moves = f"{kl.key} is not 0, so the policy moves"
         return f"{moves}: {key} is rounded, or has fallen to 0 at the end"
-    words = "all numbers have few digits: {} may be rounded"
-    return words.format(key) if few_digits(context) else None
+    words = f"all numbers have few digits: {key} may be rounded"
+    return words if few_digits(context) else None
 
 
 def schedule_over(context: RuleContext) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.health.finding import Severity
+from verl_tui.health.guide import Rule
 from verl_tui.means import finite
 from verl_tui.metrics import modern
 from verl_tui.runs.time.forecast import Pace, pace
@@ -36,6 +38,8 @@ class RuleContext(NamedTuple):
     """
     key: str = ""
     """The metric that is judged, for exemptions."""
+    rule: Rule = Rule("", Severity.INFO, "", "")
+    """The rule that judges."""
 
     @property
     def goes_on(self) -> bool:

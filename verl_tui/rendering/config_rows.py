@@ -96,7 +96,7 @@ def settings_page(run: Run | None, query: str = "", *, clear: str) -> SettingsPa
     if run is None:
         nothing = SettingSection("", (), "No run yet, so there are no settings.")
         return SettingsPage((), (nothing,))
-    facts = _matching([_fact(run, fact) for fact in identity(run).facts], query)
+    facts = _matching([_fact(run, fact) for fact in identity(run).values()], query)
     stated = [_setting(run, key) for key in sorted(run.settings)]
     found = _matching(stated, query)
     count = f"{len(found)} of {len(stated)}" if query else len(stated)

@@ -58,20 +58,12 @@ class Samples:
         self._dumps: dict[Place, Dump] = {}
         self._places: list[Place] = []
 
-    def __len__(self) -> int:
-        return sum(len(self.kept(place)) for place in self._kept)
-
     @property
     def places(self) -> Sequence[Place]:
         """Where there are samples, in memory or in a dump; ascending."""
         if not self._places:
             self._places = sorted({*self._kept, *self._dumps})
         return self._places
-
-    @property
-    def steps(self) -> list[int]:
-        """Steps that have samples in memory, ascending."""
-        return sorted({place.step for place in self._kept})
 
     def up_to(self, end: int | None) -> Sequence[Place]:
         """Return the places up to a step, all of them where it is None or all lie beyond it."""
@@ -144,11 +136,6 @@ class Samples:
         """Return the dump of a place, None where there is none."""
         return self._dumps.get(place)
 
-    def at(self, step: int) -> tuple[Sample, ...]:
-        """Return the samples in memory of exactly this step, those of its validation last."""
-        training = self.kept(Place(step, validation=False))
-        return (*training, *self.kept(Place(step, validation=True)))
-
     def nearest_place(self, step: int, validation: bool | None = None) -> Place | None:
         """Return the place nearest to a step, the newer of two; None where there is none.
 
@@ -158,9 +145,7 @@ class Samples:
                 training first.
         """
         fitting = (
-            place
-            for place in self.places
-            if validation is None or place.validation is validation
+            place for place in self.places if validation in (None, place.validation)
         )
         return min(
             fitting,

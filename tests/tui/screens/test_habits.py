@@ -118,7 +118,7 @@ async def test_esc_leaves_one_thing_after_the_other_and_never_quits(collapse):
         def left():
             """Return what is open or set."""
             said = {
-                "line": dashboard(app).foot == "filter-bar",
+                "line": dashboard(app).bar.display,
                 "cursor": app.cursor is not None,
                 "span": charts.look.span is not None,
                 "filter": charts.filter.text,

@@ -98,19 +98,14 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
     """Return the seconds that a timer has at some ascending steps, nan where it has none."""
     import numpy as np
 
-    start = bisect_left(series.steps, steps[0]) if series else 0
-    own = np.array(series.steps[start:] if series else ())
-    if not series or not len(own):
-        return np.full(len(steps), np.nan)
-    at = np.minimum(np.searchsorted(own, steps), len(own) - 1)
-    values = np.array(series.values[start:])[at]
-    is_known = (own[at] == steps) & (values >= 0) & (values < np.inf)
-    return np.where(is_known, values, np.nan)
-
-
-def seconds_beside(run: Run, steps: Steps) -> Numbers:
-    """Return the seconds at some ascending steps of what the step's own time leaves out."""
-    return seconds_of(run, excluded(run), steps)
+    found = np.full(len(steps), np.nan)
+    if series:
+        start = bisect_left(series.steps, steps[0])
+        _, at, own = np.intersect1d(
+            steps, series.steps[start:], assume_unique=True, return_indices=True
+        )
+        found[at] = np.array(series.values[start:])[own]
+    return np.where((found >= 0) & (found < np.inf), found, np.nan)
 
 
 def occasional_parts(run: Run) -> list[str]:
@@ -136,9 +131,9 @@ def excluded(run: Run) -> Sequence[str]:
 
     whole, parts = _step_timers(run)
     step = run.present(whole)
-    newest = np.array(step.steps[-LOOK_BACK:] if step else ())
-    own = durations(step, newest) if len(newest) else newest
-    steps, own = newest[np.isfinite(own)], own[np.isfinite(own)]
+    steps = np.array(step.steps[-LOOK_BACK:] if step else (0,))
+    own = durations(step, steps)
+    steps, own = steps[np.isfinite(own)], own[np.isfinite(own)]
     if not len(steps):
         return ()
     timed = {name: durations(run.series(key), steps) for name, key in parts.items()}
@@ -219,41 +214,33 @@ def breakdown(run: Run) -> Breakdown | None:
     if not step and not timed:
         return None
     steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
-    parts = [_part(run, name, series, steps) for name, series in timed.items()]
-    return _summed(step, steps, sorted(parts, key=lambda part: -part.seconds))
-
-
-def _summed(
-    step: Series | None, steps: tuple[int, ...], found: Sequence[StepPart]
-) -> Breakdown:
-    """Return a breakdown of steps into parts, whose shares are still to come."""
-    total = sum(part.seconds for part in found)
+    taken = {
+        name: finite(durations(series, steps).tolist())
+        for name, series in timed.items()
+    }
+    spent = {name: sum(seconds) / len(steps) for name, seconds in taken.items()}
+    total = sum(spent.values())
     own = finite(durations(step, steps).tolist())
     usual = mean(own) if own else total
-    whole = usual + sum(part.seconds * (not part.inside) for part in found)
-    largest = whole * _LARGEST_SHARE
+    beside = [name for name, series in timed.items() if series.key in excluded(run)]
+    whole = usual + sum(map(spent.__getitem__, beside))
     parts = [
-        part._replace(share=min(part.seconds, largest) / whole if whole > 0 else 0.0)
-        for part in found
-        if part.times
+        StepPart(
+            name,
+            timed[name].key,
+            spent[name],
+            min(spent[name] / whole, _LARGEST_SHARE) if whole > 0 else 0.0,
+            mean(taken[name]),
+            len(taken[name]),
+            slowdown(timed[name], steps[0]),
+            name not in beside,
+        )
+        for name in sorted(
+            filter(taken.get, taken), key=spent.__getitem__, reverse=True
+        )
     ]
     named, trend = (step.key, slowdown(step, steps[0])) if step else ("", None)
     return Breakdown(steps, named, usual, whole, tuple(parts), whole - total, trend)
-
-
-def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart:
-    """Return a part of the step, without its share."""
-    seconds = finite(durations(series, steps).tolist())
-    return StepPart(
-        name,
-        series.key,
-        sum(seconds) / len(steps),
-        0.0,
-        mean(seconds) if seconds else 0.0,
-        len(seconds),
-        slowdown(series, steps[0]),
-        series.key not in excluded(run),
-    )
 
 
 def newest_steps(
@@ -340,13 +327,11 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         whole = SpeedFigure("throughput of all GPUs", rate, "tokens/s", origin)
     samples = _a_second(batch, "samples per second", timing)
     yield from filter(None, (speed, whole, tokens, samples))
-    for use in filter(None, (_averaged(run, key, timing) for key in _mfu(run))):
-        times = 0.01 if use.unit == "percent" else 1.0
-        yield use._replace(value=use.value * times, unit="share")
-
-
-def _mfu(run: Run) -> list[str]:
-    return [key for key in run.keys if _MFU.match(modern(key))]
+    for key in run.keys:
+        use = _averaged(run, key, timing) if _MFU.match(modern(key)) else None
+        if use:
+            times = 0.01 if use.unit == "percent" else 1.0
+            yield use._replace(value=use.value * times, unit="share")
 
 
 def _a_second(
@@ -369,8 +354,7 @@ def _averaged(
     if not series:
         return None
     since = timing.steps[0] if timing else (run.step or 0) - WINDOW
-    newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
-    recent = finite(value for step, value in newest if step >= since)
+    recent = finite(series.since(since).values())
     point = series.last_finite
     if not point:
         return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, EventKind, SourceStatus
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.combined import starts
 from verl_tui.runs.time.forecast import expected_step, pace, remaining_seconds
 from verl_tui.runs.views.signs_of_life import (
@@ -102,11 +104,9 @@ def goes_on(run: Run, now: float) -> bool:
     """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
     if state(run, now) is not State.RUNNING or run.outcome:
         return False
-    quiet = waited(run, now)
-    if quiet is None or quiet <= _LATE_FLOOR:
-        return True
     due = expected_step(run)
-    return due is None or quiet <= max(_LATE_PACES * due.seconds, due.longest)
+    late = max(_LATE_PACES * due.seconds, due.longest) if due else math.inf
+    return (waited(run, now) or 0.0) <= max(_LATE_FLOOR, late)
 
 
 def silence(run: Run, now: float) -> float | None:
@@ -132,6 +132,7 @@ def waited(run: Run, now: float) -> float | None:
     return None if quiet is None else max(0.0, quiet - run.lost(now))
 
 
+@cached_by_revision
 def state(run: Run, now: float) -> State:
     """Return the state of a run.
 
@@ -147,7 +148,20 @@ def state(run: Run, now: float) -> State:
         return State.WAITING if run.step is None else State.RUNNING
     if _has_crashed(run, now):
         return State.CRASHED
-    return _evaluated(run, now) if is_evaluation(run) else _by_life(run, now)
+    holder = writer(run)
+    if is_evaluation(run):
+        idle = _idle(run, now)
+        over = idle is None or idle > _FRESH_LOG or (holder and holder.gone)
+        return State.FINISHED if over else State.RUNNING
+    if holder and (holder.gone or holder.stopped):
+        return _gone(run) if holder.gone else State.STALLED
+    if not holder and _is_no_training(run, now):
+        return State.NO_TRAINING
+    # nothing has been made since it began
+    if run.step is None or starts(run.sources.values(), run.last_record or 0.0):
+        waits = holder or (_idle(run, now) or 0.0) <= _ENDED_AFTER
+        return State.WAITING if waits else State.ENDED
+    return _gone(run) if unattended(run) else _by_silence(run, now)
 
 
 def _stated(run: Run) -> State | None:
@@ -155,7 +169,11 @@ def _stated(run: Run) -> State | None:
     kind = run.outcome.kind if run.outcome else None
     if kind is EventKind.FATAL:
         return State.CRASHED
-    if kind is EventKind.FINISHED or _is_complete(run):
+    # no debugger waits behind its last step
+    complete = _reached(run, 0) and not any(
+        one.debugged for one in run.sources.values()
+    )
+    if kind is EventKind.FINISHED or complete:
         return State.FINISHED
     if kind is EventKind.STOPPED:
         return State.ENDED if interrupted(run) else State.CRASHED
@@ -165,11 +183,6 @@ def _stated(run: Run) -> State | None:
         short = run.total_steps and not _reached(run, 1)
         return State.ENDED if short else State.FINISHED
     return None
-
-
-def _is_complete(run: Run) -> bool:
-    """Return whether the last step was made, and no debugger waits behind it."""
-    return _reached(run, 0) and not any(one.debugged for one in run.sources.values())
 
 
 def _reached(run: Run, short: int) -> bool:
@@ -189,69 +202,33 @@ def _has_crashed(run: Run, now: float) -> bool:
 
 def _let_go(run: Run) -> bool:
     """Return whether no process holds the log with the run's ending any more."""
-    ended = [source for source in run.sources.values() if source.ending]
-    if any(source.ending and source.ending.bare for source in ended):
+    ended = [(one.status, one.ending) for one in run.sources.values() if one.ending]
+    if any(end.bare for _, end in ended):
         return True  # W&B logs its exit with an error
     holder = writer(run)
     if holder:
         return holder.gone
-    return any(one.status.unheld for one in ended if one.ending is run.outcome)
+    return any(status.unheld for status, end in ended if end is run.outcome)
 
 
-def _evaluated(run: Run, now: float) -> State:
-    """Return the state of samples without a training."""
-    holder, idle = writer(run), _idle(run, now)
-    over = idle is None or idle > _FRESH_LOG or (holder and holder.gone)
-    return State.FINISHED if over else State.RUNNING
-
-
-def _by_life(run: Run, now: float) -> State:
-    """Return the state by the process that writes the log, else by when something was written."""
-    holder = writer(run)
-    if not holder:
-        return _unheld(run, now)
-    if holder.gone or holder.stopped:
-        return _gone(run) if holder.gone else State.STALLED
-    return State.WAITING if _is_starting(run) else _by_silence(run, now)
-
-
-def _unheld(run: Run, now: float) -> State:
-    """Return the state of a run that no known process writes to."""
-    if _is_no_training(run) and _is_abandoned(run, now):
-        return State.NO_TRAINING
-    if _is_starting(run):
-        idle = _idle(run, now)
-        waits = idle is None or idle <= _ENDED_AFTER
-        return State.WAITING if waits else State.ENDED
-    return _gone(run) if unattended(run) else _by_silence(run, now)
-
-
-def _is_starting(run: Run) -> bool:
-    """Return whether a run has not made a step since it began."""
-    return run.step is None or starts(run.sources.values(), run.last_record or 0.0)
-
-
-def _is_no_training(run: Run) -> bool:
+def _is_no_training(run: Run, now: float) -> bool:
     """Return whether a run's files have been read whole, and no line of them is of a training:
-    notes that a shell's `*` named too, for one.
+    notes that a shell's `*` named too, for one. They have not changed for long, or no process of
+    this host, to which all of them belong, holds any.
     """
-    text = any(status.size and status.format == _CONSOLE for status in run.statuses)
-    none = run.step is None and not run.events
-    return text and none and all(map(_read_in_vain, run.statuses))
+    if run.step is not None or run.events:
+        return False
+    written = [one for one in run.statuses if one.size]
+    is_text = any(one.format == _CONSOLE for one in written)
+    is_old = (_idle(run, now) or 0.0) > _STALL_UNKNOWN
+    is_left = is_old or all(one.unheld for one in written)
+    return is_text and is_left and not any(map(_may_hold_more, run.statuses))
 
 
-def _is_abandoned(run: Run, now: float) -> bool:
-    """Return whether files have not changed for long, or no process of this host, to which all of
-    them belong, holds any.
-    """
-    old = (_idle(run, now) or 0.0) > _STALL_UNKNOWN
-    return old or all(status.unheld for status in run.statuses if status.size)
-
-
-def _read_in_vain(status: SourceStatus) -> bool:
-    """Return whether a source has been read whole, and nothing of a training was in it."""
+def _may_hold_more(status: SourceStatus) -> bool:
+    """Return whether something of a training was in a source, or may be as it is not read whole."""
     found = (status.records, status.unreadable, status.problem, status.unread_form)
-    return status.whole and not any(found)
+    return not status.whole or any(found)
 
 
 def _gone(run: Run) -> State:
@@ -264,16 +241,14 @@ def _gone(run: Run) -> State:
 
 def _by_silence(run: Run, now: float) -> State:
     """Return the state by how long no step has come, UNKNOWN where no record has a time."""
-    quiet = waited(run, now)
+    quiet, usual = waited(run, now), pace(run)
     if quiet is None:
         return State.UNKNOWN
     if not overdue(run, quiet) or (doubt(run, now) and quiet <= _DOUBT * patience(run)):
         return State.RUNNING
-    # A file's time alone may be that of a copy.
-    sign = evidence(run, now)
-    usual = pace(run)
+    sign = evidence(run, now)  # a file's time alone may be that of a copy
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    if not sign or (sign.latest is not None and now - sign.latest > long):
+    if not sign or now - sign.latest > long:
         return _gone(run)
     return State.STALLED
 
@@ -315,13 +290,13 @@ def evaluated(run: Run) -> str:
     """Describe the result of an evaluation, or the newest samples of a training whose log is not
     there.
     """
-    trained = run.series(f"{PREFIX}count") is not None
+    trained = run.series(f"{PREFIX}count")
     prefix = PREFIX if trained else f"val_{PREFIX}"
     count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
     words = "an evaluation"
     if count:
         samples = counted(int(count.values[-1]), "sample")
-        words = f"{words} of {samples}"
+        words = f"an evaluation of {samples}"
         if trained:
             words = f"{samples} of step {count.steps[-1]}"
     if score:
@@ -332,8 +307,7 @@ def evaluated(run: Run) -> str:
 def interrupted(run: Run) -> bool:
     """Return whether the user stopped the run at its terminal."""
     end = run.outcome
-    stopped = end and end.kind is EventKind.STOPPED
-    return bool(stopped and end and _CTRL_C.search(end.text))
+    return bool(end and end.kind is EventKind.STOPPED and _CTRL_C.search(end.text))
 
 
 def patience(run: Run) -> float:
