@@ -33,19 +33,18 @@ _TESTS = count(1)
 
 
 @pytest.fixture(autouse=True)
-def colours(monkeypatch):
-    """The same colours and characters whatever the machine's settings are."""
-    for name in (
-        "NO_COLOR",
-        "FORCE_COLOR",
-        "LC_ALL",
-        "LC_CTYPE",
-        "LANG",
-        "VERL_TUI_CONFIG",
-    ):
+def characters(monkeypatch):
+    """The same characters whatever the machine's settings are."""
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
         monkeypatch.delenv(name, raising=False)
     # what the user has pinned is no part of a test
     monkeypatch.setenv("VERL_TUI_STATE", "")
+
+
+@pytest.fixture
+def true_colour(monkeypatch):
+    """All colours, as most terminals have them."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
 
 
 @pytest.fixture(autouse=True)
