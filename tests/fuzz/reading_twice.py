@@ -54,7 +54,7 @@ def _described(run: Run) -> dict[str, Any]:
             key: {step: repr(value) for step, value in values(run, key).items()}
             for key in sorted(run.keys)
         },
-        "samples": [repr(run.samples.at(step)) for step in run.samples.steps],
+        "samples": [repr(run.samples.kept(place)) for place in run.samples.places],
         "settings": {key: repr(value) for key, value in run.settings.items()},
         "steps": (run.step, run.total_steps),
         "events": [(event.kind, event.text, event.line) for event in run.events],

@@ -95,12 +95,12 @@ def test_what_is_found_up_to_a_point_depends_on_nothing_after_it(name):
 def test_what_holds_is_said_in_words(name):
     for seed in range(6):
         judged = CONDITIONS[name](column(hostile(seed)), ())
-        if judged.open is not None:
+        if judged.facts is not None:
             names = ("title", "key", "note", "long", "last", "newest", "label")
             facts = dict.fromkeys(names, "")
             said = [judged.words["message"], *judged.words["evidence"]]
             assert all(filled(one, {**facts, **judged.facts}) for one in said)
-            assert type(judged.open.since) is int
+            assert type(judged.facts["since"]) is int
 
 
 FOUND = json.loads((Path(__file__).parent / "breaches.json").read_text())

@@ -13,10 +13,22 @@ from verl_tui.health.consequences import with_causes
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.health.judge import Judge
+from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.runs.run import Run
 
 GUIDE = load_guide()
 GAP = 10
 """Steps from one logged point to the next."""
+STEPS = [*range(0, 20_000, GAP)]
+RUN = Run("grpo")
+RUN.apply(
+    Batch(
+        "grpo",
+        SourceStatus("/logs/grpo", "verl"),
+        (MetricRows(("k",), STEPS, [[0.0] * len(STEPS)], [*range(len(STEPS))]),),
+    ),
+    NOW,
+)
 
 
 def found(
@@ -29,13 +41,7 @@ def found(
 
 
 def causes(*findings: Finding) -> list[str | None]:
-    reported = with_causes(
-        findings,
-        GUIDE,
-        lambda one, points: (
-            None if one.since_step is None else one.since_step - GAP * points
-        ),
-    )
+    reported = with_causes(findings, GUIDE, RUN)
     assert [one.id for one in reported] == [one.id for one in findings]
     return [one.consequence_of for one in reported]
 
@@ -114,9 +120,7 @@ def test_what_responses_shrink_from(cause, since):
 def test_what_moved_first_leads(first, later):
     """It is as bad as what follows from it."""
     for order in ((first, later), (later, first)):
-        reported = with_causes(
-            order, GUIDE, lambda one, points: (one.since_step or 0) - GAP * points
-        )
+        reported = with_causes(order, GUIDE, RUN)
         told = {one.id: one for one in reported}
         assert told[first.id].consequence_of is None
         assert told[later.id].consequence_of == first.id
@@ -150,7 +154,7 @@ def test_of_two_findings_of_one_rule_the_first_carries_what_follows():
         with_causes(
             [first, second, found("no-signal", 20)],
             GUIDE,
-            lambda one, _: one.since_step,
+            RUN,
         )
     )
     assert [len(verdict.consequences(one)) for one in verdict.findings] == [1, 0, 0]

@@ -56,9 +56,9 @@ from verl_tui.health.diagnosis import diagnosis
 
 
 @diagnosis("odd-step")
-def odd_step(context, rule):
+def odd_step(context):
     step = context.run.step or 0
-    return rule.told({}, since=step) if step % 2 else None
+    return context.rule.told({}, since=step) if step % 2 else None
 """
 SPELLING = (
     'names = [\n  ["entropy", "brain/fog", "how foggy the brain is", "brain.py:1"],'

@@ -19,16 +19,15 @@ def clock(*moments):
 
 def test_between_two_moments_time_runs_evenly_and_beyond_them_nothing_is_known():
     known = clock((10, 100.0), (20, 200.0))
-    assert [known.at(step) for step in (10, 15, 20)] == [100.0, 150.0, 200.0]
-    assert math.isnan(known.at(9))
-    assert math.isnan(known.at(21))
-    assert math.isnan(Clock("empty").at(1))
+    assert known.at_each([10, 15, 20]) == [100.0, 150.0, 200.0]
+    assert all(map(math.isnan, known.at_each([9, 21])))
+    assert math.isnan(*Clock("empty").at_each([1]))
 
 
 def test_durations_are_counted_back_from_the_end():
     bar = clock((1, 5.0), (2, 15.0), (4, 35.0))
     known = bar.counted_back(4, 1000.0, "bar")
-    assert [known.at(step) for step in (1, 2, 3, 4)] == [970.0, 980.0, 990.0, 1000.0]
+    assert known.at_each([1, 2, 3, 4]) == [970.0, 980.0, 990.0, 1000.0]
     assert len(Clock().counted_back(1, 1.0, "bar")) == 0
 
 

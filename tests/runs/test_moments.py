@@ -50,7 +50,7 @@ def test_what_lay_there_is_counted_back_by_the_bar_from_the_first_arrival():
     # the bar's own clock ends at the file's last change: it has nothing to add
     assert len(clocks(run)) == 1
     assert clock.origin == "arrival while we watched, before that the progress bar"
-    assert [clock.at(step) - NOW for step in (0, 150, 151, 152)] == [
+    assert [at - NOW for at in clock.at_each([0, 150, 151, 152])] == [
         12 - 1510,
         2,
         12,

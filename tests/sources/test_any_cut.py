@@ -52,7 +52,7 @@ def said(run: Run) -> tuple[object, ...]:
     """Return all that a run knows."""
     return (
         {key: repr(values(run, key)) for key in run.keys},
-        [repr(run.samples.at(step)) for step in run.samples.steps],
+        [repr(run.samples.kept(place)) for place in run.samples.places],
         (run.settings, run.unreadable, run.step, run.total_steps, run.outcome),
     )
 

@@ -113,7 +113,7 @@ def said(run: Run) -> tuple[object, ...]:
         {key: values(run, key) for key in run.keys if not key.startswith(timing)},
         (run.step, run.total_steps),
         (outcome.kind, outcome.text, outcome.line) if outcome is not None else None,
-        [run.samples.at(step) for step in run.samples.steps],
+        [run.samples.kept(place) for place in run.samples.places],
     )
 
 
@@ -176,7 +176,7 @@ def test_a_sample_that_began_without_a_lead_has_none(tmp_path, prefix):
         "".join(f"{prefix}{line}\n" for line in [*lines, "step:1 - a/b:1 - c/d:2"])
     )
     run = read_run(path)
-    (sample,) = [one for step in run.samples.steps for one in run.samples.at(step)]
+    (sample,) = [one for place in run.samples.places for one in run.samples.kept(place)]
     assert sample.response == "\n".join(answer)
 
 

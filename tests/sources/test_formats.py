@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from log_reading import feed_in_pieces, own_keys, read_run, values
 
 from verl_tui.records import EventKind, Sample
+from verl_tui.runs.samples import Place
 from verl_tui.runs.time.step_clocks import clocks
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import filelogger, rollouts, tutorial
@@ -144,7 +145,8 @@ def test_tutorial_records():
     assert values(run, "train/epoch") == {122: 1.0}, "global_step beats step"
     assert run.indicators["policy_kl"] == "ppo/kl_div"
     assert [
-        (s.prompt, s.response, s.score, s.ground_truth) for s in run.samples.at(120)
+        (s.prompt, s.response, s.score, s.ground_truth)
+        for s in run.samples.kept(Place(120, validation=False))
     ] == [("2+2?", "4", 2.0, "4")]
     (source,) = [s for s in run.sources.values() if s.status.format == "tutorial JSONL"]
     assert [(u.line, u.excerpt) for u in source.unreadable] == [
@@ -290,4 +292,4 @@ def test_bars_tell_when_steps_were_reached(tmp_path):
     path.write_text(bars)
     os.utime(path, (50_000, 50_000))
     (clock,) = clocks(read_run(path))
-    assert [clock.at(step) for step in (1, 2, 3)] == [46_450.0, 46_490.0, 50_000.0]
+    assert clock.at_each([1, 2, 3]) == [46_450.0, 46_490.0, 50_000.0]

@@ -13,9 +13,10 @@ from math import nan
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import drain_all, read_run
+from log_reading import drain, read_run
 from wandb_reading import said
 
+from verl_tui.runs.samples import Place
 from verl_tui.runs.views.state import State, state
 from verl_tui.sources.formats import wandb
 from verl_tui.sources.source import FileSource
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # -- what others wrote -----------------------------------------------------------------------------
 
+pytestmark = pytest.mark.long
 SCRIPT = """
 import math, sys
 import numpy as np
@@ -126,7 +128,7 @@ def offline(tmp_path_factory):
 def test_what_wandb_itself_writes_is_read_value_for_value(offline):
     (path,) = offline.glob("offline-run-*/*.wandb")
     expected, code = truth(path)
-    found = said(drain_all(FileSource(path, wandb)))
+    found = said(drain(FileSource(path, wandb)))
     quantile = {key for key in found if key.startswith(("h/", "h2/"))}
     numbers = {key: found[key] for key in found.keys() - quantile}
     assert numbers == expected
@@ -153,13 +155,12 @@ def test_a_run_of_wandb_is_found_with_all_it_left(offline):
     )
     assert run.unreadable == 0
     validation = {
-        step: [s.response for s in run.samples.at(step) if s.validation]
-        for step in run.samples.steps
+        place.step: [s.response for s in run.samples.kept(place)]
+        for place in run.samples.places
+        if place.validation
     }
-    assert {step: texts for step, texts in validation.items() if texts} == {
-        step: [f"out {step}", f"out2 {step}"] for step in (0, 10, 20)
-    }
-    completions = [s for s in run.samples.at(40) if not s.validation]
+    assert validation == {step: [f"out {step}", f"out2 {step}"] for step in (0, 10, 20)}
+    completions = run.samples.kept(Place(40, validation=False))
     assert [
         (s.prompt, s.response, s.extras["accuracy_reward"]) for s in completions
     ] == [(f"p {j}", f"c 20 {j}", 1.0) for j in range(3)]

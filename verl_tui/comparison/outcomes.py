@@ -118,13 +118,15 @@ class MeasuredRun:
             return None
         return series.until(self.stop.step) or None
 
-    def last_values(self, indicator: str, count: int) -> list[float]:
-        """Return those of the last logged values that are numbers, oldest first."""
+    def last_values(self, indicator: str, count: int | None = None) -> list[float]:
+        """Return those of the last logged values that are numbers, oldest first; of so many as
+        means are made of, unless a number is given.
+        """
         series = self.series(indicator)
         if series is None:
             return []
         sign = factor(indicator, series.key)
-        return [sign * value for value in finite(series.tail(count))]
+        return [sign * value for value in finite(series.tail(count or self.count))]
 
 
 def _figure(one: MeasuredRun, kind: FigureKind) -> Figure:
@@ -146,7 +148,7 @@ def _figure(one: MeasuredRun, kind: FigureKind) -> Figure:
 
 
 def _mean(one: MeasuredRun, kind: FigureKind, series: Series) -> Figure:
-    known = one.last_values(kind.indicator, one.count)
+    known = one.last_values(kind.indicator)
     return Figure(
         mean(known) if known else None,
         deviation(known),
@@ -173,7 +175,7 @@ def _point(one: MeasuredRun, kind: FigureKind, series: Series) -> Figure:
     )
     if kind.of == "last":
         return found
-    _, high = one.guide.band(kind.indicator, one.run.dialect) or (None, None)
+    _, high = one.guide.band(kind.indicator, one.run.dialect)
     beyond = None
     if kind.of == "highest" and high is not None:
         beyond = point.value * sign > high
@@ -258,7 +260,7 @@ def incomparable(kind: FigureKind, runs: Sequence[MeasuredRun]) -> str:
 
 
 def _algorithm(one: MeasuredRun) -> str | None:
-    fact = identity(one.run).algorithm
+    fact = identity(one.run).get("algorithm")
     return None if fact is None else fact.value
 
 

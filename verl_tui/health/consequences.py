@@ -9,24 +9,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import replace
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Finding, number
 from verl_tui.health.root_cause import fails_service
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 from verl_tui.words import rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
-
-    _Earlier: TypeAlias = Callable[[Finding, int], int | None]
-    from collections.abc import Iterator
-
     from verl_tui.runs.source_state import Trouble
 
 _TOLERANCE = 10
@@ -36,9 +32,7 @@ beginning of both, and diagnoses by blocks know theirs by ten points.
 
 
 def with_causes(
-    findings: Iterable[Finding],
-    guide: Guide,
-    earlier: _Earlier,
+    findings: Iterable[Finding], guide: Guide, run: Run
 ) -> tuple[Finding, ...]:
     """Name in each finding the one that it follows from, where there is one; a chain of them ends
     at its first cause.
@@ -50,18 +44,17 @@ def with_causes(
     Args:
         findings: What was found.
         guide: The rules in force.
-        earlier: Returns the step so many logged points before a finding's beginning (below 0:
-            after it), None where it has no beginning.
+        run: Where it was found.
     """
     found = list(findings)
     rules = [guide.rule(one.id) for one in found]
     direct: dict[int, int] = {}
     for at, cause_at in product(range(len(found)), repeat=2):
         own, rule, cause = rules[at], rules[cause_at], found[cause_at]
-        leads = own and _moved_first(found[at], cause, own, earlier)
+        leads = own and _moved_first(found[at], cause, own, run)
         if at in direct or not rule or leads:
             continue
-        if _follows(found[at], cause, rule, earlier) and _first(direct, cause_at) != at:
+        if _follows(found[at], cause, rule, run) and _first(direct, cause_at) != at:
             direct[at] = cause_at
     folded = [*found]
     for at in direct:
@@ -73,30 +66,22 @@ def with_causes(
     return tuple(folded)
 
 
-def _follows(
-    one: Finding,
-    cause: Finding,
-    rule: Rule,
-    earlier: _Earlier,
-) -> bool:
-    if _moved_first(cause, one, rule, earlier):
+def _follows(one: Finding, cause: Finding, rule: Rule, run: Run) -> bool:
+    if _moved_first(cause, one, rule, run):
         return True
-    if (
-        one.id not in (*rule.explains, *rule.signs)
-        or one.severity > cause.severity
-        or one.begun is None
-    ):
+    if one.id not in (*rule.explains, *rule.signs) or one.severity > cause.severity:
         return False
-    least = earlier(cause, rule.before if one.id in rule.signs else _TOLERANCE)
-    return least is not None and one.begun >= least
+    before = rule.before if one.id in rule.signs else _TOLERANCE
+    least = _step_before(run, cause, before)
+    return least is not None and one.begun is not None and one.begun >= least
 
 
-def _moved_first(first: Finding, later: Finding, rule: Rule, earlier: _Earlier) -> bool:
+def _moved_first(first: Finding, later: Finding, rule: Rule, run: Run) -> bool:
     """Return whether a finding explains a later one by having moved first."""
     if later.id not in rule.if_first or not first.certain or later.begun is None:
         return False
-    least = earlier(first, rule.lag)
-    most = earlier(first, -rule.within)
+    least = _step_before(run, first, rule.lag)
+    most = _step_before(run, first, -rule.within)
     return least is not None and most is not None and least <= later.begun <= most
 
 
@@ -107,7 +92,7 @@ def _first(direct: dict[int, int], at: int) -> int:
     return at
 
 
-def step_before(run: Run, finding: Finding, points: int) -> int | None:
+def _step_before(run: Run, finding: Finding, points: int) -> int | None:
     """Return the step so many logged points before a finding began (below 0: after), by the metric
     that it judged.
     """
@@ -151,15 +136,15 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     for one in new_lines(context.run, series.steps, fall.since_step):
         said = fails_service(context.run, one.path, one.trouble)
         if said:
-            return rule.finding(
-                f"{said.words}, {number(one.now)} times a step since step {one.since}; "
-                f"the reward fell from step {fall.since_step} on",
+            facts = {"words": said.words, "title": said.title, "fall": fall.since_step}
+            return rule.told(
+                {**facts, "now": one.now},
                 (said.line, *in_words([one])),
+                "service",
                 since=one.since,
                 step=fall.step,
                 key=fall.key,
                 advice=said.advice or None,
-                cause=said.title,
             )
     return None
 

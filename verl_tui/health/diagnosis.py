@@ -15,6 +15,7 @@ from verl_tui.health.conditions.column import (
     Shown,
     Spell,
     first,
+    judged,
     lately,
     rolling,
     trends,
@@ -27,13 +28,10 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.finding import Finding
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
-    Look: TypeAlias = Callable[
-        [RuleContext, Rule], "Finding | Found | InBlocks | str | None"
-    ]
+    Look: TypeAlias = Callable[[RuleContext], "Finding | Found | InBlocks | str | None"]
 
 
 _TRIM = 5
@@ -164,30 +162,28 @@ class InBlocks(NamedTuple):
 
 
 def look_at_blocks(
-    context: RuleContext, rule: Rule, of: InBlocks, keep: Callable[..., Any]
+    context: RuleContext, of: InBlocks, keep: Callable[..., Any]
 ) -> Found:
     """Return what a diagnosis finds in blocks now and before, or why it does not judge.
 
     Args:
         context: The run.
-        rule: The rule.
         of: What it looks at.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    points = context.known(of.metrics[0])
+    points, rule = context.known(of.metrics[0]), context.rule
     # The newest point may still change.
-    count = (len(points or ()) - 1) // of.size
+    seen = len(points) if points else 0
+    count = (seen - 1) // of.size
     if not points or count < of.needs:
-        needs = f"needs {of.needs * of.size + 1} points"
-        return Found(f"{needs}, has {len(points or ())}")
+        return Found(f"needs {of.needs * of.size + 1} points, has {seen}")
     series = [*map(context.run.series, of.metrics)]
     basis = of.metrics, of.of, [one and one.revision for one in series], count
-    judged, reason = keep(
+    found: Judged = keep(
         "blocks", basis, lambda: _judge(rule.name, of, _cut(series, of.size, count))
     )
-    now = reason
-    if judged.open is not None:
-        facts = judged.facts
+    now: Finding | str | None = found.needs
+    if (facts := found.facts) is not None:
         now = rule.told(
             facts,
             facts.get("evidence", ()),
@@ -196,11 +192,11 @@ def look_at_blocks(
             step=points.steps[count * of.size - 1],
             key=facts["key"],
         )
-    return Found(now, judged.breaches, rule.title)
+    return Found(now, found.breaches, rule.title)
 
 
-def _judge(words: str, of: InBlocks, blocks: Blocks) -> tuple[Judged, str | None]:
-    """Find a failure in blocks, or return why that is not judged where there is none.
+def _judge(words: str, of: InBlocks, blocks: Blocks) -> Judged:
+    """Find a failure in blocks, or why that is not judged where there is none.
 
     Its words know, besides the figures of the diagnosis: since, key (the first metric unless the
     diagnosis says another), size (points a block), last (the newest block's last step); of each
@@ -235,7 +231,8 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> tuple[Judged, str | None
     places = np.flatnonzero(signs.begins)
     places = places[places >= of.needs - 1].tolist()
     shown = Shown(0, places, spell, of.patience, now=now)
-    return Judged(words, blocks.settled, shown, starts), signs.reason
+    found = judged(words, blocks.settled, shown, starts)
+    return found._replace(needs=signs.reason)
 
 
 def _cut(series: Sequence[Series | None], size: int, count: int) -> Blocks:

@@ -5,7 +5,6 @@ findings now in words, and what it ever found.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +15,6 @@ from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found, open
 from verl_tui.health.consequences import (
     in_words,
     new_lines,
-    step_before,
     with_causes,
     with_first_moves,
 )
@@ -113,13 +111,13 @@ class RuleOnRun:
     def _look(self, context: RuleContext) -> Sequence[Found]:
         """Return what is found now and before, in each of its columns."""
         if not self._diagnosis:
-            return look_at_columns(context, self.rule, self._keep)
+            return look_at_columns(context, self._keep)
         for one in self._diagnosis.requires:
             if one not in context.indicators:
                 return [Found(f"{LACKS} no {INDICATORS[one].label}")]
-        found = self._diagnosis.look(context, self.rule)
+        found = self._diagnosis.look(context)
         if isinstance(found, InBlocks):
-            return [look_at_blocks(context, self.rule, found, self._keep)]
+            return [look_at_blocks(context, found, self._keep)]
         if isinstance(found, Found):
             return [found]
         return [self._remembered(found, context.run.step or 0)]
@@ -171,14 +169,14 @@ class Judge:
         results: dict[str, list[_Result]] = {}
         for one in self._rules:
             if one.alive or self._revision != self.run.revision:
-                one.judge(context)
+                one.judge(context._replace(rule=one.rule))
             results.setdefault(one.rule.id, []).append(one.result)
         self._revision = self.run.revision
         judged = [*chain(*map(_merge, results, results.values()))]
         findings = [one for one in judged if isinstance(one, Finding)]
         findings += _exported(self.run, self.guide, findings)
         findings = sorted(with_first_moves(findings, context), key=_weight)
-        explained = with_causes(findings, self.guide, partial(step_before, self.run))
+        explained = with_causes(findings, self.guide, self.run)
         history = chain(*map(attrgetter("episodes"), self._rules))
         return Verdict(
             tuple(sorted([_told(one, context) for one in explained], key=_weight)),

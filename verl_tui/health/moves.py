@@ -104,7 +104,7 @@ def _keys(run: Run, found: Finding, after: Sequence[Finding]) -> Iterator[str]:
     keys = [one.key for one in after]
     if is_of_training(found.key) and found.id not in _FROM_OUTSIDE:
         keys += [key for id, key in known.items() if INDICATORS[id].group in _TRAINING]
-        parts = components(tuple(run.keys), known.get("reward"))
+        parts = components(run)
         keys += parts if len(parts) > 1 else ()
     yield from (key for key in dict.fromkeys(keys) if key and key != found.key)
 

@@ -6,16 +6,15 @@ from __future__ import annotations
 
 import math
 import re
-from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verl_tui.distributions import one_each
 from verl_tui.evaluation import PREFIX, RESERVED
 from verl_tui.means import finite
 from verl_tui.patterns import NamePattern, pattern
+from verl_tui.runs.cached import cached_by_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,24 +53,17 @@ _FACT = NamePattern(r"/(?:num|n|is|has)_.+")
 """Facts of the task or of an answer."""
 
 
-@lru_cache(256)
-def components(keys: tuple[str, ...], reward: str | None) -> tuple[str, ...]:
-    """Return the keys of a reward's parts; of several spellings of one part the first.
-
-    Args:
-        keys: All keys of a log.
-        reward: Key of the reward itself.
-    """
-    # Called at each judgement, while keys hardly ever change.
-    known: dict[str, str] = {}
+@cached_by_keys
+def components(run: Run) -> Sequence[str]:
+    """Return the keys of a reward's parts; of several spellings of one part the first."""
+    known: dict[str | None, str] = {}
     for key in sorted(
-        one_each(keys), key=lambda key: (key.startswith(PREFIX), len(key), key)
+        run.metrics, key=lambda key: (key.startswith(PREFIX), len(key), key)
     ):
-        name = _name(key)
-        if key == reward or not name or name in known:
-            continue
-        known[name] = key
-    return tuple(known.values())
+        if key != run.indicators.get("reward"):
+            known.setdefault(_name(key), key)
+    known.pop(None, None)
+    return [*known.values()]
 
 
 def _name(key: str) -> str | None:
@@ -90,16 +82,15 @@ def _name(key: str) -> str | None:
 _WEIGHTS = ("reward_weights",)
 
 
-def gaining_components(run: Run, reward: str | None) -> tuple[str, ...]:
+def gaining_components(run: Run) -> Sequence[str]:
     """Return the keys of a reward's parts without those that settings say are penalties: they are
     meant to fall.
     """
-    parts = components(run.keys, reward)
-    known = weights(run, parts)
-    return tuple([key for key in parts if known.get(key, 0.0) >= 0])
+    known = _weights(run)
+    return [key for key in components(run) if known.get(key, 0.0) >= 0]
 
 
-def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
+def _weights(run: Run) -> Mapping[str, float]:
     """Return the weights of a reward's parts where the run's settings state them, in the order in
     which they come.
 
@@ -111,7 +102,8 @@ def weights(run: Run, parts: Sequence[str]) -> Mapping[str, float]:
     numbers = [
         float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
     ]
-    own = [key for key in run.keys if key in parts and not key.startswith(PREFIX)]
+    parts = [key for key in components(run) if not key.startswith(PREFIX)]
+    own = [key for key in run.keys if key in parts]
     if len(own) != len(numbers):
         return {}
     return dict(zip(own, numbers, strict=True))
@@ -174,7 +166,7 @@ def solved(context: RuleContext) -> str | None:
     if known.min() < _BELOW or known.max() > 1:
         if _is_at_its_best(known, now):
             return f"the task is solved: {reward.key} is at its best, {now:.3g}"
-        return _all_parts(context, reward)
+        return parts_solved(context)
     # Few points show what has just been solved, many what small batches hide.
     mean = max(known[-count:].mean() for count in (_SCORES, _POINTS))
     if mean >= SOLVED:
@@ -205,13 +197,23 @@ def gains(values: Sequence[float]) -> bool:
     so far.
     """
     known = _finite(values)
-    size = min(_SCORES, len(known) // 3)
-    if size < _FEWEST:
+    parts = _parts(known)
+    if not len(parts):
         return False
+    size = len(parts[0])
     first = max(0, len(known) - _POINTS - 2 * size)
-    gain, error, _ = _gain(known[first : first + size], known[-size:])
-    means = known[len(known) % size :].reshape(-1, size).mean(axis=1)
-    return bool(gain > _SURE * error and gain >= _GOOD_PART * np.ptp(means))
+    gain, error, _ = _gain(known[first : first + size], parts[-1])
+    least = _GOOD_PART * np.ptp(parts.mean(axis=1))
+    return bool(gain > _SURE * error and gain >= least)
+
+
+def _parts(known: Numbers) -> Numbers:
+    """Return numbers as rows of twenty, or of a third of them where there are fewer; none where
+    they are too few. Of the oldest ones some may be left out.
+    """
+    size = min(_SCORES, len(known) // 3)
+    whole = known[len(known) % size :] if size >= _FEWEST else known[:0]
+    return whole.reshape(-1, max(1, size))
 
 
 def has_gained(context: RuleContext) -> str | None:
@@ -244,32 +246,25 @@ def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
 
 
 def parts_solved(context: RuleContext) -> str | None:
-    """Return that all parts of a reward are at the top of their scales, None where they are not."""
-    reward = context.indicator("reward")
-    return None if reward is None else _all_parts(context, reward)
-
-
-def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales:
     next to 1, penalties next to 0.
 
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
     """
-    keys = components(context.run.keys, reward.key)
-    known_weights = weights(context.run, keys)
+    weights, reward = _weights(context.run), context.indicator("reward")
     whole, most = 0.0, 0.0
-    for one in filter(None, map(context.known, keys)):
+    for one in filter(None, map(context.known, components(context.run))):
         known = _known(one)
         level = known[-_SCORES:].mean() if len(known) else 0.0
         is_penalty = known.min(initial=0.0) < _BELOW and known.max(initial=0.0) <= 0
         if level < SOLVED - is_penalty or known.max(initial=0.0) > 1:
             return None  # as of most rewards, whose other parts need not be cut at each step
-        whole += level * known_weights.get(one.key, 1.0)
+        whole += level * weights.get(one.key, 1.0)
         most = max(most, level)
     newest = _known(reward)[-_SCORES:]
     is_sum = len(newest) and abs(whole - newest.mean()) <= (1 - SOLVED) * abs(whole)
-    if most < SOLVED or not is_sum:
+    if not reward or most < SOLVED or not is_sum:
         return None
     return f"the task is solved: all parts of {reward.key} are at their top"
 
@@ -292,11 +287,11 @@ def answers_improve(means: Sequence[float], spreads: Sequence[float]) -> bool:
     """
     both = np.array([*zip(means, spreads, strict=False)]).reshape(-1, 2)
     mean, spread = both[np.isfinite(both).all(axis=1)].T
-    size = min(_SCORES, len(mean) // 3)
-    if size < _FEWEST or mean.min() < 0 or mean.max() > 1:
+    parts = _parts(mean)
+    if not len(parts) or mean.min() < 0 or mean.max() > 1:
         return False
     widest = np.sqrt(mean * (1 - mean)).sum()
-    first, now = mean[:size].mean(), mean[-size:].mean()
+    first, now = mean[: len(parts[0])].mean(), parts[-1].mean()
     learnt = now >= SOLVED or now - first >= _HALF * (1 - first) or gains(mean)
     return bool(0 < widest <= spread.sum() / _LIKE and learnt)
 
@@ -309,13 +304,15 @@ def no_part_lost(context: RuleContext) -> bool:
     reward = context.indicator("reward")
     if not reward:
         return False
-    keys = gaining_components(context.run, reward.key)
-    parts = [_known(part) for part in map(context.known, keys) if part]
-    if len(parts) < 2 or min(map(len, parts)) < 3 * _FEWEST:
+    keys = gaining_components(context.run)
+    known = [_known(part) for part in map(context.known, keys) if part]
+    if len(known) < 2:
         return False
-    for one in parts:
-        size = min(_SCORES, len(one) // 3)
-        if one[-size:].mean() < one[:size].mean() - _LEAST * np.ptp(one):
+    for one in known:
+        parts = _parts(one)
+        if not len(parts):
+            return False
+        if parts[-1].mean() < one[: len(parts[0])].mean() - _LEAST * np.ptp(one):
             return False
     return gains(reward.values) or bool(solved(context))
 
@@ -325,13 +322,11 @@ def holds(context: RuleContext) -> str | None:
     its best points of late.
     """
     reward = context.indicator("reward")
-    known = _known(reward)[-2 * _POINTS :]
-    size = min(_SCORES, len(known) // 3)
-    if size < _FEWEST:
+    parts = _parts(_known(reward)[-2 * _POINTS :])
+    if not len(parts):
         return "the log has too few rewards to see a fall"
-    means = known[len(known) % size :].reshape(-1, size).mean(axis=1)
-    best = known[len(known) % size :].reshape(-1, size)[means.argmax()]
-    loss, error, most = _gain(known[-size:], best)
+    best = parts[parts.mean(axis=1).argmax()]
+    loss, error, most = _gain(parts[-1], best)
     falls = loss >= max(_LEAST * most, _SURE * error)
     return None if falls else "the reward has not fallen"
 
@@ -383,7 +378,7 @@ def _binary_spread(mean: Series, spread: Series) -> str | None:
 
 
 def _scores(run: Run) -> list[float]:
-    samples = (one for step in run.samples.steps for one in run.samples.at(step))
+    samples = (one for place in run.samples.places for one in run.samples.kept(place))
     return finite([one.score for one in samples if one.score is not None])
 
 

@@ -13,7 +13,7 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.guide import Guide
+    from verl_tui.health.guide import Guide, Rule
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -34,6 +34,8 @@ class RuleContext(NamedTuple):
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned.
     None = no end.
     """
+    rule: Rule
+    """The rule that judges, the first one before any does."""
     key: str = ""
     """The metric that is judged, for exemptions."""
 
@@ -101,6 +103,7 @@ def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
         run.indicators,
         present_names(run.keys),
         run.end,
+        guide.rules[0],
     )
 
 

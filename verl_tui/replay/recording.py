@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import replace
-from itertools import accumulate, chain, repeat
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -54,16 +54,11 @@ class RecordedSource:
     ) -> None:
         self._run = run
         self._records = [record for batch in batches for record in batch.records]
-        self._statuses = [batch.status for batch in batches]
+        self._last = batches[-1].status
         parts = [[*_parts(record)] for record in self._records]
-        counts = [*map(len, parts)]
-        of_batches = accumulate((len(batch.records) for batch in batches), initial=0)
-        totals = [*accumulate(counts, initial=0)]
-        self._ends = [totals[last] for last in of_batches]
-        """Number of moments up to the end of each batch, from 0 on."""
-        self._indices = np.repeat(np.arange(len(counts)), counts)
+        self._indices = np.repeat(np.arange(len(parts)), [*map(len, parts)])
         """Index of the record of each moment."""
-        self._rows = np.arange(totals[-1]) - np.array(totals)[self._indices]
+        self._rows = np.array([row for rows in parts for row in range(len(rows))], int)
         """Index of its row in the record."""
         stated = np.array([*chain(*parts)], np.float64).reshape(-1, 2)
         self._steps = stated[:, 0]
@@ -94,7 +89,7 @@ class RecordedSource:
         carried = np.where(before < 0, math.nan, times[before])
         times = np.where(dated, times, carried)
         end = np.fmax.reduce(times, initial=math.nan)
-        written = self._statuses[-1].modified or 0.0
+        written = self._last.modified or 0.0
         if 0 < written - end <= _AFTERMATH:
             end = written
         last = self._indices[dated].max(initial=-1)
@@ -126,7 +121,7 @@ class RecordedSource:
             shift: Seconds by which the run is replayed later than it took place.
         """
         begin, end = span
-        written = self._statuses[-1].modified or end
+        written = self._last.modified or end
         last = end if written > end + _AFTERMATH else max(written, begin)
         moments = np.nan_to_num(self.moments, nan=begin, posinf=last)
         order = np.argsort(moments, kind="stable")
@@ -184,20 +179,16 @@ class RecordedSource:
 
     def _status(self, moment: float) -> SourceStatus:
         """Return the status of the source as if its file ended after the records taken."""
-        taken = self._taken or 0
-        over = taken >= len(self.moments)
-        status = self._statuses[-1 if over else bisect_left(self._ends, taken, 1) - 1]
-        records, unreadable, size = (
-            int(np.interp(taken, self._ends, [0, *map(figure, self._statuses)]))
-            for figure in map(attrgetter, ("records", "unreadable", "bytes_read"))
-        )
-        return status._replace(
-            records=records,
-            unreadable=unreadable,
+        last, count = self._last, len(self.moments)
+        share = (self._taken or 0) / count if count else 1.0
+        size = int(share * last.bytes_read)
+        return last._replace(
+            records=int(share * last.records),
+            unreadable=int(share * last.unreadable),
             bytes_read=size,
             size=size,
-            modified=None if status.modified is None else moment,
-            to_come=not over,
+            modified=None if last.modified is None else moment,
+            to_come=share < 1,
         )
 
 
@@ -331,22 +322,17 @@ class Recording:
         going = [*filter(attrgetter("moments"), self.runs.values())]
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
-        begin, end = self._set_times(going)
+        spans = [*filter(None, map(attrgetter("span"), going))]
+        begin, end = map(max, zip(*spans, strict=True)) if spans else (0.0, 0.0)
+        for recorded in self.runs.values():
+            span = recorded.span or (begin, end)
+            recorded.set_times(span, 0.0 if self.together else begin - span[0])
         self._sources = [
             *chain.from_iterable(map(attrgetter("sources"), self.runs.values()))
         ]
         self.start = min((recorded.moments[0] for recorded in going), default=begin)
         lasts = (one.moments[-1] for one in self._sources if len(one.moments))
         self.end = max(lasts, default=end)
-
-    def _set_times(self, going: Sequence[RecordedRun]) -> tuple[float, float]:
-        """Set the moments of all records; return the latest beginning and end of a run."""
-        spans = [*filter(None, map(attrgetter("span"), going))]
-        begin, end = map(max, zip(*spans, strict=True)) if spans else (0.0, 0.0)
-        for recorded in self.runs.values():
-            span = recorded.span or (begin, end)
-            recorded.set_times(span, 0.0 if self.together else begin - span[0])
-        return begin, end
 
     @classmethod
     def read(

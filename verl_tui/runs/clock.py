@@ -66,10 +66,6 @@ class Clock:
             return True
         return step > self.steps[-1] and time >= self.times[-1]
 
-    def at(self, step: int) -> float:
-        """Return when the run reached a step, nan where unknown."""
-        return self.at_each([step])[0]
-
     def at_each(self, steps: Sequence[int] | NDArray[np.int64]) -> list[float]:
         """Return when the run reached each of several steps, nan where unknown."""
         import numpy as np

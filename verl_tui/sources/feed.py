@@ -304,9 +304,8 @@ def _place(file: FoundFile) -> str:
 
 def _is_warm(reader: SourceReader, now: float) -> bool:
     """Return whether a source may bring something soon: it is no file, is new, or grew lately."""
-    if reader.served or reader.delivered is None:
-        return True
-    return now - (reader.delivered.modified or 0.0) < _COLD
+    is_new = not reader.delivered
+    return reader.served or is_new or now - (reader.status.modified or 0.0) < _COLD
 
 
 def _is_quiet(reader: SourceReader, now: float) -> bool:

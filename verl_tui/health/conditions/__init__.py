@@ -16,7 +16,7 @@ from verl_tui.health.conditions.changes import (
     vanish,
     zero,
 )
-from verl_tui.health.conditions.column import Column, Judged, Shown
+from verl_tui.health.conditions.column import Column, Judged, Shown, judged
 from verl_tui.health.conditions.stays import level, opening, same, stays, streak
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class Kind(NamedTuple):
     """The fields that a rule must have."""
 
     def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
-        """Return what is found in a column."""
+        """Return what is found in a column; of a breach that holds also its newest point."""
         with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            shown = self.find(column, rule, limit)
-            found = Judged(self.words, column.steps, shown)
-        if len(column):
-            found.newest = int(column.steps[-1]), float(column.values[-1])
+            found = judged(self.words, column.steps, self.find(column, rule, limit))
+        if found.facts is not None:
+            newest = int(column.steps[-1]), float(column.values[-1])
+            found.facts["at"], found.facts["last"] = newest
         return found
 
 
@@ -66,8 +66,8 @@ KINDS = {
     "vanish": Kind("vanish", _vanish),
     "surge": Kind("surge", surge, _FACTOR),
     "shift": Kind("shift", shift),
-    "slide": Kind("slide", lambda of, _, limit: slide(of, limit, steep=False), _LIMIT),
-    "fall": Kind("slide", lambda of, _, limit: slide(of, limit, steep=True), _LIMIT),
+    "slide": Kind("slide", slide, _LIMIT),
+    "fall": Kind("slide", slide, _LIMIT),
     "scaled": Kind("scaled", scaled, _FACTOR),
     "streak": Kind("streak", streak, _COUNT),
     "drops": Kind("streak", streak, _COUNT),

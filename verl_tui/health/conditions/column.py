@@ -72,16 +72,17 @@ def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[A
     found, done, width = None, 0, 1
     while done < size:  # by sums of 1, 2, 4, … values
         if size & width:
-            found = part if found is None else of(found, _shifted(part, done))
+            found = part if found is None else of(found, shifted(part, done))
             done += width
-        part = of(part, _shifted(part, width))
+        part = of(part, shifted(part, width))
         width *= 2
     assert found is not None
     found[: size - 1] = np.nan
     return found
 
 
-def _shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
+def shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
+    """Return the value so many places before each, nan where there is none."""
     found = np.empty_like(values)
     found[:by] = np.nan
     found[by:] = values[: max(0, len(values) - by)]
@@ -240,61 +241,50 @@ class Shown(NamedTuple):
     """Returns what else is known of a breach that holds and began at a step."""
 
 
-class Judged:
+class Judged(NamedTuple):
     """What is found in a column, or in blocks."""
 
-    def __init__(
-        self, kind: str, steps: Places, shown: Shown, starts: Places | None = None
-    ) -> None:
-        """Find all breaches.
+    words: Mapping[str, Any]
+    """Those of its kind."""
+    breaches: Sequence[Breach]
+    """All, or the newest of very many."""
+    needs: str | None
+    """Why it cannot be judged, None where it can."""
+    facts: dict[str, Any] | None
+    """What is known of the breach that holds now, None without one."""
 
-        Args:
-            kind: The name of its words.
-            steps: The step of each place.
-            shown: What is shown at these.
-            starts: The steps from which breaches began, if they are others.
-        """
-        self.words, self._shown = WORDS[kind], shown
-        self.breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
-        self.spell: Spell | None = None
-        """The newest one."""
-        self.newest = 0, 0.0
-        """Step and value of a column's newest point."""
-        self._seen = len(steps)
-        begun = steps if starts is None else starts
-        until: int | None = -1
-        for place in shown.places:
-            if until is None:
-                break
-            if place > until:
-                spell = shown.spell(place)
-                since, raised = int(begun[spell.first]), int(steps[spell.raised])
-                breach = Breach(since, raised, filled(self._case(spell), spell.facts))
-                if self.spell and spell.raised - until <= shown.cooldown:
-                    breach = self.breaches.pop()
-                self.spell, until = spell, spell.cleared
-                end = None if until is None else int(steps[until])
-                self.breaches.append(breach._replace(cleared=end))
 
-    def _case(self, spell: Spell) -> str:
-        own = self.words.get(spell.facts.get("case", ""), {})
-        return str({**self.words, **own}["what"])
+def judged(
+    kind: str, steps: Places, shown: Shown, starts: Places | None = None
+) -> Judged:
+    """Find all breaches.
 
-    @property
-    def needs(self) -> str | None:
-        """Why it cannot be judged yet, None where there are enough points."""
-        needs = self._shown.needs
-        return f"needs {needs} points, has {self._seen}" if self._seen < needs else None
-
-    @property
-    def open(self) -> Breach | None:
-        """The breach that holds now."""
-        return open_breach(self.breaches)
-
-    @property
-    def facts(self) -> Mapping[str, Any]:
-        """What is known of it."""
-        assert self.open is not None
-        assert self.spell is not None
-        since = self.open.since
-        return {**self.spell.facts, "since": since, **self._shown.now(since)}
+    Args:
+        kind: The name of its words.
+        steps: The step of each place.
+        shown: What is shown at these.
+        starts: The steps from which breaches began, if they are others.
+    """
+    words: Mapping[str, Any] = WORDS[kind]
+    begun = steps if starts is None else starts
+    breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
+    facts, until = None, -1
+    for place in shown.places:
+        if place <= until:
+            continue
+        spell = shown.spell(place)
+        case = words.get(spell.facts.get("case", ""), {})
+        what = filled({**words, **case}["what"], spell.facts)
+        breach = Breach(int(begun[spell.first]), int(steps[spell.raised]), what)
+        if breaches and spell.raised - until <= shown.cooldown:
+            breach = breaches.pop()._replace(cleared=None)
+        if spell.cleared is None:
+            breaches.append(breach)
+            facts = {**spell.facts, **shown.now(breach.since), "since": breach.since}
+            break
+        until = spell.cleared
+        breaches.append(breach._replace(cleared=int(steps[until])))
+    seen, needs = len(steps), None
+    if seen < shown.needs:
+        needs, facts = f"needs {shown.needs} points, has {seen}", None
+    return Judged(words, breaches, needs, facts)

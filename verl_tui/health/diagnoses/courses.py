@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from verl_tui.health.conditions.column import Flags
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 
@@ -59,7 +58,7 @@ gained half of what was left at its beginning.
 
 
 @diagnosis("entropy-collapse", "entropy", "reward")
-def entropy_collapse(context: RuleContext, _: Rule) -> InBlocks | str:
+def entropy_collapse(context: RuleContext) -> InBlocks | str:
     """Find entropy that halves and nears 0 over a stretch in which the reward gains nothing; with a
     rising reward, or once a task is solved, it would be convergence.
     """
@@ -131,14 +130,14 @@ counts a part as fallen.
 
 
 @diagnosis("length-collapse", "response_length", "reward")
-def length_collapse(context: RuleContext, _: Rule) -> InBlocks:
+def length_collapse(context: RuleContext) -> InBlocks:
     """Find length that is down to a quarter of its beginning as a score falls, or to less while
     none gains.
     """
     reward = context.indicators["reward"]
     # all scores that short responses may gain or lose
     validations = validation_keys(context.run.keys)[:_MOST]
-    parts = gaining_components(context.run, reward)[:_MOST]
+    parts = gaining_components(context.run)[:_MOST]
     keys = {"length": context.indicators["response_length"], "reward": reward}
     keys |= {key: key for key in (*validations, *parts)}
     of = len({*validations} - {reward})
@@ -208,7 +207,7 @@ longer than the whole step is no part of it: a sum over workers, or another unit
 
 
 @diagnosis("slow-phase")
-def slow_phase(context: RuleContext, _: Rule) -> InBlocks | str:
+def slow_phase(context: RuleContext) -> InBlocks | str:
     """Find a part of the step's time that grows against its own past, and not only with the tokens
     it works on.
     """
@@ -353,7 +352,7 @@ class _Line(NamedTuple):
 
 
 @diagnosis("nothing-learns/flat", "reward")
-def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
+def nothing_learns(context: RuleContext) -> InBlocks:
     """Find a reward that has been level since the run's first points, and of which more than a
     small gain is ruled out.
     """
@@ -365,7 +364,7 @@ def nothing_learns(context: RuleContext, _: Rule) -> InBlocks:
         "top": context.names.get(f"{figure}max"),
         "bottom": context.names.get(f"{figure}min"),
     }
-    parts = gaining_components(context.run, reward)
+    parts = gaining_components(context.run)
     others = [*validation_keys(context.run.keys), *parts][:_MOST_OTHERS]
     keys |= {key: key for key in others}
     return InBlocks(keys, _find, kl_coefficient(context.run), needs=10, patience=2)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from verl_tui.health.conditions.column import Numbers
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _SAMPLES = "samples/dead_groups"
@@ -97,33 +96,33 @@ class _Share(NamedTuple):
 
 
 @diagnosis("dead-groups")
-def dead_groups(context: RuleContext, rule: Rule) -> Found | str:
+def dead_groups(context: RuleContext) -> Found | str:
     """Find a share of groups without a spread in their scores that stays high, and why it does."""
     found = shares_of(context)
     if isinstance(found, str):
         return found
     share, points = found
-    window = _window(context, rule, share.key)
+    rule, window = context.rule, _window(context, share.key)
     stays = replace(rule, condition="above", window=window)
     judged = KINDS["above"].judge(points, stays, rule.threshold)
     breaches = []
     for one in judged.breaches:
-        severity, why, _ = _cause(context.at(one.raised), rule)
+        severity, why, _ = _cause(context.at(one.raised))
         what = f"{rule.title} {one.what}{why}"
         breaches.append(one._replace(what=what, severity=severity))
-    if judged.needs is not None or judged.open is None:
+    facts = judged.facts
+    if facts is None:
         return Found(judged.needs, breaches)
-    facts, (step, newest) = judged.facts, judged.newest
-    now = context.at(step)
-    severity, why, advice = _cause(now, rule)
+    now = context.at(facts["at"])
+    severity, why, advice = _cause(now)
     short = _CLAUSE_END.split(why.removeprefix("; "))[0]
-    long = context.duration(step - facts["since"] + 1)
+    long = context.duration(facts["at"] - facts["since"] + 1)
     finding = rule.told(
         {**facts, "title": rule.title + share.words, "long": long}
-        | {"figures": _figures(now), "cause": why, "newest": newest}
+        | {"figures": _figures(now), "cause": why}
         | {"short": short},
         since=facts["since"],
-        step=step,
+        step=facts["at"],
         key=share.key,
         severity=severity,
         advice=advice,
@@ -205,9 +204,10 @@ def _are_counts(means: Sequence[float], most: float) -> bool:
     return most > 0 and len(rights) >= _LEAST and bool(is_count.all())
 
 
-def _cause(context: RuleContext, rule: Rule) -> tuple[Severity, str, str | None]:
+def _cause(context: RuleContext) -> tuple[Severity, str, str | None]:
     """Return how bad it is, the cause in words, and advice, by what is known in a context."""
     found = _known_cause(context, context.finite(context.indicators.get("reward")))
+    rule = context.rule
     if not found:
         return rule.severity, "", None
     case, facts, calm = found
@@ -295,14 +295,14 @@ def _share(context: RuleContext, name: str) -> float:
     return kind / dead if dead > 0 else 0.0
 
 
-def _window(context: RuleContext, rule: Rule, key: str) -> int:
+def _window(context: RuleContext, key: str) -> int:
     """Return the points that make the evidence: fewer where each is of many groups."""
-    counts = context.run.series(_GROUPS)
+    counts, window = context.run.series(_GROUPS), context.rule.window
     if key != context.names.get(_SAMPLES) or not counts or len(counts) < _LEAST:
-        return rule.window
+        return window
     # The first ones only: the window must not change while a run goes on.
     usual = median(finite(counts.values[:_LEAST]) or [1.0])
-    return min(rule.window, max(_LEAST, math.ceil(_ENOUGH / max(1.0, usual))))
+    return min(window, max(_LEAST, math.ceil(_ENOUGH / max(1.0, usual))))
 
 
 def _figures(context: RuleContext) -> str:

@@ -17,7 +17,6 @@ from verl_tui.runs.views.state import State, interrupted
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
@@ -29,7 +28,7 @@ _GROWN_FOR, _GROWN = 20, 1.25
 
 
 @diagnosis("crash", alive=True)  # a traceback alone means something only after silence
-def crash(context: RuleContext, rule: Rule) -> Finding | str | None:
+def crash(context: RuleContext) -> Finding | str | None:
     """Find how the run crashed, or an error that may have ended it: a traceback, a fatal message or
     a signal, and no step after it; or that its process is gone without a message.
     """
@@ -38,13 +37,13 @@ def crash(context: RuleContext, rule: Rule) -> Finding | str | None:
     if event is not None and event.kind in _ENDS and state is not State.FINISHED:
         is_cut = event.text.endswith(_UNNAMED)
         why = "its log ends within a traceback" if is_cut else one_line(event.text)
-        return _crashed(context, rule, event, why)
+        return _crashed(context, event, why)
     holder = writer(run)
     why = "nothing shows how it ended"
     if holder is not None:
         why = f"killed, or ended without a message: {holder.words} is gone"
     if state is State.CRASHED or (state is State.ENDED and _tells(run, holder)):
-        return _crashed(context, rule, None, why)
+        return _crashed(context, None, why)
     return None if run.events else "no source reports how the run started or ended"
 
 
@@ -60,9 +59,7 @@ def _tells(run: Run, holder: Writer | None) -> bool:
     return not holder.by_name or run.total_steps is not None
 
 
-def _crashed(
-    context: RuleContext, rule: Rule, event: Event | None, why: str
-) -> Finding:
+def _crashed(context: RuleContext, event: Event | None, why: str) -> Finding:
     """Return an end that the log tells of, or that a process left without a word, and what it
     follows from.
     """
@@ -78,7 +75,7 @@ def _crashed(
         why, short = _memory_words(context, cause) or cause.words, cause.title
         phase, advice = cause.event.phase or phase, cause.advice
     place, during, doing = _place(step, phase)
-    return rule.told(
+    return context.rule.told(
         {"place": place + during, "why": why, "short": short, "doing": during},
         [*lines, doing, "no step came after it"],
         case,
@@ -135,7 +132,7 @@ _KINDS = {"stop": True, "cause": False}
 
 
 @diagnosis("ended-early", alive=True)  # what an end is depends on the process
-def ended_early(context: RuleContext, rule: Rule) -> Finding | str | None:
+def ended_early(context: RuleContext) -> Finding | str | None:
     """Find an orderly end short of the stated steps, or by a limit of the run's own, and the line
     that says why it stopped.
     """
@@ -150,10 +147,10 @@ def ended_early(context: RuleContext, rule: Rule) -> Finding | str | None:
     facts = {"where": _where(run), "why": "no line says why"}
     line = line_shown("", end) if end is not None else ""
     if cause is None:
-        return rule.told(facts, [line], since=run.step)
+        return context.rule.told(facts, [line], since=run.step)
     facts["why"] = cause.words
     advice = cause.advice or None
-    return rule.told(facts, [cause.line, line], since=run.step, advice=advice)
+    return context.rule.told(facts, [cause.line, line], since=run.step, advice=advice)
 
 
 def _where(run: Run) -> str:
@@ -180,11 +177,12 @@ def _is_short(run: Run) -> bool:
 
 
 @diagnosis("worker-errors")
-def repeated_errors(context: RuleContext, rule: Rule) -> Finding | None:
+def repeated_errors(context: RuleContext) -> Finding | None:
     """Find the workers' most frequent error, the last of them lately, and its count."""
     run = context.run
     if context.state in (State.CRASHED, State.FINISHED):
         return None
+    rule = context.rule
     lately = (run.step or 0) - rule.window
     for path, error in worker_errors(run):
         if (error.step or 0) >= lately and error.count >= rule.count:

@@ -22,7 +22,6 @@ from verl_tui.runs.views.state import (
     State,
     doubt,
     is_evaluation,
-    overdue,
     patience,
     waited,
 )
@@ -30,7 +29,6 @@ from verl_tui.runs.views.state import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.guide import Rule
     from verl_tui.runs.run import Run
 
 
@@ -49,27 +47,29 @@ _STARTS: list[dict[str, Any]] = WORDS["hang"]["start"]
 
 
 @diagnosis("hang", alive=True)
-def hang(context: RuleContext, rule: Rule) -> Finding | str | None:
+def hang(context: RuleContext) -> Finding | str | None:
     """Find a run that should have made a step long ago, compared with the usual duration of the
     next one; says whether the log is silent and GPUs are idle, too.
     """
     run = context.run
-    severity = None if context.state is State.STALLED else Severity.WARNING
     wait = waiting(run)
     if wait and _is_long(context, wait):
-        return _waits(context, rule, wait, severity)
+        return _waits(context, wait)
     if context.state is State.WAITING:
-        return _before_the_first(context, rule)
+        return _before_the_first(context)
     if own := _cut(context):
-        return _stalled(context, rule, own, severity)
+        return _stalled(context, own)
     if context.state is not State.STALLED:
         return _no_hang(context) or None
     holder = signs_of_life.writer(run)
     if not holder or not holder.stopped:
-        return _stalled(context, rule, _quiet(context), severity)
-    severity = Severity.WARNING  # nothing is wrong with it
-    facts = {"process": holder.words}
-    return rule.told(facts, (), "stopped", since=run.step, severity=severity)
+        return _stalled(context, _quiet(context))
+    return context.rule.told(
+        {"process": holder.words},
+        case="stopped",
+        since=run.step,
+        severity=Severity.WARNING,  # nothing is wrong with it
+    )
 
 
 def _cut(context: RuleContext) -> float:
@@ -83,13 +83,11 @@ def _cut(context: RuleContext) -> float:
     return own if own > max(_WAITS, patience(run)) else 0.0
 
 
-def _waits(
-    context: RuleContext, rule: Rule, wait: RootCause, severity: Severity | None
-) -> Finding:
+def _waits(context: RuleContext, wait: RootCause) -> Finding:
     """Return what a run has been waiting for, by its own words."""
-    step = context.run.step
+    step, is_now = context.run.step, context.state is State.STALLED
     quiet = minutes(max(_quiet(context), wait.seconds or 0))
-    return rule.told(
+    return context.rule.told(
         {
             "where": "first step yet" if step is None else f"step since step {step}",
             "lasts": f"for {minutes(wait.seconds)}, " if wait.seconds else "",
@@ -99,20 +97,18 @@ def _waits(
         (
             wait.line,
             f"{wait.times:,} such lines, none of a step among them",
-            f"no step for {quiet}" if context.state is State.STALLED else "",
+            f"no step for {quiet}" if is_now else "",
             signs_of_life.phase(context.run),
         ),
         "waits",
         since=step,
         advice=wait.advice,
-        severity=severity,
+        severity=None if is_now else Severity.WARNING,
     )
 
 
-def _stalled(
-    context: RuleContext, rule: Rule, quiet: float, severity: Severity | None
-) -> Finding:
-    run = context.run
+def _stalled(context: RuleContext, quiet: float) -> Finding:
+    run, is_now = context.run, context.state is State.STALLED
     compared, longest = _usual(run, quiet)
     case, why, advice, line = "", "", None, ""
     cause = root_cause(run)
@@ -121,10 +117,8 @@ def _stalled(
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
-    signs, head = _signs(context), ""
-    if context.state is not State.STALLED:
-        signs, head = (), "the log ends with "
-    return rule.told(
+    signs, head = (_signs(context), "") if is_now else ((), "the log ends with ")
+    return context.rule.told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
@@ -136,7 +130,7 @@ def _stalled(
         case,
         since=run.step,
         advice=advice,
-        severity=severity,
+        severity=None if is_now else Severity.WARNING,
     )
 
 
@@ -151,21 +145,26 @@ def _usual(run: Run, quiet: float) -> tuple[str, str]:
     return f"{times} {minutes(due.seconds)} of {kind}", longest
 
 
-def _before_the_first(context: RuleContext, rule: Rule) -> Finding | str:
+def _before_the_first(context: RuleContext) -> Finding | str:
     """Return a start that has long printed nothing although its process is alive: it may be a
     hang; else what is known of it, as engines may take long to start.
     """
     run, now = context.run, context.now
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
     allowed = _allowed(run)
-    is_fresh = sign and now - (sign.latest or now) <= _FRESH_LOG
-    quiet = _unchanged(context)
+    is_fresh = sign and now - sign.latest <= _FRESH_LOG
+    # Heartbeats whose counters stand still are nothing new.
+    at = signs_of_life.last_written(run)
+    lives = [source.life for source in run.sources.values()]
+    quiet = max([life.until_newest(life.stood) for life in lives], default=0.0)
+    if at is not None:
+        quiet = max(0.0, now - at - run.lost(now))
     if not sign or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
     facts = {"quiet": minutes(quiet)}
-    return rule.told(facts, evidence, "begins", severity=Severity.WARNING)
+    return context.rule.told(facts, evidence, "begins", severity=Severity.WARNING)
 
 
 def _allowed(run: Run) -> dict[str, Any]:
@@ -210,25 +209,13 @@ def _is_long(context: RuleContext, wait: RootCause) -> bool:
     return wait.seconds >= max(_WAITS, _WAITS_STEPS * usual)
 
 
-def _unchanged(context: RuleContext) -> float:
-    """Return for how many seconds a run has written nothing new, not counting heartbeats whose
-    counters stand still.
-    """
-    run = context.run
-    at = signs_of_life.last_written(run)
-    if at is not None:
-        return max(0.0, context.now - at - run.lost(context.now))
-    lives = [source.life for source in run.sources.values()]
-    return max([life.until_newest(life.stood) for life in lives], default=0.0)
-
-
 def _no_hang(context: RuleContext) -> str:
     """Return why a run in another state is not a hang, empty for one that runs as it should."""
     run, state = context.run, context.state
     if state is State.ENDED and signs_of_life.unattended(run):
         return _ELSEWHERE["unattended"]
     quiet = _quiet(context)
-    if state is State.RUNNING and not is_evaluation(run) and overdue(run, quiet):
+    if state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
         return f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
     return _ELSEWHERE.get(state.value, "")
 
@@ -273,7 +260,7 @@ def _gpus(context: RuleContext) -> tuple[bool | None, str]:
 
 
 @diagnosis("restart")
-def restart(context: RuleContext, rule: Rule) -> Found | None:
+def restart(context: RuleContext) -> Found | None:
     """Find where the run's sources started over: steps went back, or the file was rewritten."""
     marks = context.run.restarts
     if not marks:
@@ -289,7 +276,7 @@ def restart(context: RuleContext, rule: Rule) -> Found | None:
     often = f", {len(marks)} times so far" if len(marks) > 1 else ""
     facts = {"often": often, "reason": newest.reason}
     lines = [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]]
-    now = rule.told(facts, lines, since=newest.step)
+    now = context.rule.told(facts, lines, since=newest.step)
     return Found(now, breaches[-KEPT_BREACHES:])
 
 
@@ -328,7 +315,7 @@ class _Levels(NamedTuple):
 
 
 @diagnosis("resume-lost", alive=True)  # it is about the newest restart only
-def resume_lost(context: RuleContext, rule: Rule) -> Finding | str | None:
+def resume_lost(context: RuleContext) -> Finding | str | None:
     """Find that all that had moved since the run's start is back there right behind the newest
     restart.
     """
@@ -341,7 +328,7 @@ def resume_lost(context: RuleContext, rule: Rule) -> Finding | str | None:
         return None
     if moved[0].start is moved[0].after and not _is_to_load(run):
         return None  # started anew, maybe on purpose
-    return rule.told(
+    return context.rule.told(
         {"levels": "; ".join(one.words for one in moved), "reason": mark.reason},
         since=mark.step,
         step=run.step,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from verl_tui.health.conditions.column import Flags, Places
     from verl_tui.health.finding import Finding
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
 _NEEDED = ("reward", "policy_loss", "grad_norm")
@@ -49,30 +48,29 @@ class _Broken(NamedTuple):
 
 
 @diagnosis("not-finite")
-def not_finite(context: RuleContext, rule: Rule) -> Found:
+def not_finite(context: RuleContext) -> Found:
     """Find metrics that had a finite value and are, or were among the newest points, not finite.
 
     A part of the reward has no mean where no sample of the batch had it (TRL: a reward function
     returns None for what it does not apply to): beside a total that is always a number it is no
     fault.
     """
-    run = context.run
-    read = [_read(context, key, rule.window) for key in run.odd]
-    broken = [*_counted(read, run.indicators.get("reward"))]
+    run, window = context.run, context.rule.window
+    read = [_read(context, key, window) for key in run.odd]
     if read.count(None) == len(run.keys):
         return Found("no metric ever had a value")
+    broken = _counted(filter(None, read), run.indicators.get("reward"))
     recent = [one for one in broken if one.recent]
-    now = _told(rule, recent) if recent else None
-    return Found(now, _breaches(broken, rule.window, lasts=bool(recent)))
+    now = _told(context, recent) if recent else None
+    return Found(now, _breaches(broken, window, lasts=bool(recent)))
 
 
-def _counted(read: Iterable[_Broken | None], reward: str | None) -> Iterator[_Broken]:
-    """Yield those that are broken; parts of the reward only if it is broken itself, or unknown."""
-    broken = [one for one in read if one and one.steps]
-    is_whole = reward not in (None, *(one.key for one in broken))
-    for one in broken:
-        if not (is_whole and _PART.fullmatch(one.key)):
-            yield one
+def _counted(read: Iterable[_Broken], reward: str | None) -> Sequence[_Broken]:
+    """Return those that are broken; parts of the reward only if it is broken itself, or unknown."""
+    broken = [one for one in read if one.steps]
+    if reward in (None, *(one.key for one in broken)):
+        return broken
+    return [one for one in broken if not _PART.fullmatch(one.key)]
 
 
 def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
@@ -86,7 +84,7 @@ def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
         return None
     steps, last = series.steps, len(series) - 1
     broken = [steps[at] for at in places.tolist()]
-    recent = [steps[at] for at in places.tolist() if at > last - window]
+    recent = broken[len(broken) - int((places > last - window).sum()) :]
     pauses = np.flatnonzero(np.diff(places) > window) + 1
     shown = ", ".join(map(str, recent[:_MOST_STEPS]))
     more = ", …" if len(recent) > _MOST_STEPS else ""
@@ -115,7 +113,7 @@ def _places(odd: Flags, *, needed: bool) -> Places | None:
     return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
-def _told(rule: Rule, broken: Sequence[_Broken]) -> Finding:
+def _told(context: RuleContext, broken: Sequence[_Broken]) -> Finding:
     worst, *others = sorted(
         broken, key=lambda one: (math.isfinite(one.newest), one.since)
     )
@@ -129,7 +127,9 @@ def _told(rule: Rule, broken: Sequence[_Broken]) -> Finding:
     }
     step = max(one.step for one in broken)
     evidence = _evidence([worst, *others])
-    return rule.told(facts, evidence, since=worst.since, step=step, key=worst.key)
+    return context.rule.told(
+        facts, evidence, since=worst.since, step=step, key=worst.key
+    )
 
 
 def _evidence(broken: Sequence[_Broken]) -> Iterator[str]:

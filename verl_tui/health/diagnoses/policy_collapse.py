@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from verl_tui.means import finite, median_along
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.guide import Rule
+    from verl_tui.health.conditions.column import Judged
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -93,9 +93,9 @@ _WATCHES = (
 
 
 @diagnosis("policy-collapse", "reward")
-def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
+def policy_collapse(context: RuleContext) -> Found | str:
     """Find a cliff in the reward with a KL out of its band or samples that repeat themselves."""
-    reward = context.run.indicator("reward")
+    rule, reward = context.rule, context.run.indicator("reward")
     keys = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
     if not reward or not any(keys):
         return f"{LACKS} no KL and no samples"
@@ -113,8 +113,7 @@ def policy_collapse(context: RuleContext, rule: Rule) -> Found | str:
                 raised = max(breach.raised, min(one.raised for one in signs))
                 found.append(breach._replace(raised=raised, what=what))
                 if breach.cleared is None and now is None:
-                    fall = {"foot": reward.values[-1], **judged.facts}
-                    now = _fallen(context, rule, reward, judged.newest[0], fall)
+                    now = _fallen(context, reward, judged)
     return Found(now or needs[0], _different(found))
 
 
@@ -128,24 +127,19 @@ def _different(found: Sequence[Breach]) -> Sequence[Breach]:
     return breaches
 
 
-def _fallen(
-    context: RuleContext,
-    rule: Rule,
-    reward: Series,
-    step: int,
-    fall: dict[str, int],
-) -> Finding:
+def _fallen(context: RuleContext, reward: Series, judged: Judged) -> Finding:
     """Return the fall that holds, with the worst that came after it."""
+    fall: dict[str, Any] = {"foot": reward.values[-1], **(judged.facts or {})}
     signs = _signs(context, reward, fall["since"], _WRECK)
     if not any(one.of_kl for one in signs):
         signs = _signs(context, reward, fall["since"], _WRECK._replace(out=1))
     brief = [one.brief for one in signs if one is signs[0] or not one.of_kl]
-    return rule.told(
+    return context.rule.told(
         {**fall, "signs": ", ".join(brief)},
         [one.words for one in signs],
         "kl-term" if weak_kl_term(context.run) else "",
         since=fall["since"],
-        step=step,
+        step=fall["at"],
         key=reward.key,
     )
 

@@ -28,7 +28,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.health.guide import Rule
     from verl_tui.records import Event
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import Trouble
@@ -71,9 +70,9 @@ class MemoryGrowth(NamedTuple):
 
 
 @diagnosis("host-memory", alive=True)  # what has ended fills no memory
-def host_memory(context: RuleContext, rule: Rule) -> Finding | str | None:
+def host_memory(context: RuleContext) -> Finding | str | None:
     """Find memory of the host that grows steadily, or for want of which Ray has killed workers."""
-    run = context.run
+    run, window = context.run, context.rule.window
     killed = [
         trouble.last
         for state in run.sources.values()
@@ -81,28 +80,30 @@ def host_memory(context: RuleContext, rule: Rule) -> Finding | str | None:
         if _KILLED.search(trouble.last.text)
     ]
     if killed:
-        return _killed(rule, killed, run.step)
+        return _killed(context, killed, run.step)
     found = run.present(context.first_key((*_USED, *_SHARE)))
     if not found:
         return f"{LACKS} no memory of the host"
-    if len(found) < rule.window:
-        return f"needs {rule.window} points, has {len(found)}"
-    growth = memory_growth(context, rule.window)
+    if len(found) < window:
+        return f"needs {window} points, has {len(found)}"
+    growth = memory_growth(context, window)
     if not growth or context.state is State.FINISHED:
         return None
-    return _filling(context, rule, growth)
+    return _filling(context, growth)
 
 
-def _killed(rule: Rule, events: Sequence[Event], newest: int | None) -> Finding:
+def _killed(
+    context: RuleContext, events: Sequence[Event], newest: int | None
+) -> Finding:
     """Return that Ray has killed workers by some lines, at the last one's step or else now."""
     used, step = _OF.search(events[-1].text), events[-1].step
     facts = {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""}
     lines = [f"line {one.line}: {one_line(one.text, 160)}" for one in events[-3:]]
     newest = newest if step is None else step
-    return rule.told(facts, lines, "killed", since=step, step=newest)
+    return context.rule.told(facts, lines, "killed", since=step, step=newest)
 
 
-def _filling(context: RuleContext, rule: Rule, growth: MemoryGrowth) -> Finding | None:
+def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
     """Return memory that is full before the run ends, and not too far ahead; where the node's size
     is unknown, that of which much is used by now.
     """
@@ -120,7 +121,7 @@ def _filling(context: RuleContext, rule: Rule, growth: MemoryGrowth) -> Finding 
     facts = {**growth._asdict(), "left": math.ceil(left), "time": time}
     severity = _near(context, seconds or inf)
     key, since, step, *_ = growth
-    return rule.told(
+    return context.rule.told(
         facts, case=case, since=since, step=step, key=key, severity=severity
     )
 
@@ -187,20 +188,20 @@ class _Disk(NamedTuple):
 
 
 @diagnosis("disk-filling", alive=True)
-def disk_filling(context: RuleContext, rule: Rule) -> Finding | str | None:
+def disk_filling(context: RuleContext) -> Finding | str | None:
     """Find the disk that will be full first, within a day, or that has too little room for a
     checkpoint.
     """
-    disks = [*_disks(context, rule.window)]
+    disks = [*_disks(context)]
     if not disks:
         return "no raylet calls a disk almost full"
     seconds, free, before, words, path, trouble = min(disks, key=lambda one: one[:2])
-    is_soon = seconds <= _AHEAD or free < rule.threshold
+    is_soon = seconds <= _AHEAD or free < context.rule.threshold
     if context.state is State.FINISHED or not is_soon:
         return None
     when = minutes(seconds) if 1 <= seconds < inf else "a moment"
     ends = dict.fromkeys((trouble.first, trouble.last))
-    return rule.told(
+    return context.rule.told(
         {"before": before, "words": words, "when": when},
         [line_shown(path, event) for event in ends],
         "fills-up" if seconds < inf else "",
@@ -210,12 +211,12 @@ def disk_filling(context: RuleContext, rule: Rule) -> Finding | str | None:
     )
 
 
-def _disks(context: RuleContext, window: int) -> Iterator[_Disk]:
+def _disks(context: RuleContext) -> Iterator[_Disk]:
     """Yield the disks that were called almost full within the last steps."""
     for path, state in context.run.sources.items():
         for trouble in state.troubles:
             last = _LINE.search(trouble.last.text)
-            is_recent = (state.step or 0) - (trouble.step or 0) <= window
+            is_recent = (state.step or 0) - (trouble.step or 0) <= context.rule.window
             if is_recent and last:
                 yield _disk(context, path, trouble, last)
 
@@ -256,18 +257,18 @@ lie within it.
 
 
 @diagnosis("one-phase")
-def one_phase(context: RuleContext, rule: Rule) -> Finding | str | None:
+def one_phase(context: RuleContext) -> Finding | str | None:
     """Find the longest phase of the newest steps where it is too long for its kind: a slow reward
     function, a checkpoint in each step.
     """
-    run = context.run
+    run, rule = context.run, context.rule
     found = breakdown(run)
     if not found or not found.whole > 0:
         return "no times of a step's phases are known"
     count = len(found.steps)
     if count < rule.window:
         return f"needs {rule.window} steps, has {count}"
-    long = [part for part in found.parts if _is_long(run, rule, found, part)]
+    long = [part for part in found.parts if _is_long(context, found, part)]
     if not long or found.whole < rule.floor:
         return None
     part = long[-1]  # of phases within each other the innermost
@@ -294,7 +295,7 @@ def _advice(run: Run, name: str) -> str:
     return filled(case["advice"], {"setting": ": ".join(map(str, stated))})
 
 
-def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:
+def _is_long(context: RuleContext, found: Breakdown, part: StepPart) -> bool:
     """Return whether a phase takes too much of the steps, also without its longest time: one slow
     step is no habit. One that runs beside others (asynchronous generation), or is a sum over
     workers, may take all of the step.
@@ -302,7 +303,7 @@ def _is_long(run: Run, rule: Rule, found: Breakdown, part: StepPart) -> bool:
     within = [
         one.seconds for one in found.parts if one.seconds < _WITHIN * part.seconds
     ]
-    series = run.present(part.key)
+    series, rule = context.run.present(part.key), context.rule
     if not series or part.seconds + sum(within) > _WHOLE * found.whole:
         return False
     longest = float(np.nanmax(durations(series, found.steps)))

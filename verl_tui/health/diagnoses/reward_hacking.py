@@ -21,13 +21,13 @@ from verl_tui.health.reward import (
 from verl_tui.indicators import validation_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from verl_tui.health.conditions.column import Flags, Numbers, Places
-    from verl_tui.health.guide import Rule
     from verl_tui.health.rule_context import RuleContext
 
-    _Sign: TypeAlias = tuple[Flags, Callable[[int, int], tuple[int, Mapping[str, Any]]]]
+    _Told: TypeAlias = tuple[int, Mapping[str, Any]]
+    _Sign: TypeAlias = tuple[Flags, Callable[[int, int], _Told]]
     """Where a sign shows; and since which block, and what it is in figures, by the block where it
     shows and the newest one.
     """
@@ -72,7 +72,7 @@ _FIGURES = 5
 
 
 @diagnosis("reward-hacking", "reward")
-def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
+def reward_hacking(context: RuleContext) -> InBlocks | str:
     """Find a reward that goes up, and a part of it down; or validation down or level; or samples
     that repeat or resemble each other.
     """
@@ -80,7 +80,7 @@ def reward_hacking(context: RuleContext, _: Rule) -> InBlocks | str:
     validations = validation_keys(context.run.keys)[:_MOST_VALIDATIONS]
     names = ("samples/repetition", "samples/distinct_2", *SAMPLE_SCORES)
     keys = {"reward": reward} | {name: context.names.get(name) for name in names}
-    parts = gaining_components(context.run, reward)[:_MOST_PARTS]
+    parts = gaining_components(context.run)[:_MOST_PARTS]
     if not validations and not parts and not any(map(keys.get, names[:2])):
         return f"{LACKS} neither validation nor samples nor parts of the reward"
     keys |= {f"of {key}": key for key in validations} | {key: key for key in parts}
@@ -91,17 +91,25 @@ def _find_hacking(blocks: Blocks, of: InBlocks) -> Signs:
     others = range(_FIGURES, len(of.keys))
     signs = [_cost(blocks, of, i, size) for size in _WINDOWS for i in others]
     signs += [one for lag in _LAGS for one in _compared(blocks, of, lag)]
+    found = _first_of(signs)
+    # A single block may be chance.
+    begins = found.begins & np.append(False, found.begins[:-1])
+    begins[: of.needs] = False
+    return found._replace(begins=begins)
+
+
+def _first_of(signs: Sequence[_Sign]) -> Signs:
+    """Return what is found where any of some signs shows, as the first of them tells it."""
     shows = np.array([flags for flags, _ in signs])
     any_shows: Flags = np.logical_or.reduce(shows)
-    # A single block may be chance.
-    begins = any_shows & np.append(False, any_shows[:-1])
-    begins[: of.needs] = False
 
-    def told(at: int) -> tuple[int, Mapping[str, Any]]:
+    def told(at: int) -> _Told:
         shown = behind_last(any_shows[: at + 1]) - 1
-        return signs[shows[:, shown].argmax()][1](shown, at)
+        return signs[int(shows[:, shown].argmax())][1](shown, at)
 
-    return Signs(begins, any_shows, lambda at: told(at)[0], lambda at, _: told(at)[1])
+    return Signs(
+        any_shows, any_shows, lambda at: told(at)[0], lambda at, _: told(at)[1]
+    )
 
 
 def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
@@ -128,7 +136,7 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
     back = blocks.levels[i] - floor > _BACK * (best[begun] - floor)
     lasts = (begun >= 0) & ~back & ~(blocks.levels[0] <= then[begun])
 
-    def told(at: int, newest: int) -> tuple[int, Mapping[str, Any]]:
+    def told(at: int, newest: int) -> _Told:
         start = begun[at]
         place = places[start]
         near = best[start] - _NEAR * (best[start] - now[start])
@@ -217,8 +225,8 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Sign]:
 
 def _comparison(
     blocks: Blocks, of: InBlocks, i: int, lag: int, words: str
-) -> Callable[[int, int], tuple[int, Mapping[str, Any]]]:
-    def told(at: int, _: int) -> tuple[int, Mapping[str, Any]]:
+) -> Callable[[int, int], _Told]:
+    def told(at: int, _: int) -> _Told:
         start = at + 1 - lag
         levels = blocks.levels[i, start : at + 1]
         fell = words == "validation fell"
@@ -257,10 +265,10 @@ three quarters of a scale from 0 to 1: heuristic.
 
 
 @diagnosis("component-imbalance", "reward")
-def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
+def component_imbalance(context: RuleContext) -> InBlocks | str:
     """Find a component at its top for long, while no other has gained anything."""
     reward = context.indicators["reward"]
-    parts = components(context.run.keys, reward)[:_MOST_PARTS]
+    parts = components(context.run)[:_MOST_PARTS]
     if len(parts) < 2:
         return f"{LACKS} no components of the reward"
     keys = {"reward": reward} | {key: key for key in parts}
@@ -268,48 +276,49 @@ def component_imbalance(context: RuleContext, _: Rule) -> InBlocks | str:
 
 
 def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
-    low, top, known = blocks.lowest, blocks.highest, blocks.known
-    reach, places = top - low, np.arange(blocks.size)
+    low, top = blocks.lowest, blocks.highest
     least = np.array([lately(one, _WINDOW) for one in blocks.levels])
-    mean, now = (np.array([means(one, n) for one in known]) for n in (_WINDOW, _LATELY))
-    saturated = reach > _CLIMB * np.maximum(abs(top), abs(low))
-    saturated &= (mean >= top - _TOP * reach) & (least >= top - _FOOT * reach)
+    now = np.array([means(one, _LATELY) for one in blocks.known])
     # at its own top, or at that of a scale from 0 to 1
     at_top = (least >= top - _EQUAL * abs(top)) | ((top <= 1) & (low >= _HIGH))
     at_top |= np.isnan(least) | (least >= _CEILING * top) & (top > 0)
-    carries, foot = np.zeros((2, blocks.size), np.int64)
-    stuck = np.zeros(known.shape, bool)
-    for i in reversed(range(1, len(known))):
-        is_low = known[i] <= low[i] + _FOOT * reach[i]
-        climb = np.maximum.accumulate(np.where(is_low, places, 0))
-        gain = now - known[:, climb]
-        moves = (gain >= _OWN * abs(now)) & (now > 0) | ~(gain < _STILL * reach[i])
-        others = ~at_top
-        others[[0, i]] = False
-        new = saturated[i] & others.any(axis=0) & ~(others & moves).any(axis=0)
-        carries[new], foot[new], stuck[:, new] = i, climb[new], others[:, new]
+    parts = range(1, len(of.keys))
+    return _first_of([_carried(blocks, of, i, now, ~at_top) for i in parts])
 
-    def since(at: int) -> int:
-        i, start = carries[at], foot[at]
-        high = known[i, start : at + 1] >= top[i, at] - _TOP * reach[i, at]
-        return int(start + np.argmax(high)) + 1
 
-    def facts(at: int, _: int) -> Mapping[str, object]:
-        i, start = carries[at], foot[at]
-        others = np.flatnonzero(stuck[:, at]).tolist()
+def _carried(
+    blocks: Blocks, of: InBlocks, i: int, now: Numbers, others: Flags
+) -> _Sign:
+    """Return where a part has been at its top for long, and none of the others that are not has
+    moved since its climb.
+    """
+    known, low, top = blocks.known, blocks.lowest[i], blocks.highest[i]
+    reach = top - low
+    shows = reach > _CLIMB * np.maximum(abs(top), abs(low))
+    shows &= means(known[i], _WINDOW) >= top - _TOP * reach
+    shows &= lately(blocks.levels[i], _WINDOW) >= top - _FOOT * reach
+    is_low = known[i] <= low + _FOOT * reach
+    climb = np.maximum.accumulate(np.where(is_low, np.arange(blocks.size), 0))
+    gain = now - known[:, climb]
+    moves = (gain >= _OWN * abs(now)) & (now > 0) | ~(gain < _STILL * reach)
+    others[[0, i]] = False
+    shows &= others.any(axis=0) & ~(others & moves).any(axis=0)
+
+    def told(at: int, _: int) -> _Told:
+        start, stuck = climb[at], np.flatnonzero(others[:, at]).tolist()
+        high = known[i, start : at + 1] >= top[at] - _TOP * reach[at]
         first, last = blocks.last[start], blocks.last[at]
-        return {
+        return int(start + np.argmax(high)) + 1, {
             "key": of.metrics[i],
-            "top": top[i, at],
-            "names": ", ".join(of.metrics[other] for other in others),
-            "have": "have" if len(others) > 1 else "has",
+            "top": top[at],
+            "names": ", ".join(of.metrics[other] for other in stuck),
+            "have": "have" if len(stuck) > 1 else "has",
             "foot": first,
             "evidence": [
                 f"{of.metrics[j]}: {number(known[j, start])} at step {first}, "
                 f"{number(known[j, at])} at step {last}"
-                for j in (i, *others, 0)
+                for j in (i, *stuck, 0)
             ],
         }
 
-    begins = carries > 0
-    return Signs(begins, begins, since, facts)
+    return shows, told

@@ -9,7 +9,6 @@ part happens are no longer than usual.
 from __future__ import annotations
 
 from bisect import bisect_left
-from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -98,19 +97,14 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
     """Return the seconds that a timer has at some ascending steps, nan where it has none."""
     import numpy as np
 
-    start = bisect_left(series.steps, steps[0]) if series else 0
-    own = np.array(series.steps[start:] if series else ())
-    if not series or not len(own):
-        return np.full(len(steps), np.nan)
-    at = np.minimum(np.searchsorted(own, steps), len(own) - 1)
-    values = np.array(series.values[start:])[at]
-    is_known = (own[at] == steps) & (values >= 0) & (values < np.inf)
-    return np.where(is_known, values, np.nan)
-
-
-def seconds_beside(run: Run, steps: Steps) -> Numbers:
-    """Return the seconds at some ascending steps of what the step's own time leaves out."""
-    return seconds_of(run, excluded(run), steps)
+    found = np.full(len(steps), np.nan)
+    if series:
+        start = bisect_left(series.steps, steps[0])
+        _, at, own = np.intersect1d(
+            steps, series.steps[start:], assume_unique=True, return_indices=True
+        )
+        found[at] = np.array(series.values[start:])[own]
+    return np.where((found >= 0) & (found < np.inf), found, np.nan)
 
 
 def occasional_parts(run: Run) -> list[str]:
@@ -136,9 +130,9 @@ def excluded(run: Run) -> Sequence[str]:
 
     whole, parts = _step_timers(run)
     step = run.present(whole)
-    newest = np.array(step.steps[-LOOK_BACK:] if step else ())
-    own = durations(step, newest) if len(newest) else newest
-    steps, own = newest[np.isfinite(own)], own[np.isfinite(own)]
+    steps = np.array(step.steps[-LOOK_BACK:] if step else (0,))
+    own = durations(step, steps)
+    steps, own = steps[np.isfinite(own)], own[np.isfinite(own)]
     if not len(steps):
         return ()
     timed = {name: durations(run.series(key), steps) for name, key in parts.items()}
@@ -219,41 +213,50 @@ def breakdown(run: Run) -> Breakdown | None:
     if not step and not timed:
         return None
     steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
-    parts = [_part(run, name, series, steps) for name, series in timed.items()]
-    return _summed(step, steps, sorted(parts, key=lambda part: -part.seconds))
+    return _divided(step, timed, steps, excluded(run))
 
 
-def _summed(
-    step: Series | None, steps: tuple[int, ...], found: Sequence[StepPart]
+def _divided(
+    step: Series | None,
+    timed: Mapping[str, Series],
+    steps: tuple[int, ...],
+    aside: Sequence[str],
 ) -> Breakdown:
-    """Return a breakdown of steps into parts, whose shares are still to come."""
-    total = sum(part.seconds for part in found)
+    """Return steps divided into their parts.
+
+    Args:
+        step: The step's own time, None where the log has none.
+        timed: The times of its parts by their names.
+        steps: Those that are averaged.
+        aside: Keys of the parts that the step's own time leaves out.
+    """
+    taken = {
+        name: finite(durations(series, steps).tolist())
+        for name, series in timed.items()
+    }
+    spent = {name: sum(seconds) / len(steps) for name, seconds in taken.items()}
+    total = sum(spent.values())
     own = finite(durations(step, steps).tolist())
     usual = mean(own) if own else total
-    whole = usual + sum(part.seconds * (not part.inside) for part in found)
-    largest = whole * _LARGEST_SHARE
+    beside = [name for name, series in timed.items() if series.key in aside]
+    whole = usual + sum(map(spent.__getitem__, beside))
     parts = [
-        part._replace(share=min(part.seconds, largest) / whole if whole > 0 else 0.0)
-        for part in found
-        if part.times
+        StepPart(
+            name,
+            timed[name].key,
+            spent[name],
+            min(spent[name] / whole, _LARGEST_SHARE) if whole > 0 else 0.0,
+            mean(taken[name]),
+            len(taken[name]),
+            slowdown(timed[name], steps[0]),
+            name not in beside,
+        )
+        for name in sorted(
+            filter(taken.get, taken), key=spent.__getitem__, reverse=True
+        )
     ]
     named, trend = (step.key, slowdown(step, steps[0])) if step else ("", None)
     return Breakdown(steps, named, usual, whole, tuple(parts), whole - total, trend)
-
-
-def _part(run: Run, name: str, series: Series, steps: Sequence[int]) -> StepPart:
-    """Return a part of the step, without its share."""
-    seconds = finite(durations(series, steps).tolist())
-    return StepPart(
-        name,
-        series.key,
-        sum(seconds) / len(steps),
-        0.0,
-        mean(seconds) if seconds else 0.0,
-        len(seconds),
-        slowdown(series, steps[0]),
-        series.key not in excluded(run),
-    )
 
 
 def newest_steps(
@@ -317,6 +320,10 @@ _ASYNC = frozenset(
 )
 
 
+_WAITING: Mapping[str, tuple[str, str]] = toml_table(__file__, "waiting.toml")
+"""Metric -> label and unit, for metrics of waiting and of late samples."""
+
+
 class SpeedFigure(NamedTuple):
     """One number about speed or waiting."""
 
@@ -369,8 +376,7 @@ def _averaged(
     if not series:
         return None
     since = timing.steps[0] if timing else (run.step or 0) - WINDOW
-    newest = zip(series.steps[-LOOK_BACK:], series.values[-LOOK_BACK:], strict=True)
-    recent = finite(value for step, value in newest if step >= since)
+    recent = finite(series.since(since).values())
     point = series.last_finite
     if not point:
         return None
@@ -393,16 +399,10 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         waits = _ASYNC & known.keys() or name.startswith(("wait", "train_wait"))
         label = "time waiting for samples" if waits else "time spent generating"
         yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
-    for metric, (label, unit) in _waiting().items():
+    for metric, (label, unit) in _WAITING.items():
         found = _averaged(run, known.get(metric), timing, last=not unit)
         if found:
             yield found._replace(label=label, unit=unit)
-
-
-@cache
-def _waiting() -> Mapping[str, tuple[str, str]]:
-    """Return metric -> label and unit, for metrics of waiting and of late samples."""
-    return toml_table(__file__, "waiting.toml")
 
 
 def generation_latency(run: Run) -> SpeedFigure | None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from functools import lru_cache
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -149,44 +148,33 @@ class DeviceHistory:
 # -- what a run has logged -------------------------------------------------------------------------
 
 
-class _LoggedFigure(NamedTuple):
-    """The device and the figure that a metric is of."""
-
-    key: str
-    node: str
-    """Name of the device's host where there are several."""
-    device: int
-    field: str
-    """One of `_FIELDS`."""
-
-
-@lru_cache(10_000)
-def _figure(key: str) -> _LoggedFigure | None:
-    """Return the device and the figure that a metric describes, None if it describes no device."""
-    found = _OF_DEVICE.fullmatch(key)
-    if not found or found[3] not in _FIELDS:
-        return None
-    return _LoggedFigure(key, found[4] or "", int(found[2]), found[3])
-
-
 @cached_by_keys
-def _figures(run: Run) -> list[_LoggedFigure]:
-    """Return the metrics that are figures of a device, in the order of the log."""
-    return list(filter(None, map(_figure, run.keys)))
+def _logged_keys(run: Run) -> Mapping[tuple[str, int], Mapping[str, str]]:
+    """Return the keys of each device's figures, by the name of its node (empty where there is one
+    only) and its index, ascending; those of the run's own devices before those of a cluster.
+    """
+    found: dict[tuple[str, int], dict[str, str]] = {}
+    for key in sorted(run.keys, reverse=True):
+        of = _OF_DEVICE.fullmatch(key)
+        if of and of[3] in _FIELDS:
+            found.setdefault((of[4] or "", int(of[2])), {}).setdefault(of[3], key)
+    return dict(sorted(found.items()))
 
 
 def utilization_keys(run: Run) -> list[str]:
     """Return the keys of the devices' utilisation that a run has logged of those it uses, by node
     and index.
     """
-    own = (one for one in _figures(run) if not one.key.startswith(_CLUSTER))
-    found = {(one.node, one.device): one.key for one in own if one.field == "gpu"}
-    return [found[place] for place in sorted(found)]
+    known = [keys.get("gpu", _CLUSTER) for keys in _logged_keys(run).values()]
+    return [key for key in known if not key.startswith(_CLUSTER)]
 
 
 def logs_device_memory(run: Run) -> bool:
     """Return whether a run has logged the memory of single devices."""
-    return any(found.field in (_USED, _SHARE) for found in _figures(run))
+    return any(
+        not keys.keys().isdisjoint((_USED, _SHARE))
+        for keys in _logged_keys(run).values()
+    )
 
 
 @cached_by_keys
@@ -199,7 +187,7 @@ def never_worked(run: Run, key: str) -> bool:
     """Return whether a device has idled since the run began and does not hold as much memory as
     those that work: W&B measures all devices of a host, whoever uses them.
     """
-    if not _figure(key) or not _idled(run, key):
+    if not _OF_DEVICE.fullmatch(key) or not _idled(run, key):
         return False
     others = [one for one in utilization_keys(run)[:_MOST] if not _idled(run, one)]
     shares = [share for one in others if (share := _held(run, one)) is not None]
@@ -234,14 +222,10 @@ def logged_devices(run: Run) -> list[Device]:
 
     A share of memory without its bytes is not used: nothing says of how much.
     """
-    found: dict[tuple[str, int], dict[str, str]] = {}
-    for key, node, device, field in _figures(run):
-        found.setdefault((node, device), {}).setdefault(field, key)
     devices = []
-    for (node, index), keys in sorted(found.items()):
-        if _USED not in keys:
-            keys.pop(_SHARE, None)
-        if keys.keys() & {"gpu", _USED} or len(keys) > 1:
+    for (node, index), keys in _logged_keys(run).items():
+        told = keys.keys() - {_SHARE}
+        if told & {"gpu", _USED} or len(told) > 1:
             devices.append(_logged(run, str(index), node, keys))
     return devices
 

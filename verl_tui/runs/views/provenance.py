@@ -11,7 +11,7 @@ from verl_tui.runs.table import origin_of
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
@@ -26,9 +26,7 @@ def leading(run: Run) -> Mapping[str, int]:
 
     Other sources of the same metric only fill its gaps.
     """
-    counted = Counter(map(origin_of, run.precedences()))
-    counts = ((_status(run, source), count) for source, count in counted.items())
-    return {status.path: count for status, count in counts if status}
+    return {status.path: count for status, count in _givers(run, run.precedences())}
 
 
 def has_estimated_steps(run: Run) -> bool:
@@ -41,11 +39,13 @@ def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     """Return a few words for each source of a metric, the one that gave most first: format, file,
     and the points whose value it gave; several files that are one log count together.
     """
-    counted = Counter(map(origin_of, run.orders(key)))
+    # The folder tells runs apart, what is before it is the same for all.
     found = [
-        (f"{status.title} {_short(status.path)}", points)
-        for source, points in counted.most_common()
-        if (status := _status(run, source))
+        (
+            f"{status.title} {one_line('/'.join(PurePath(status.path).parts[-2:]), 100)}",
+            points,
+        )
+        for status, points in _givers(run, run.orders(key))
     ]
     if len(found) < 2:
         return tuple(name for name, _ in found)
@@ -53,16 +53,13 @@ def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     return tuple(f"{name} ({points} of {total})" for name, points in found)
 
 
-def _short(path: str) -> str:
-    """Return the end of a path: the folder tells runs apart, the rest is the same for all."""
-    return one_line("/".join(PurePath(path).parts[-2:]), 100)
-
-
-def _status(run: Run, source: tuple[int, int]) -> SourceStatus | None:
-    known = (state.status for state in run.sources.values())
-    return next(
-        (status for status in known if (status.rank, status.ordinal) == source), None
-    )
+def _givers(run: Run, orders: Iterable[int]) -> list[tuple[SourceStatus, int]]:
+    """Return the sources of values with such precedences, each with their number, the one that gave
+    most first; for a log in several files, the first of these.
+    """
+    known = {(one.rank, one.ordinal): one for one in reversed(run.statuses)}
+    counted = Counter(map(origin_of, orders)).most_common()
+    return [(known[source], count) for source, count in counted if source in known]
 
 
 KL_INDICATORS = ("policy_kl", "reference_kl")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import inf
+from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.source_state import AGREE, Life, SourceState, Trouble
+from verl_tui.runs.source_state import AGREE, SourceState, Trouble
 from verl_tui.text import one_line
 from verl_tui.times import age
 
@@ -32,8 +33,8 @@ class Evidence(NamedTuple):
     """A sign that a run was alive on this host, and is not the copy of a log."""
 
     words: str
-    latest: float | None
-    """When it was last seen; None while a process holds the file."""
+    latest: float
+    """When it was last seen, infinite while a process holds the file."""
 
 
 @cached_by_revision
@@ -62,11 +63,7 @@ def evidence(run: Run, now: float) -> Evidence | None:
     """Return the best evidence that a run lives or lived just now, None where there is only a
     file's time.
     """
-    return max(
-        _signs(run, now),
-        key=lambda sign: inf if sign.latest is None else sign.latest,
-        default=None,
-    )
+    return max(_signs(run, now), key=attrgetter("latest"), default=None)
 
 
 @cached_by_revision
@@ -114,7 +111,7 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
         life = state.life
         holder = state.status.writer
         if holder and not holder.gone and not holder.by_name:
-            yield Evidence(f"{holder.words} holds {name} open for writing", None)
+            yield Evidence(f"{holder.words} holds {name} open for writing", inf)
         if life.arrived is not None:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
@@ -144,9 +141,12 @@ def phase(run: Run) -> str | None:
     """Describe the last known activity of the run: a heartbeat, a printed stage, the longest timed
     part of the last step, in which a run that waits mostly is; None if nothing is known.
     """
-    for state in run.sources.values():
-        if state.life.counters:
-            return _heartbeat(state.life)
+    for life in [state.life for state in run.sources.values()]:
+        if life.counters and (not life.stands() or life.stood is None):
+            return f"the last heartbeat: {life.counters}"
+        if life.counters:
+            still = f"its counters have stood still for {age(life.until_newest(life.stood))}"
+            return f"the heartbeat goes on, {still}: {life.counters}"
     for state in reversed(run.sources.values()):
         if state.stage:
             words = one_line(state.stage.text, 120)
@@ -162,13 +162,6 @@ def _timers(run: Run) -> Iterator[tuple[float, str]]:
         if key.startswith("timing_s/") and key != "timing_s/step":
             for seconds in run.tail(key, 1):
                 yield seconds, key.partition("/")[2]
-
-
-def _heartbeat(life: Life) -> str:
-    if not life.stands() or life.stood is None:
-        return f"the last heartbeat: {life.counters}"
-    still = age(life.until_newest(life.stood))
-    return f"the heartbeat goes on, its counters have stood still for {still}: {life.counters}"
 
 
 def worker_errors(run: Run) -> list[tuple[str, Trouble]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, EventKind, SourceStatus
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.combined import starts
 from verl_tui.runs.time.forecast import expected_step, pace, remaining_seconds
 from verl_tui.runs.views.signs_of_life import (
@@ -102,11 +104,9 @@ def goes_on(run: Run, now: float) -> bool:
     """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
     if state(run, now) is not State.RUNNING or run.outcome:
         return False
-    quiet = waited(run, now)
-    if quiet is None or quiet <= _LATE_FLOOR:
-        return True
     due = expected_step(run)
-    return due is None or quiet <= max(_LATE_PACES * due.seconds, due.longest)
+    late = max(_LATE_PACES * due.seconds, due.longest) if due else math.inf
+    return (waited(run, now) or 0.0) <= max(_LATE_FLOOR, late)
 
 
 def silence(run: Run, now: float) -> float | None:
@@ -132,6 +132,7 @@ def waited(run: Run, now: float) -> float | None:
     return None if quiet is None else max(0.0, quiet - run.lost(now))
 
 
+@cached_by_revision
 def state(run: Run, now: float) -> State:
     """Return the state of a run.
 
@@ -145,7 +146,9 @@ def state(run: Run, now: float) -> State:
     if any(status.to_come for status in run.statuses):
         # of a replay: no silence is one
         return State.WAITING if run.step is None else State.RUNNING
-    if _has_crashed(run, now):
+    quiet = max(_idle(run, now) or 0.0, run.quiet_after_end)
+    # an error came, and nothing went on after it
+    if run.outcome and (quiet > _QUIET_CRASH or _let_go(run)):
         return State.CRASHED
     return _evaluated(run, now) if is_evaluation(run) else _by_life(run, now)
 
@@ -181,21 +184,15 @@ def _reached(run: Run, short: int) -> bool:
     )
 
 
-def _has_crashed(run: Run, now: float) -> bool:
-    """Return whether an error came and nothing went on after it."""
-    quiet = max(_idle(run, now) or 0.0, run.quiet_after_end) > _QUIET_CRASH
-    return run.outcome is not None and (quiet or _let_go(run))
-
-
 def _let_go(run: Run) -> bool:
     """Return whether no process holds the log with the run's ending any more."""
-    ended = [source for source in run.sources.values() if source.ending]
-    if any(source.ending and source.ending.bare for source in ended):
+    ended = [(one.status, one.ending) for one in run.sources.values() if one.ending]
+    if any(end.bare for _, end in ended):
         return True  # W&B logs its exit with an error
     holder = writer(run)
     if holder:
         return holder.gone
-    return any(one.status.unheld for one in ended if one.ending is run.outcome)
+    return any(status.unheld for status, end in ended if end is run.outcome)
 
 
 def _evaluated(run: Run, now: float) -> State:
@@ -264,16 +261,15 @@ def _gone(run: Run) -> State:
 
 def _by_silence(run: Run, now: float) -> State:
     """Return the state by how long no step has come, UNKNOWN where no record has a time."""
-    quiet = waited(run, now)
+    quiet, usual = waited(run, now), pace(run)
     if quiet is None:
         return State.UNKNOWN
-    if not overdue(run, quiet) or (doubt(run, now) and quiet <= _DOUBT * patience(run)):
+    allowed = patience(run)
+    if quiet <= allowed or (doubt(run, now) and quiet <= _DOUBT * allowed):
         return State.RUNNING
-    # A file's time alone may be that of a copy.
-    sign = evidence(run, now)
-    usual = pace(run)
+    sign = evidence(run, now)  # a file's time alone may be that of a copy
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
-    if not sign or (sign.latest is not None and now - sign.latest > long):
+    if not sign or now - sign.latest > long:
         return _gone(run)
     return State.STALLED
 
@@ -315,13 +311,13 @@ def evaluated(run: Run) -> str:
     """Describe the result of an evaluation, or the newest samples of a training whose log is not
     there.
     """
-    trained = run.series(f"{PREFIX}count") is not None
+    trained = run.series(f"{PREFIX}count")
     prefix = PREFIX if trained else f"val_{PREFIX}"
     count, score = (run.series(f"{prefix}{name}") for name in ("count", "score"))
     words = "an evaluation"
     if count:
         samples = counted(int(count.values[-1]), "sample")
-        words = f"{words} of {samples}"
+        words = f"an evaluation of {samples}"
         if trained:
             words = f"{samples} of step {count.steps[-1]}"
     if score:
@@ -332,8 +328,7 @@ def evaluated(run: Run) -> str:
 def interrupted(run: Run) -> bool:
     """Return whether the user stopped the run at its terminal."""
     end = run.outcome
-    stopped = end and end.kind is EventKind.STOPPED
-    return bool(stopped and end and _CTRL_C.search(end.text))
+    return bool(end and end.kind is EventKind.STOPPED and _CTRL_C.search(end.text))
 
 
 def patience(run: Run) -> float:
@@ -344,13 +339,6 @@ def patience(run: Run) -> float:
     if not due:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
-
-
-def overdue(run: Run, quiet: float) -> bool:
-    """Return whether a run has made no step for longer than patience lasts; for a short while this
-    is decided without looking at earlier steps.
-    """
-    return quiet > _STALL_FLOOR and quiet > patience(run)
 
 
 def doubt(run: Run, now: float) -> str:

@@ -34,13 +34,13 @@ from verl_tui.sources.fields.jsonl import (
     worded_number,
 )
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
-from verl_tui.sources.fields.row_batcher import Item, MetricRow
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, metric_keys
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.line_parts import WHOLE_BAR
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
-from verl_tui.text import decoded, one_line, safe
+from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _schema(
     own = sorted(name for name in names if prefix or name[:1] != "_")
     timed = [name for name in own if name.startswith(_TIMED)]
     done = not timed or len(timed) < len({*own} - {*_STEPS})
-    return own, tuple(prefix + safe(name, 300) for name in own), done
+    return own, metric_keys(tuple(own), prefix), done
 
 
 def _items(

@@ -148,14 +148,15 @@ class ConsoleDecoder(Decoder):
         self._add(self._blocks.held())
         return self._taken()
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
+    def decode_all(self, text: bytes) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        at = 0
+        at, number = 0, self.lines + 1
         while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
             self._read(line, number)
             at = self._passed(text, end + 1, line)
             number += text.count(b"\n", end, at)
+        self.lines = number - 1
         return self._taken()
 
     def decode(self, line: bytes, number: int) -> Iterable[Item]:
