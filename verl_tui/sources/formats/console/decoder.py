@@ -386,10 +386,12 @@ class ConsoleDecoder(Decoder):
         said = stated(part)
         within_settings = self._settings.holds(self._prefix, part)
         self._out += self._settings.read(self._prefix, part, self._number)
-        self._dicts.steps.words(said)
+        if said:
+            self._dicts.steps.words(said)
         if within_settings:
             return
-        self._sample.notice(said)
+        if said:
+            self._sample.notice(said)
         self._read_progress(part)
         total, batches = said.get("total"), said.get("batches")
         # Step lines state the step better than the line that only announces it.
