@@ -299,6 +299,7 @@ class PrintedTables:
         self._previous: Sequence[Sample] = ()
         """Samples of the previous table: a trainer prints its last table twice."""
         self.rewards = RewardSum()
+        """Adds the rewards of samples that state no total; its note says how."""
 
     def feed(self, part: bytes, step: int | None) -> Sequence[Sample] | None:
         """Take a line; return the samples that it completes, None if it belongs to no table.
