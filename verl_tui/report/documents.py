@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from verl_tui.comparison.tables import TextTable
     from verl_tui.report.record import Report, ReportedRun
     from verl_tui.report.run_charts import ReportChart, RunCurve
-    from verl_tui.runs.series import Points
     from verl_tui.runs.views.checkpoints import Best
 
 _SIZE = (76, 12)
@@ -202,17 +201,10 @@ def _chart(chart: ReportChart) -> dict[str, Any]:
 
 
 def _curve(curve: RunCurve) -> dict[str, Any]:
-    main = curve.data.main
-    found = {"run": curve.run, "key": curve.data.key}
-    if not main.points.steps:
-        return found | {"steps": [], "least": [], "greatest": [], "not_finite": []}
-    most = _MOST_OF_GREY if curve.place is None else _MOST_POINTS
-    return found | _stretches(main.points, most)
-
-
-def _stretches(points: Points, most: int) -> dict[str, Any]:
     """Return the least and the greatest value of each stretch of steps, by its first step."""
-    first, last = points.steps[0], points.steps[-1]
+    points = curve.data.main.points
+    most = _MOST_OF_GREY if curve.place is None else _MOST_POINTS
+    first, last = min(points.steps, default=0), max(points.steps, default=0)
     per = -(-(last - first + 1) // most)
     lows, highs, odds = points.query(first, per, most)
     steps = range(first, first + most * per, per)
@@ -222,6 +214,8 @@ def _stretches(points: Points, most: int) -> dict[str, Any]:
         if low is not None and high is not None
     ]
     return {
+        "run": curve.run,
+        "key": curve.data.key,
         "steps": [step for step, _, _ in known],
         # in six digits, which is more than a curve can show
         "least": [float(f"{low:.6g}") for _, low, _ in known],

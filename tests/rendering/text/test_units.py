@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_tui.metrics import describe
-from verl_tui.rendering.text.numbers import axis_texts, in_words, value_text
+from verl_tui.rendering.text.numbers import axis_texts, in_words
 
 FIGURES = (
     (33.5, "percent", "33.5%"),
@@ -28,7 +28,7 @@ FIGURES = (
 
 @pytest.mark.parametrize(("value", "unit", "text"), FIGURES)
 def test_percentages_and_sizes_are_written_as_people_say_them(value, unit, text):
-    assert value_text(value, unit) == text
+    assert "".join(in_words(value, unit)) == text
 
 
 def test_an_axis_has_the_unit_of_the_value_beside_its_title():

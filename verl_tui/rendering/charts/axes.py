@@ -129,14 +129,11 @@ def fit_scale(
     if log:
         lo, hi = max(lo, _NEAR), max(hi, _NEAR)
     scale = (_round_log if log else _round_linear)(lo, hi)
-    return previous if previous and _serves(previous, scale, lo, hi) else scale
-
-
-def _serves(previous: Scale, scale: Scale, lo: float, hi: float) -> bool:
-    """Return whether an axis shows `lo` .. `hi` nearly as well as the one that fits best."""
+    if previous is None:
+        return scale
     alike = (previous.log, previous.only) == (scale.log, scale.only)
     fits = alike and previous.lo <= lo and hi <= previous.hi
-    return fits and scale.extent >= previous.extent * _KEEP
+    return previous if fits and scale.extent >= previous.extent * _KEEP else scale
 
 
 def _round_linear(lo: float, hi: float) -> Scale:

@@ -271,16 +271,6 @@ def weight_for(values: Sequence[float]) -> float:
     return max(weights)
 
 
-def _denser(weight: float, in_cell: int, count: int) -> float:
-    """Return a weight that averages over what so many values of a cell are: else the curve still
-    shows the noise within it.
-    """
-    enough = (
-        one for one, averaged, _ in _CHOICES if in_cell <= averaged <= count / _PARTS
-    )
-    return max(weight, next(enough, 0.0)) if weight else weight
-
-
 # -- of a chart ------------------------------------------------------------------------------------
 
 
@@ -304,7 +294,13 @@ def smoothed_by_noise(data: ChartData, shown: tuple[int, int], cells: int) -> Ch
     known = points.values[max(0, stop - _ENOUGH) : stop]
     subject = (points.revision, stop)
     weight = points.kept("weight", subject, lambda: weight_for(known))
-    weight = _denser(weight, within // cells, within)
+    # what a cell shows is averaged, too: else the curve still shows the noise within it
+    denser = (
+        one
+        for one, averaged, _ in _CHOICES
+        if within // cells <= averaged <= within / _PARTS
+    )
+    weight = max(weight, next(denser, 0.0)) if weight else weight
     return data._replace(smoothing=weight, by_noise=weight > 0)
 
 

@@ -87,7 +87,8 @@ def _led(
 ) -> Sequence[PlannedChart]:
     """Return charts with the first one large if it tells of learning."""
     large = charts[0]._replace(large=True)
-    if not _leads(large, run):
+    learns = large.indicator == _ALWAYS or large.key == run.loss_alone
+    if large.in_row or not learns:
         return charts
     again = _shown_in(large, view, run, charts)
     again.difference_update(*(one.keys for one in charts if one.shows(revealed)))
@@ -121,12 +122,6 @@ def _shown_in(
     again = {*reward_parts(run)}.union(*(like(curve, others) for curve in curves))
     asked = (*view.monitor.config.charts, *(one.key for one in view.verdict.findings))
     return again.difference(asked)
-
-
-def _leads(chart: PlannedChart, run: Run) -> bool:
-    """Return whether a chart is of what a run learns."""
-    learns = chart.indicator == _ALWAYS or chart.key == run.loss_alone
-    return learns and not chart.in_row
 
 
 def _in_rows(

@@ -143,20 +143,16 @@ class _Painting:
 
     def areas(self, picture: Picture, *, shades: bool) -> None:
         """Fill the healthy band, and what lies between two series, or around an average."""
-        self._healthy(picture)
+        scale, (low, high) = picture.scale, picture.band
+        if picture.band != ANY and low <= scale.hi and high >= scale.lo:
+            rows = scale.dot(high, self._dots), scale.dot(low, self._dots)
+            self._fill("healthy", [rows] * self._width * 2)
         for role, columns in picture.shades:
-            area = _without_gaps(_spans(columns, picture.scale, self._dots))
+            area = _without_gaps(_spans(columns, scale, self._dots))
             full = _full(area, self._dots * (_FULL if shades else 0.5))
             around = role == "around"
             if (around and shades) or not full:
                 self._fill(role, area, around)
-
-    def _healthy(self, picture: Picture) -> None:
-        scale = picture.scale
-        low, high = picture.band
-        if picture.band != ANY and low <= scale.hi and high >= scale.lo:
-            rows = scale.dot(high, self._dots), scale.dot(low, self._dots)
-            self._fill("healthy", [rows] * self._width * 2)
 
     def _fill(self, role: str, area: Sequence[DotSpan | None], reach: int = 0) -> None:
         """Fill the cells at least half of which are in an area, but at least one where it is
@@ -209,10 +205,7 @@ class _Painting:
         if scale.lo <= value <= scale.hi:
             columns = (x for x in range(self._width * 2) if x % period < dots)
             self._layer(role, ((x, (y, y)) for x in columns))
-        else:
-            self._point_at_edge(role, value, y)
-
-    def _point_at_edge(self, role: str, value: float, y: int) -> None:
+            return
         # At the left: what moves towards its target comes near it at the right.
         arrow = ARROWS[2 if y else 1]
         text = arrow + compact(value)

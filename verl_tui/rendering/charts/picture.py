@@ -124,7 +124,7 @@ def _end(
     none.
     """
     last = min(window.end, data.end) if line is data.main else window.end
-    stop = min(bisect_right(points.steps, last), len(points.values))
+    stop = bisect_right(points.steps, last)
     for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
         if isfinite(points.values[i]) and points.steps[i] >= window.start:
             return window.column(points.steps[i]), points.values[i]

@@ -144,7 +144,11 @@ def plan_charts(
     families = _families(keys)
     planned: list[PlannedChart] = []
     asked = (*pins, *wanted)
-    usual = () if wanted else _usual(run)
+    # the KL beside the reward is one that varies, if any
+    own = run.indicators.get("policy_kl")
+    varies = own is not None and not run.is_constant(own)
+    kl = ("reward", "reference_kl")[: 2 * (not varies)]
+    usual = () if wanted else (*losses(run), *kl, *_ORDER)
     for name, key in _wished(run, keys, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
@@ -155,13 +159,6 @@ def plan_charts(
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
     return _by_section(planned, {key for _, key in _wished(run, keys, asked)}, filter_)
-
-
-def _usual(run: Run) -> Sequence[str]:
-    """Return what comes first of a run; the KL beside the reward is one that varies, if any."""
-    own = run.indicators.get("policy_kl")
-    varies = own is not None and not run.is_constant(own)
-    return (*losses(run), *("reward", "reference_kl")[: 2 * (not varies)], *_ORDER)
 
 
 def _by_section(
@@ -177,22 +174,17 @@ def _by_section(
             alike.setdefault(name, []).append(plan)
     sections: tuple[list[PlannedChart], ...] = [], [], []
     for plans in alike.values():
-        plan = _of_devices(plans)
+        plan = plans[0]
+        if len(plans) > 1:
+            known = {device(one.key) or 0: one for one in plans}
+            low, high = min(known), max(known)
+            label = of_devices(known[low].label, f"{low}–{high}")
+            devices = tuple(known[at].key for at in sorted(known))
+            plan = known[low]._replace(label=label, devices=devices)
         rank = family_rank(plan.key) * (plan.key not in first)
         plan = plan._replace(machine=rank >= OF_MACHINES)
         sections[(rank >= OF_TIME) + plan.machine].append(plan)
     return tuple(chain.from_iterable(sections))
-
-
-def _of_devices(plans: Sequence[PlannedChart]) -> PlannedChart:
-    """Return the chart of a figure of several devices."""
-    if len(plans) == 1:
-        return plans[0]
-    known = {device(plan.key) or 0: plan for plan in plans}
-    low, high = min(known), max(known)
-    label = of_devices(known[low].label, f"{low}–{high}")
-    devices = tuple(known[at].key for at in sorted(known))
-    return known[low]._replace(label=label, devices=devices)
 
 
 def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -254,8 +246,10 @@ def _plan(
         key = key if indicator is not None else parts["mean"]
         around = (parts["min"], parts["max"]) * (key == parts["mean"])
     found = single_metric(run, key, INDICATORS[indicator].label if indicator else "")
-    score = _score_beside(run) if indicator == "reward" else ""
-    return found._replace(indicator=indicator, envelope=around, score=score)
+    score = run.indicators.get("validation", "") if indicator == "reward" else ""
+    reward, scores = run.series(key), run.series(score)
+    alike = reward is not None and scores is not None and on_one_scale(reward, scores)
+    return found._replace(indicator=indicator, envelope=around, score=score * alike)
 
 
 def second_metric(
@@ -280,16 +274,6 @@ _DOTS, _POINTS, _FEW = 200, 50, 5
 """Dots of a large chart; points of a series at which two are compared, and fewer than which say
 little.
 """
-
-
-def _score_beside(run: Run) -> str:
-    """Return the validation score that is drawn into the chart of a run's reward, empty if there is
-    none, or it is on another scale. If there are several, it is the one that the run is judged by.
-    """
-    key = run.indicators.get("validation", "")
-    reward, score = run.series(run.indicators.get("reward", "")), run.series(key)
-    alike = reward is not None and score is not None and on_one_scale(reward, score)
-    return key * alike
 
 
 def on_one_scale(one: Points, other: Points) -> bool:

@@ -16,7 +16,7 @@ from verl_tui.exporters.csv import CsvColumn, exact
 from verl_tui.rendering.charts.downsample import Smoothed, smoothed
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
-from verl_tui.rendering.text.numbers import in_words, value_text
+from verl_tui.rendering.text.numbers import in_words
 from verl_tui.rendering.text.piece import ELLIPSIS, fit, printable, wrap
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _value(line: ChartLine, step: int, data: ChartData) -> str:
     if found is None:
         return "-"
     unit = line.unit if line.right else data.unit
-    text = value_text(found[1], unit)
+    text = "".join(in_words(found[1], unit))
     if line.kind == "line" and data.smoothing:
         smooth = smoothed(line.points, data.smoothing).at(step)
         text += (

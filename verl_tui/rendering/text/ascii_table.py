@@ -48,26 +48,21 @@ def in_ascii(text: str) -> str:
     return text.translate(_TABLE)
 
 
-def _of_braille(dots: int) -> str:
-    """Return the sign whose shape comes nearest to a set of braille dots."""
-    if not dots or dots in _SHADE:
-        return " "
-    if dots.bit_count() >= 6:
-        return "#"
-    return _OF_ROWS.get("".join("x" if dots & row else " " for row in _ROWS), "|")
-
-
 class _Table(dict[int, str]):
     """What stands for each character met so far, by code point."""
 
     def __missing__(self, code: int) -> str:
-        sign = chr(code)
-        if not sign.isascii():
-            sign = (
-                _of_braille(code - 0x2800)
-                if 0x2800 <= code < 0x2900
-                else _LIKE.get(sign, "?" * cell_len(sign))
-            )
+        sign, dots = chr(code), code - 0x2800
+        if not 0 <= dots < 256:
+            like = _LIKE.get(sign, "?" * cell_len(sign))
+            sign = sign if sign.isascii() else like
+        elif not dots or dots in _SHADE:
+            sign = " "
+        elif dots.bit_count() >= 6:
+            sign = "#"
+        else:  # whose shape comes nearest
+            rows = "".join("x" if dots & row else " " for row in _ROWS)
+            sign = _OF_ROWS.get(rows, "|")
         self[code] = sign
         return sign
 

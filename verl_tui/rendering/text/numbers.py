@@ -96,11 +96,6 @@ def axis_texts(values: Sequence[float], unit: str) -> list[str]:
     return [text + "%" * bool(text and unit in _PERCENT) for text in texts]
 
 
-def value_text(value: float, unit: str) -> str:
-    """Write a value with its unit."""
-    return "".join(in_words(value, unit))
-
-
 def _sized(value: float, unit: str) -> tuple[float, str]:
     at = _SIZES.index(unit)
     while abs(value) >= 1000 and at < len(_SIZES) - 1:

@@ -332,21 +332,18 @@ def _shortened(names: Sequence[str], cells: int) -> dict[str, str]:
     if len(set(names)) > 1:
         head = len(commonprefix(names))  # noqa: RUF071 - of letters is what is wanted
         tail = len(commonprefix([name[head:][::-1] for name in names]))  # noqa: RUF071
-    return {
-        name: _short(name[:head], name[head : len(name) - tail], name, cells, tail)
-        for name in names
-    }
-
-
-def _short(head: str, own: str, name: str, cells: int, tail: int) -> str:
-    """Return a name whose beginning and end are cut before its own part."""
-    end = name[len(name) - tail :]
-    room = cells - cell_len(own)
-    if cell_len(name) <= cells or not own or room < bool(head) + bool(end):
-        return middle(name, cells)
-    # Each side may use the room that the other leaves.
-    before = min(cell_len(head), max(room - room // 2, room - cell_len(end)))
-    return middle(_part(head, before) + own + _part(end, room - before), cells)
+    short = {}
+    for whole in names:
+        name = whole
+        own, end = name[head : len(name) - tail], name[len(name) - tail :]
+        room = cells - cell_len(own)
+        if cell_len(name) > cells and own and room >= bool(head) + bool(end):
+            # Each side may use the room that the other leaves.
+            half = max(room - room // 2, room - cell_len(end))
+            before = min(cell_len(name[:head]), half)
+            name = _part(name[:head], before) + own + _part(end, room - before)
+        short[whole] = middle(name, cells)
+    return short
 
 
 def _part(text: str, cells: int) -> str:

@@ -43,7 +43,9 @@ class Search:
         import regex  # takes 40 ms to import: only for those who search
 
         expression, literal = checked(self.expression), self.literal
-        self.folds = not _has_upper(expression, literal=literal)
+        escapes = "" if literal else r"\\.|\(\?P?<\w+>|\(\?P[=>]\w+\)"
+        bare = re.sub(escapes, "", expression)
+        self.folds = bare == bare.lower()
         """True if case is ignored."""
         source = re.escape(expression) if literal else expression
         flags = regex.MULTILINE | (regex.IGNORECASE if self.folds else 0)
@@ -71,19 +73,15 @@ class Search:
         for line in text.split("\n"):
             if self._lines_given_up >= _MOST_GIVEN_UP:
                 return
-            for first, last in self._in_line(line):
-                yield start + first, start + last
+            try:
+                for found in self._pattern.finditer(
+                    line, timeout=_PATIENCE, concurrent=True
+                ):
+                    if found.end() > found.start():
+                        yield start + found.start(), start + found.end()
+            except TimeoutError:
+                self._lines_given_up += 1
             start += len(line) + 1
-
-    def _in_line(self, line: str) -> Iterator[tuple[int, int]]:
-        try:
-            for found in self._pattern.finditer(
-                line, timeout=_PATIENCE, concurrent=True
-            ):
-                if found.end() > found.start():
-                    yield found.span()
-        except TimeoutError:
-            self._lines_given_up += 1
 
 
 def checked(typed: str) -> str:
@@ -102,12 +100,6 @@ def needle(expression: str) -> str:
     if re.escape(expression).replace("\\ ", " ") != expression:
         return ""
     return max(expression.split(), key=len, default="")
-
-
-def _has_upper(expression: str, *, literal: bool) -> bool:
-    escapes = "" if literal else r"\\.|\(\?P?<\w+>|\(\?P[=>]\w+\)"
-    bare = re.sub(escapes, "", expression)
-    return bare != bare.lower()
 
 
 # -- words around what is typed --------------------------------------------------------------------
