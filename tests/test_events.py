@@ -63,7 +63,7 @@ class Told:
             assert one.keys() >= FIELDS
         return told
 
-    def play(self, log: Path, looks: int = 50) -> Iterator[dict[str, Any]]:
+    def play(self, log: Path, looks: int = 25) -> Iterator[dict[str, Any]]:
         """Append the lines of a real log, and yield what is told."""
         lines = log.read_bytes().splitlines(keepends=True)
         each = max(1, len(lines) // looks)

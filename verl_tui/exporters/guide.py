@@ -25,8 +25,15 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui import prometheus_names as names
 from verl_tui.health.conditions import KINDS
-from verl_tui.health.guide import DIALECTS, Guide, Rule
-from verl_tui.indicators import INDICATORS, Indicator, dialect, factor, spellings
+from verl_tui.health.guide import Guide, Rule
+from verl_tui.indicators import (
+    DIALECTS,
+    INDICATORS,
+    Indicator,
+    dialect,
+    factor,
+    spellings,
+)
 from verl_tui.means import gathered
 from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
