@@ -237,13 +237,13 @@ def _ending(module: Any) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _file(*endings: str) -> Callable[[str], Path]:
+def _file(*endings: str, why: str = "") -> Callable[[str], Path]:
     def value(text: str) -> Path:
         path = Path(text)
         if path.suffix in endings:
             return path
         listed = " or ".join(endings)
-        raise argparse.ArgumentTypeError(f"{text} must end in {listed}")
+        raise argparse.ArgumentTypeError(f"{text} must end in {listed}{why}")
 
     return value
 
@@ -277,7 +277,7 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     "COLSxROWS": _size,
     "DIR": Path,
     "FILE": Path,
-    "FILE.prom": _file(".prom"),
+    "FILE.prom": _file(".prom", why=": node_exporter passes over other files"),
     "FILE.svg": _file(".svg", ".txt"),
     "FILE.zip": _file(".zip"),
     "FACTOR": _FACTOR,

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui import prometheus_names as names
 from verl_tui.health.conditions import KINDS
-from verl_tui.health.guide import Guide, Rule
 from verl_tui.indicators import (
     DIALECTS,
     INDICATORS,
@@ -39,6 +38,7 @@ from verl_tui.prometheus_names import named
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
+    from verl_tui.health.guide import Guide, Rule
     from verl_tui.plain_data import Data
 
 
