@@ -144,9 +144,9 @@ class ConsoleDecoder(Decoder):
         self._add(self._blocks.held())
         return self._taken()
 
-    def decode_all(self, text: bytes) -> Iterable[Item]:
+    def decode_all(self, text: bytes, start: int = 0) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        at, line, number = 0, b"", self.lines + 1
+        at, line, number = start, b"", self.lines + 1
         while True:
             passed = self._passed(text, at, line, number)
             number += text.count(b"\n", at, passed)
