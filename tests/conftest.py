@@ -59,8 +59,8 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-_LONG = ("pictures", "browser", "prometheus")
-"""Marks of tests that may take half a minute, and would leave the other workers idle at the end."""
+_LONG = ("pictures", "browser", "prometheus", "long")
+"""Marks of tests that take seconds, and would leave the other workers idle at the end."""
 
 
 @pytest.fixture(scope="session")
@@ -144,3 +144,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
     gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Look for the last garbage once: pytest does so five times, in each process."""
+    gc.collect()
+    gc.freeze()

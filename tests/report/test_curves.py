@@ -6,6 +6,7 @@ from math import nan
 
 from reported import KL, LENGTH, REWARD, report_of, rising
 
+from verl_tui.rendering.charts.chart_data import ANY
 from verl_tui.report.run_charts import COLUMNS
 
 
@@ -36,11 +37,11 @@ def test_runs_without_a_common_metric_have_their_own_charts():
 def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps():
     kl = [0.01] * 40 + [0.8] * 20
     drawn = report_of({"a": {REWARD: rising(), KL: kl}}).charts[1].drawing
-    assert drawn.picture.band != (None, None)
+    assert drawn.picture.band != ANY
     (line,) = drawn.picture.lines
     assert set(line.alarms.values()) == {"critical"}
     assert min(line.alarms) >= (COLUMNS - 1) * 38 / 59
-    assert "critical" in {mark.style for mark in drawn.data.marks}
+    assert "critical" in {mark.role for mark in drawn.data.marks}
 
 
 def test_values_that_are_no_numbers_break_the_curve_and_are_marked():

@@ -107,7 +107,7 @@ def test_validation_and_checkpoints_coincide():
         3: 190.0,
     }
     assert ahead(run) == 72 * 30 + 6 * 90 + 2 * 190
-    assert next_occasions(run) == (130, 150)
+    assert next_occasions(run) == {"validation": 130, "checkpoint": 150}
 
 
 def test_what_grows_is_estimated_as_it_is_now():
@@ -129,7 +129,7 @@ def test_irregular_occasions_are_estimated_by_how_often_they_are():
     run = training(columns, total=100, testing=tested)
     # Every 13 steps, and in any case at the end.
     assert ahead(run) == pytest.approx(40 * 10 + (3 + 1) * 100)
-    assert next_occasions(run).validation is None
+    assert "validation" not in next_occasions(run)
 
 
 def test_a_progress_bar_tells_where_nothing_else_does():
@@ -149,7 +149,7 @@ def test_what_is_not_known_is_not_reported():
     )
     done = validating(30, 30)
     assert remaining(done, 0.0) is None
-    assert next_occasions(done) == (None, None)
+    assert not next_occasions(done)
 
 
 # -- how many steps there are ----------------------------------------------------------------------

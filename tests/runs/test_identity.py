@@ -8,20 +8,22 @@ import pytest
 from trainings import training
 
 from verl_tui.runs.views.identity import (
-    Identity,
+    Fact,
+    as_data,
     identity,
     is_known,
     model_name,
 )
 
 
-def known(*metrics: str, **settings: Any) -> Identity:
+def known(*metrics: str, **settings: Any) -> dict[str, Fact]:
     columns = {key: [0.5, 0.5] for key in metrics}
     return identity(training(columns, settings=settings))
 
 
-def hyper(found: Identity) -> dict[str, str]:
-    return {fact.label: fact.value for fact in found.hyperparameters}
+def hyper(found: dict[str, Fact]) -> dict[str, str]:
+    stated = as_data(found)["hyperparameters"]
+    return {label: fact["value"] for label, fact in stated.items()}
 
 
 GRPO = {
@@ -42,11 +44,11 @@ GRPO = {
 
 def test_verl():
     found = known(**GRPO)
-    assert found.project == ("project", "gsm8k", "trainer.project_name")
-    assert found.experiment == ("experiment", "try 7", "trainer.experiment_name")
-    assert found.group is None
-    assert found.algorithm == ("algorithm", "GRPO", "algorithm.adv_estimator")
-    assert found.model == ("model", "Qwen/Qwen3-8B", "actor_rollout_ref.model.path")
+    assert found["project"] == ("project", "gsm8k", "trainer.project_name")
+    assert found["experiment"] == ("experiment", "try 7", "trainer.experiment_name")
+    assert "group" not in found
+    assert found["algorithm"] == ("algorithm", "GRPO", "algorithm.adv_estimator")
+    assert found["model"] == ("model", "Qwen/Qwen3-8B", "actor_rollout_ref.model.path")
     assert hyper(found) == {
         "learning rate": "1e-06",
         "batch": "1024 × 8 responses",
@@ -61,14 +63,13 @@ def test_verl():
         "GPUs": "8 × 2 nodes",
         "engine": "vllm",
     }
-    keys = {fact.label: fact.key for fact in found.hyperparameters}
-    assert keys["learning rate"] == "actor_rollout_ref.actor.optim.lr"
-    assert keys["batch"] == "data.train_batch_size, actor_rollout_ref.rollout.n"
+    assert found["learning rate"].key == "actor_rollout_ref.actor.optim.lr"
+    assert found["batch"].key == "data.train_batch_size, actor_rollout_ref.rollout.n"
 
 
 def test_wandb_names_hold_where_the_trainer_states_others():
     found = known(**GRPO, wandb__project="P", wandb__name="N", wandb__group="G")
-    assert [fact.value for fact in found.facts[:3]] == ["P", "N", "G"]
+    assert [fact.value for fact in found.values()][:3] == ["P", "N", "G"]
 
 
 def test_trl():
@@ -77,9 +78,8 @@ def test_trl():
         max_completion_length=1024, per_device_train_batch_size=2, temperature=0.9, num_train_epochs=3, max_steps=-1,
         use_vllm=True, epsilon_high=0.28,
     )  # fmt: skip
-    assert found.algorithm == ("algorithm", "GRPO", "num_generations")
-    assert found.model is not None
-    assert found.model.value == "Qwen2.5-7B"
+    assert found["algorithm"] == ("algorithm", "GRPO", "num_generations")
+    assert found["model"].value == "Qwen2.5-7B"
     assert hyper(found) == {
         "learning rate": "1e-06",
         "responses per prompt": "8",
@@ -118,7 +118,7 @@ MODE = "actor_rollout_ref.actor.policy_loss.loss_mode"
     ],
 )  # fmt: skip
 def test_algorithm_by_settings(settings, words, key):
-    assert known(**settings).algorithm == ("algorithm", words, key)
+    assert known(**settings)["algorithm"] == ("algorithm", words, key)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_algorithm_by_settings(settings, words, key):
     ],
 )
 def test_algorithm_by_metrics_only_where_one_trainer_writes_them(metrics, words):
-    found = known(*metrics.split()).algorithm
+    found = known(*metrics.split()).get("algorithm")
     assert (found.value if found else None) == words
 
 

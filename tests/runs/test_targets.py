@@ -13,15 +13,15 @@ FALLS = {LOSS: [1.0 / step for step in range(1, 121)]}
 
 def test_what_is_better_high_is_reached_from_below():
     (found,) = targets_of(make_run(), {"reward": 0.5})
-    assert found.key == "critic/score/mean"
-    assert found.reached_step == 42  # 1 - exp(-42 / 60) is 0.503
-    assert found.step == 120
-    assert (found.best_step, found.best) == (found.step, found.value)
+    assert found["key"] == "critic/score/mean"
+    assert found["reached_step"] == 42  # 1 - exp(-42 / 60) is 0.503
+    assert found["step"] == 120
+    assert (found["best_step"], found["best"]) == (found["step"], found["value"])
 
 
 def test_what_is_better_low_is_reached_from_above():
     (found,) = targets_of(make_run(columns=FALLS), {"value_loss": 0.1})
-    assert found.reached_step == 10
+    assert found["reached_step"] == 10
 
 
 def test_what_is_never_reached_and_what_is_not_logged():
@@ -29,7 +29,7 @@ def test_what_is_never_reached_and_what_is_not_logged():
     found = targets_of(
         run, {"reward": 2.0, "entropy": 1.0, "no/such": 1.0, LOSS: float("nan")}
     )
-    assert [(one.metric, one.reached_step) for one in found] == [("reward", None)]
+    assert [(one["metric"], one["reached_step"]) for one in found] == [("reward", None)]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from watching import NOW, loaded, press, quiet, settle
 from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
 
+# all colours cost bytes
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("true_colour")]
 SIZE = (120, 40)
 GOAL = 4000
 """Bytes of a step."""
@@ -90,32 +92,23 @@ def bytes_written(app):
     return count
 
 
-@pytest.fixture(autouse=True)
-def colours_of_most_terminals(monkeypatch):
-    """All colours, as most terminals have them: they cost bytes."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-
-
 async def test_a_step_costs_little_and_none_nothing_on_every_screen(log, monkeypatch):
     frames = count_frames(monkeypatch)
     app, number = loaded(log), STEPS
-    costs: dict[str, float] = {}
+    costs: dict[str, int] = {}
     async with emulated(app, SIZE) as pilot:
         for name, keys in SCREENS.items():
             await press(pilot, *keys)
             app.tick()
             await quiet(pilot)
             frames.clear()
-            for _ in range(2):
-                app.tick()
-                await settle(pilot)
+            app.tick()
+            await settle(pilot)
             assert not frames["frames"], f"{name}: nothing is new, and yet it is drawn"
             bytes_written(app)
-            for _ in range(2):
-                number += 1
-                await step(pilot, number)
-            costs[name] = bytes_written(app) / 2
+            number += 1
+            await step(pilot, number)
+            costs[name] = bytes_written(app)
             assert frames["frames"] or name in STILL, f"{name} is drawn at all"
             check_cells(app)
             while len(app.screen_stack) > 1:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe, known_metrics
-from verl_tui.plain_data import value_fields
+from verl_tui.plain_data import Data, value_fields
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 

@@ -12,14 +12,13 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.ends import EndSource, end_source
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files import file_size
+from verl_tui.sources.files import Source, file_size
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 from verl_tui.words import few
 
 if TYPE_CHECKING:
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files import Source
 
 LONG = 2 * 2**20
 """Bytes from which on a log is read from its end where the newest of it are asked for."""

@@ -62,11 +62,10 @@ def _progress(step: int | None, total: int | None) -> float | None:
 
 def state_line(found: Data) -> str:
     """Return the answer as a line of text."""
-    step, total, progress = (found[key] for key in ("step", "total_steps", "progress"))
-    parts = [found["state"]]
-    if step is not None:
-        of = f" of {total} ({int(100 * progress)}%)" if progress is not None else ""
-        parts.append(f"step {step}{of}")
+    parts, done = [found["state"]], found["progress"]
+    if found["step"] is not None:
+        of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
+        parts.append(f"step {found['step']}{of}")
     if found["steps_estimated"]:
         parts.append("steps estimated")
     if found["remaining_s"] is not None:

@@ -23,7 +23,7 @@ _PATIENCE = 30.0
 """Seconds to wait for one dump; a stopped process never gives one."""
 _WORDS = 20_000
 """Characters of a dump or a command line that are kept."""
-_FACTS = [
+_FACTS = (
     "pid",
     "ppid",
     "name",
@@ -33,7 +33,7 @@ _FACTS = [
     "cwd",
     "num_threads",
     "memory_info",
-]
+)
 """What psutil is asked about a process."""
 NO_PROCESS = "no process of this host is known to write this run's logs"
 NO_PROGRAM = (

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import (
     KINDS_OF_REASONS,
+    Coverage,
+    Episode,
     Verdict,
     coverage_of,
     kind_of_reason,
 )
 from verl_tui.health.next_step import next_step
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.plain_data import plain, value_fields
+from verl_tui.plain_data import Data, plain, value_fields
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import Best, BestBy, best, called_best, targets_of
 from verl_tui.runs.views.identity import as_data, identity
@@ -34,11 +36,9 @@ from verl_tui.sources.http.addresses import SERVER
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.bands import Against
-    from verl_tui.health.finding import Coverage, Episode
+    from verl_tui.comparison.differences import Against
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
-    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
@@ -81,16 +81,13 @@ def report(
         if held is None or name in held:
             verdict = monitor.verdicts.get(name, Verdict())
             found = run_data(run, verdict, monitor.guide, now, by, wanted)
-            runs.append({**found, **_against(held[name] if held else None)})
+            if held is not None:
+                against = plain(held[name])
+                found = {**found, "against": {**against, "outcome": outcome(against)}}
+            runs.append(found)
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     whole = {"version": VERSION, "runs": runs, "passed_over": passed}
     return {**whole, **_summed(runs)} if held else whole
-
-
-def _against(held: Against | None) -> Data:
-    """Return what is said of a run that is compared with a baseline."""
-    found = plain(held)
-    return {"against": {**found, "outcome": outcome(found)}} if found else {}
 
 
 def _summed(runs: Sequence[Data]) -> Data:
@@ -195,7 +192,7 @@ def run_data(
         ],
         "sources": [source_data(one) for one in run.statuses],
         "best": _best(run, top),
-        "targets": [one._asdict() for one in targets_of(run, wanted or {})],
+        "targets": targets_of(run, wanted or {}),
         "history": list(map(_episode, verdict.history)),
         "identity": as_data(identity(run)),
         "losses": _newest(run, zip(losses(run), losses(run), strict=True)),
@@ -268,20 +265,17 @@ def _judgement(
 ) -> dict[str, str | None]:
     """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
     skipped = {rule.id for rule in verdict.not_judged}
-    judged, covered = (
-        len({rule.id for rule in guide.rules} - skipped),
-        coverage_of(run, verdict),
-    )
+    judged = len({rule.id for rule in guide.rules} - skipped)
+    covered = coverage_of(run, verdict)
     word = _verdict(described, judged, covered)
     if not is_trained(described, run):
         return {"verdict": word, "why": None, "next": None}
-    first, more = _first(described)
-    why = f"{first['message']}{more}" if first else ""
+    why = _opening(described)
     if word is None:
         why = unread_form(run) or _unjudged(described)
     elif not why or word not in _CODES:
-        noted = f"no warning{covered.words}; noted: {why}"
-        said = noted if why else f"none found anything{covered.words}"
+        noted, words = f"; noted: {why}" if why else "", covered.words
+        said = f"{'no warning' if why else 'none found anything'}{words}{noted}"
         why = f"{counted(judged, 'rule')} judged, {said}"
     return {"verdict": word, "why": why, "next": following}
 
@@ -312,12 +306,13 @@ def awaits_steps(described: Data) -> bool:
     return bool(described["indicators"]) and KINDS_OF_REASONS[-1] in kinds
 
 
-def _first(described: Data) -> tuple[Data | None, str]:
-    """Return the finding that the report opens with, and that more have causes of their own."""
+def _opening(described: Data) -> str:
+    """Return what the first finding says, and that more have causes of their own; empty without
+    any.
+    """
     found = [one for one in described["findings"] if one["consequence_of"] is None]
-    if len(found) < 2:
-        return next(iter(found), None), ""
-    return found[0], f" (and {counted(len(found) - 1, 'more finding')})"
+    more = f" (and {counted(len(found) - 1, 'more finding')})" if found[1:] else ""
+    return f"{found[0]['message']}{more}" if found else ""
 
 
 def _unjudged(described: Data) -> str:

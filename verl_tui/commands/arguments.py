@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.commands.shared import CommandError
+from verl_tui.commands.shared import CommandError, Options
 from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
@@ -141,13 +142,13 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"name a command: {', '.join(self.commands)}")
         return self.parse_args(argv)
 
-    def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
+    def _read_mixed(self, argv: list[str]) -> Options:
         # All words after `--` are paths, or the guard's command; argparse's intermixed parsing
         # would take them for options.
         end = argv.index("--") if "--" in argv else len(argv)
         if any(map(_is_empty, argv if self.rest == "paths" else argv[:end])):
             self.error("a path or value is empty: is a variable not set?")
-        options, unknown = self.parse_known_intermixed_args(argv[:end])
+        options, unknown = self.parse_known_intermixed_args(argv[:end], Options())
         if unknown:
             self._refuse(unknown)
         rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]
@@ -236,11 +237,15 @@ def _ending(module: Any) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _snapshot(text: str) -> Path:
-    path = Path(text)
-    if path.suffix not in (".svg", ".txt"):
-        raise argparse.ArgumentTypeError(f"{text} must end in .svg or .txt")
-    return path
+def _file(*endings: str) -> Callable[[str], Path]:
+    def value(text: str) -> Path:
+        path = Path(text)
+        if path.suffix in endings:
+            return path
+        listed = " or ".join(endings)
+        raise argparse.ArgumentTypeError(f"{text} must end in {listed}")
+
+    return value
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -254,37 +259,40 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _number(
-    read: Callable[[str], float], fits: Callable[[float], bool], what: str
+    read: Callable[[str], float], above: float, most: float, what: str
 ) -> Callable[[str], float]:
     def value(text: str) -> float:
         with suppress(ValueError):
             found = read(text)
-            if fits(found):
+            if above < found <= most:
                 return found
         raise argparse.ArgumentTypeError(f"{text} is not a {what}")
 
     return value
 
 
-_FACTOR = _number(float, lambda one: 0 < one < math.inf, "number above 0")
+_GREATEST = sys.float_info.max
+_FACTOR = _number(float, 0, _GREATEST, "number above 0")
 _VALUES: Mapping[str, Callable[[str], object]] = {
-    **dict.fromkeys(("DIR", "FILE", "FILE.prom", "FILE.zip"), Path),
     "COLSxROWS": _size,
-    "FILE.svg": _snapshot,
+    "DIR": Path,
+    "FILE": Path,
+    "FILE.prom": _file(".prom"),
+    "FILE.svg": _file(".svg", ".txt"),
+    "FILE.zip": _file(".zip"),
     "FACTOR": _FACTOR,
     "LIMIT": _FACTOR,
-    "N": _number(int, lambda one: one >= 1, "whole number (1 or more)"),
-    "PORT": _number(int, lambda one: 0 <= one <= 65535, "port (0 to 65535)"),
-    "SECONDS": _number(
-        float, lambda one: 0 < one <= 3600, "number of seconds (above 0, at most 3600)"
-    ),
+    "N": _number(int, 0, math.inf, "whole number (1 or more)"),
+    "PORT": _number(int, -1, 65535, "port (0 to 65535)"),
+    "SECONDS": _number(float, 0, 3600, "number of seconds (above 0, at most 3600)"),
     "SEED": int,
-    "SHARE": _number(float, lambda one: 0 < one < 1, "share between 0 and 1"),
+    "SHARE": _number(float, 0, math.nextafter(1, 0), "share between 0 and 1"),
     "TIME": _number(
         lambda text: parse_elapsed(text) or float(text),
-        lambda one: 0 < one < math.inf,
+        0,
+        _GREATEST,
         "time such as 90 (seconds), 30m or 2h",
     ),
-    "STEP": _number(int, lambda one: one >= 0, "step (a whole number, 0 or more)"),
+    "STEP": _number(int, -1, math.inf, "step (a whole number, 0 or more)"),
 }
 """Name of a value -> what reads it; a value of any other name is a text."""

@@ -6,8 +6,6 @@ import json
 import re
 import shutil
 import sys
-import time
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +14,10 @@ from verl_tui.commands.shared import (
     CONFIG,
     PATHS,
     CommandError,
+    Options,
     close_stdout,
     colour,
-    configuration,
-    loaded,
     notifier_for,
-    paths_of,
     print_message,
     print_messages,
     unwritten,
@@ -29,7 +25,7 @@ from verl_tui.commands.shared import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.bands import Against, Width
+    from verl_tui.comparison.differences import Against
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
@@ -58,28 +54,27 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the report; return the exit code."""
     from verl_tui.check.data import exit_code, report
     from verl_tui.runs.views.checkpoints import BestBy
 
-    now = time.time()
     against = options.against
     if options.band and against is None:
         raise CommandError(
             "--band says how far a run may lie from that of --against RUN"
         )
-    paths_of(options)
-    config = configuration(options)
+    options.need_paths()
+    config = options.configuration()
     widths = {} if against is None else _widths(options.band or ())
     notifier = _notifier(options, config)
     if against is not None and is_there(against):
         options.paths.append(against)  # it need not be among the others
-    monitor = loaded(options, now, config)
+    monitor = options.load(config)
     by = BestBy.of(options.best_by)
     held = None if against is None else _held(monitor, against, widths)
-    found = report(monitor, now, by, held)
-    text = _written(found, monitor, now, options)
+    found = report(monitor, options.now, by, held)
+    text = _written(found, monitor, options)
     _report_missing(found, by.metric, strict=options.strict)
     try:
         print(text, end="", flush=True)
@@ -88,13 +83,11 @@ def run(options: Namespace) -> int:
         close_stdout()
     finally:
         if notifier is not None:  # also where a full disk takes no report
-            _notify(notifier, monitor, options.state, now)
+            _notify(notifier, monitor, options)
     return exit_code(found, strict=options.strict)
 
 
-def _written(
-    found: Mapping[str, Any], monitor: Monitor, now: float, options: Namespace
-) -> str:
+def _written(found: Mapping[str, Any], monitor: Monitor, options: Options) -> str:
     if options.json:
         return json.dumps(found, indent=2, allow_nan=False) + "\n"
     from verl_tui.check.note import note_text
@@ -102,7 +95,7 @@ def _written(
     return note_text(
         found,
         monitor,
-        now,
+        options.now,
         width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None,
         colour=colour(),
         unfolded=options.consequences,
@@ -110,9 +103,9 @@ def _written(
     )
 
 
-def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
+def _widths(bands: Sequence[str]) -> Mapping[str, float | None]:
     """Return the bands of all figures: the defaults, except those that the user set."""
-    from verl_tui.comparison.bands import WIDTHS, Width
+    from verl_tui.comparison.differences import WIDTHS
 
     widths = dict(WIDTHS)
     for text in bands:
@@ -123,8 +116,7 @@ def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
         if wide == "off":
             del widths[figure]
         elif share is not None:
-            part = float(share[1]) / (100 if share[2] else 1)
-            widths[figure] = Width(part, fixed=True)
+            widths[figure] = float(share[1]) / (100 if share[2] else 1)
         else:
             raise CommandError(
                 f"--band: {text} has no share such as 5% or 0.05, nor off"
@@ -133,10 +125,10 @@ def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
 
 
 def _held(
-    monitor: Monitor, named: str, widths: Mapping[str, Width]
+    monitor: Monitor, named: str, widths: Mapping[str, float | None]
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
-    from verl_tui.comparison.bands import hold
+    from verl_tui.comparison.differences import hold
     from verl_tui.runs.run_id import all_meant
 
     runs = [*monitor.runs.values()]
@@ -149,7 +141,7 @@ def _held(
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
-def _notifier(options: Namespace, config: Config) -> Notifier | None:
+def _notifier(options: Options, config: Config) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
     notifier = notifier_for(config) if options.notify else None
     if options.state is not None:
@@ -159,13 +151,12 @@ def _notifier(options: Namespace, config: Config) -> Notifier | None:
     return notifier
 
 
-def _notify(
-    notifier: Notifier, monitor: Monitor, state: Path | None, now: float
-) -> None:
+def _notify(notifier: Notifier, monitor: Monitor, options: Options) -> None:
     """Send the notifications that are due; problems are reported, and do not change the exit
     code.
     """
-    notifier.look(monitor, now)
+    notifier.look(monitor, options.now)
+    state: Path | None = options.state
     # With a state file, the next check sums up the messages that were held back.
     print_messages(notifier.close(keeps_held=state is not None))
     try:

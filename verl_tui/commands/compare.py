@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
-from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -14,9 +12,7 @@ from verl_tui.commands.shared import (
     CONFIG,
     PATHS,
     CommandError,
-    baseline_first,
-    configuration,
-    loaded,
+    Options,
     plain_output,
     print_message,
 )
@@ -48,22 +44,21 @@ OPTIONS = f"""{BASELINE}
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the comparison; return the exit code."""
     from verl_tui.comparison.compare import compare
     from verl_tui.comparison.run_columns import value_of
     from verl_tui.health.finding import Moment
     from verl_tui.runs.time.step_clocks import Alignment
 
-    now = time.time()
-    monitor = loaded(options, now, configuration(options))
-    at = Moment(now, monitor.verdicts)
+    monitor = options.load()
+    at = Moment(options.now, monitor.verdicts)
     columns = _narrow(monitor, options, at)
     found = compare(
-        baseline_first(monitor, options.baseline, now, "compare"),
+        options.baseline_first(monitor, "compare"),
         monitor.verdicts,
         monitor.guide,
-        now,
+        options.now,
         alignment=Alignment[options.align.upper()],
         last=options.last,
     )
@@ -76,7 +71,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _narrow(monitor: Monitor, options: Namespace, at: Moment) -> tuple[str, ...]:
+def _narrow(monitor: Monitor, options: Options, at: Moment) -> tuple[str, ...]:
     """Leave the runs that are asked for, in their order; return the columns."""
     from verl_tui.comparison.run_columns import apart, meeting, parse_columns, sorted_by
 
@@ -99,7 +94,7 @@ def _narrow(monitor: Monitor, options: Namespace, at: Moment) -> tuple[str, ...]
     return apart(columns, runs)
 
 
-def _written(found: Comparison, options: Namespace) -> str:
+def _written(found: Comparison, options: Options) -> str:
     from verl_tui.comparison.written import as_csv, as_data, as_markdown, as_text
 
     if not (options.json or options.csv or options.md):

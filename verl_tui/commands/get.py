@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import SimpleNamespace
@@ -15,9 +14,8 @@ from verl_tui.commands.shared import (
     CONFIG,
     EXIT_NOTHING,
     CommandError,
-    configuration,
+    Options,
     guide_of,
-    paths_of,
     print_message,
     print_messages,
     print_note,
@@ -39,7 +37,7 @@ _POINTS, _LINES, _SAMPLES = 20, 20, 3
 """How many are given where no number is asked for."""
 
 
-def _waited(options: Namespace) -> Reading | None:
+def _waited(options: Options) -> Reading | None:
     """Return the run as it is when what is waited for holds; None if nothing is."""
     if options.wait is None:
         if options.timeout is not None:
@@ -48,10 +46,10 @@ def _waited(options: Namespace) -> Reading | None:
     from verl_tui.answers.waiting import waited_for
 
     return waited_for(
-        paths_of(options),
+        options.need_paths(),
         options.run,
         options.wait,
-        configuration(options),
+        options.configuration(),
         timeout=options.timeout,
         unread=heeded(),
         say=print_message,
@@ -59,7 +57,7 @@ def _waited(options: Namespace) -> Reading | None:
 
 
 def _read(
-    options: Namespace,
+    options: Options,
     answer: Callable[[Reading, float], Data | None],
     *,
     long: int | None = None,
@@ -70,7 +68,7 @@ def _read(
 
     waited, now = _waited(options), time.time()
     long = None if getattr(options, "whole", False) else long
-    more = readings(paths_of(options), options.run, now, long=long, alive=alive)
+    more = readings(options.need_paths(), options.run, now, long=long, alive=alive)
     say = cache(print_messages)  # once, however often is read
     for reading in [waited] if waited else more:
         say(reading.sentences)
@@ -81,12 +79,12 @@ def _read(
 
 
 def _judged(
-    options: Namespace,
+    options: Options,
     answer: Callable[[Reading, float, Guide], Data | None],
     long: int | None = None,
 ) -> Data:
     """Return an answer that takes the rules."""
-    guide = guide_of(configuration(options))
+    guide = guide_of(options.configuration())
 
     def judged(reading: Reading, now: float) -> Data | None:
         return answer(reading, now, guide)
@@ -94,7 +92,7 @@ def _judged(
     return _read(options, judged, long=long, alive=True)
 
 
-def _write(found: Data, lines: Iterable[str], options: Namespace) -> int:
+def _write(found: Data, lines: Iterable[str], options: Options) -> int:
     """Write an answer to standard output as JSON, or as lines of text; return the exit code."""
     if options.json:
         lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
@@ -103,38 +101,38 @@ def _write(found: Data, lines: Iterable[str], options: Namespace) -> int:
     return 0
 
 
-def _findings(options: Namespace) -> int:
+def _findings(options: Options) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
 
     found = _judged(options, partial(findings_of, least=options.severity))
     return _write(found, findings_lines(found), options)
 
 
-def _state(options: Namespace) -> int:
+def _state(options: Options) -> int:
     from verl_tui.answers.state import LONG, state_line, state_of
 
     found = _judged(options, state_of, LONG)
     return _write(found, [state_line(found)], options)
 
 
-def _ledger(options: Namespace) -> int:
+def _ledger(options: Options) -> int:
     from verl_tui.answers.state import ledger_lines, ledger_of
 
     found = _judged(options, ledger_of)
     return _write(found, ledger_lines(found), options)
 
 
-def _runs(options: Namespace) -> int:
+def _runs(options: Options) -> int:
     from verl_tui.answers.run_reading import run_names
 
-    found, sentences = run_names(paths_of(options))
+    found, sentences = run_names(options.need_paths())
     print_messages(sentences)
     if not found:
         raise CommandError("no run found", EXIT_NOTHING)
     return _write({"runs": list(found)}, map(one_line, found), options)
 
 
-def _metrics(options: Namespace) -> int:
+def _metrics(options: Options) -> int:
     from verl_tui.answers.metrics import (
         metrics_lines,
         metrics_of,
@@ -166,7 +164,7 @@ def _metrics(options: Namespace) -> int:
     return _write(found, lines(found), options)
 
 
-def _check(options: Namespace) -> None:
+def _check(options: Options) -> None:
     """Refuse options that contradict each other."""
     if options.metric is None:
         for name in ("plot", "around"):
@@ -178,7 +176,7 @@ def _check(options: Namespace) -> None:
         raise CommandError("--filter chooses among all metrics, --metric names one")
 
 
-def _samples(options: Namespace) -> int:
+def _samples(options: Options) -> int:
     from verl_tui.answers.run_reading import LONG
     from verl_tui.answers.samples import samples_lines, samples_of
 
@@ -198,9 +196,10 @@ def _samples(options: Namespace) -> int:
     return _write(found, samples_lines(found), options)
 
 
-def _log(options: Namespace) -> int:
-    from verl_tui.answers.log import LogPlace, log_lines, log_of
+def _log(options: Options) -> int:
+    from verl_tui.answers.log import log_lines, log_of
     from verl_tui.answers.run_reading import FIRST, LONG, read_run
+    from verl_tui.rendering.log.target import LogTarget, error_target
     from verl_tui.rendering.text.search import Search
     from verl_tui.secrets import own_mask
 
@@ -211,11 +210,15 @@ def _log(options: Namespace) -> int:
         raise CommandError(f"--grep: {error}") from error
     reading, now = _waited(options), time.time()
     if reading is None:
-        reading = read_run(paths_of(options), options.run, now, FIRST, LONG, alive=True)
+        reading = read_run(
+            options.need_paths(), options.run, now, FIRST, LONG, alive=True
+        )
     print_messages(reading.sentences)
     count = options.last or _LINES
-    place = LogPlace(options.around, _around_error(options, reading, now), grep)
-    found = log_of(reading, count, place, full=options.full, mask=mask)
+    at = LogTarget(step=options.around)
+    if _around_error(options, reading, now):
+        at = error_target(reading.run)
+    found = log_of(reading, count, at, grep=grep, full=options.full, mask=mask)
     if found["gave_up"]:
         print_message(
             f"--grep {options.grep}: some lines took too long to search, and were left out"
@@ -223,7 +226,7 @@ def _log(options: Namespace) -> int:
     return _write(found, log_lines(found), options)
 
 
-def _around_error(options: Namespace, reading: Reading, now: float) -> bool:
+def _around_error(options: Options, reading: Reading, now: float) -> bool:
     from verl_tui.runs.views.state import State, state
 
     if options.error and reading.run.outcome is None:
@@ -236,7 +239,7 @@ _TABLE = toml_table(__file__, "get.toml")
 _PARTS = {**_TABLE["parts"], "config": CONFIG}
 
 
-def _command(name: str, run: Callable[[Namespace], int]) -> SimpleNamespace:
+def _command(name: str, run: Callable[[Options], int]) -> SimpleNamespace:
     """Return a command, with the names of a module that is one."""
     row = _TABLE[name]
     return SimpleNamespace(

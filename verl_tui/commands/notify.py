@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -12,9 +10,8 @@ from verl_tui.commands.shared import (
     NO_ADDRESS,
     PATHS,
     CommandError,
-    configuration,
+    Options,
     destination_for,
-    loaded,
     print_message,
     settings_for,
 )
@@ -42,7 +39,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Send or show; return the exit code."""
     if options.test == options.show:
         raise CommandError(
@@ -50,11 +47,11 @@ def run(options: Namespace) -> int:
         )
     if options.test and options.paths:
         raise CommandError("--test sends one message and reads no PATH")
-    config = configuration(options)
+    config = options.configuration()
     return _test(options, config) if options.test else _show(options, config)
 
 
-def _test(options: Namespace, config: Config) -> int:
+def _test(options: Options, config: Config) -> int:
     from verl_tui.notify.delivery import NotSentError, deliver
     from verl_tui.notify.message import Message
 
@@ -63,7 +60,7 @@ def _test(options: Namespace, config: Config) -> int:
         raise CommandError(NO_ADDRESS)
     try:
         words = "this is a test: messages from here arrive"
-        answer = deliver(to, Message(event="test", time=time.time(), message=words))
+        answer = deliver(to, Message(event="test", time=options.now, message=words))
     except NotSentError as error:
         print_message(str(error))
         return EXIT_UNSENT
@@ -71,14 +68,15 @@ def _test(options: Namespace, config: Config) -> int:
     return 0
 
 
-def _show(options: Namespace, config: Config) -> int:
+def _show(options: Options, config: Config) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.notify.delivery import json_of
-    from verl_tui.notify.notifier import Changes, Limits
+    from verl_tui.notify.notifier import Changes
+    from verl_tui.notify.notify_settings import Limits
 
-    now = time.time()
+    now = options.now
     settings = settings_for(config)
-    monitor = loaded(options, now, config)
+    monitor = options.load(config)
     if not monitor.runs:
         return EXIT_NOTHING
     found = Changes(settings).look(monitor, now)

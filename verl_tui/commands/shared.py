@@ -9,10 +9,12 @@ import io
 import os
 import select
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -238,24 +240,89 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
 # -- options, paths, the configuration -------------------------------------------------------------
 
 
-def paths_of(options: Namespace) -> Sequence[str]:
-    """Return the paths that were named.
+class Options(Namespace):
+    """The options and paths of a command line, by their names."""
 
-    Raises:
-        CommandError: None was named, or standard input is to be read and is a terminal.
-    """
-    paths: list[str] = options.paths
-    if not paths:
-        raise CommandError(
-            "name a log, the directory of a run, or a quoted glob, for example: "
-            f"{options.example}; `verl-tui demo` shows a simulated training and needs nothing, "
-            "`verl-tui help` explains"
-        )
-    if piped(paths) and sys.stdin.isatty():
-        raise CommandError(
-            "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
-        )
-    return paths
+    def need_paths(self) -> list[str]:
+        """Return the paths that were named.
+
+        Raises:
+            CommandError: None was named, or standard input is to be read and is a terminal.
+        """
+        paths: list[str] = self.paths
+        if not paths:
+            raise CommandError(
+                "name a log, the directory of a run, or a quoted glob, for example: "
+                f"{self.example}; `verl-tui demo` shows a simulated training and needs nothing, "
+                "`verl-tui help` explains"
+            )
+        if piped(paths) and sys.stdin.isatty():
+            raise CommandError(
+                "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
+            )
+        return paths
+
+    def configuration(self) -> Config:
+        """Return the configuration with the changes of the command line, its rules and notification
+        settings checked.
+        """
+        config = load_config(self.config)
+        for sentence in broken():
+            raise ConfigError(sentence)
+        # else there is nothing of the user's to check
+        if config.guide or config.notify:
+            try:
+                guide_of(config)
+                settings_for(config)
+            except ValueError as error:
+                raise ConfigError(f"{config_path(self.config)}: {error}") from error
+        ascii = True if getattr(self, "ascii", False) else config.ascii
+        mouse = config.mouse and not getattr(self, "no_mouse", False)
+        return replace(config, ascii=ascii, mouse=mouse)
+
+    @cached_property
+    def now(self) -> float:
+        """The moment of the command, in seconds since the epoch."""
+        return time.time()
+
+    def load(self, config: Config | None = None) -> Monitor:
+        """Return the runs at the named paths, read and judged, with a message on what was not
+        read.
+        """
+        from verl_tui.monitor import load
+
+        paths = self.need_paths()
+        monitor = load(paths, config or self.configuration(), self.now)
+        print_messages(monitor.sentences)
+        return monitor
+
+    def baseline_first(self, monitor: Monitor, purpose: str) -> Sequence[Run]:
+        """Return the runs that contain a training, the baseline first (the first run with numbers,
+        where none is named); others are left out with a message.
+
+        Args:
+            monitor: Has read.
+            purpose: What runs are needed for, named in the error if there are none.
+
+        Raises:
+            CommandError: No run has numbers, or none has that name.
+        """
+        from verl_tui.runs.run_id import find_run
+        from verl_tui.runs.views.state import State, state
+
+        def is_training(run: Run) -> bool:
+            return bool(run.keys) or state(run, self.now) is not State.NO_TRAINING
+
+        found = monitor.runs.values()
+        runs = list(filter(is_training, found))
+        if left := ", ".join(run.name for run in found if run not in runs):
+            print_message(f"left out, as there is no training in it: {left}")
+        first = next((run for run in runs if run.keys), None)
+        if first is None:
+            raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)
+        if self.baseline is not None:
+            first = find_run(runs, self.baseline)
+        return sorted(runs, key=lambda run: run is not first)
 
 
 def piped(paths: Sequence[str]) -> bool:
@@ -265,10 +332,12 @@ def piped(paths: Sequence[str]) -> bool:
     return any(map(pipe.is_meant, paths))
 
 
-def something_at(paths: Sequence[str]) -> bool:
+def need_runs(paths: Sequence[str]) -> None:
     """Look once at what the paths lead to, with a message on each problem, and on what is waited
-    for while there is no run; return whether there is one, or one may come. The readers are
-    imported only if a server has to be asked.
+    for while there is no run. The readers are imported only if a server has to be asked.
+
+    Raises:
+        CommandError: There is no run, and none may come.
     """
     from verl_tui.sources.http import addresses
 
@@ -280,35 +349,12 @@ def something_at(paths: Sequence[str]) -> bool:
         from verl_tui.sources.discovery.finder import Finder
 
         found = Finder(paths).scan()
-    print_messages((*found.problems, *(found.pending if not found.runs else ())))
-    return bool(found.runs or found.pending)
-
-
-def loaded(options: Namespace, now: float, config: Config) -> Monitor:
-    """Return the runs at the named paths, read and judged, with a message on what was not read."""
-    from verl_tui.monitor import load
-
-    monitor = load(paths_of(options), config, now)
-    print_messages(monitor.sentences)
-    return monitor
-
-
-def configuration(options: Namespace) -> Config:
-    """Return the configuration with the changes of the command line, its rules and notification
-    settings checked.
-    """
-    config = load_config(options.config)
-    for sentence in broken():
-        raise ConfigError(sentence)
-    if config.guide or config.notify:  # else there is nothing of the user's to check
-        try:
-            guide_of(config)
-            settings_for(config)
-        except ValueError as error:
-            raise ConfigError(f"{config_path(options.config)}: {error}") from error
-    ascii = True if getattr(options, "ascii", False) else config.ascii
-    mouse = config.mouse and not getattr(options, "no_mouse", False)
-    return replace(config, ascii=ascii, mouse=mouse)
+    said = [*found.problems, *(found.pending if not found.runs else ())]
+    if not (found.runs or found.pending):
+        *said, last = said or ["no run found"]
+        print_messages(said)
+        raise CommandError(last, EXIT_NOTHING)
+    print_messages(said)
 
 
 def guide_of(config: Config) -> Guide:
@@ -382,36 +428,3 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
         f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture",
         EXIT_NOTHING,
     )
-
-
-def baseline_first(
-    monitor: Monitor, named: str | None, now: float, purpose: str
-) -> Sequence[Run]:
-    """Return the runs that contain a training, the baseline first; others are left out with a
-    message.
-
-    Args:
-        monitor: Has read.
-        named: The baseline, None for the first run with numbers.
-        now: Seconds since the epoch.
-        purpose: What runs are needed for, named in the error if there are none.
-
-    Raises:
-        CommandError: No run has numbers, or none has that name.
-    """
-    from verl_tui.runs.run_id import find_run
-    from verl_tui.runs.views.state import State, state
-
-    def is_training(run: Run) -> bool:
-        return bool(run.keys) or state(run, now) is not State.NO_TRAINING
-
-    found = monitor.runs.values()
-    runs = list(filter(is_training, found))
-    if left := ", ".join(run.name for run in found if run not in runs):
-        print_message(f"left out, as there is no training in it: {left}")
-    first = next((run for run in runs if run.keys), None)
-    if first is None:
-        raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)
-    if named is not None:
-        first = find_run(runs, named)
-    return sorted(runs, key=lambda run: run is not first)

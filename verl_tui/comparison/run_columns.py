@@ -40,7 +40,6 @@ from verl_tui.runs.views.state import state, state_words
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Moment
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.outcomes import Figure, MeasuredRun
 from verl_tui.comparison.statistics import deviation
-from verl_tui.means import mean
+from verl_tui.means import gathered, mean
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import identity, is_known
@@ -81,7 +81,7 @@ class ComparedSetting(NamedTuple):
 
 def differing_facts(runs: Sequence[Run]) -> list[DifferingSetting]:
     """Return the identity facts in which runs differ, under one label for all frameworks."""
-    known = [{fact.label: fact for fact in identity(run).facts} for run in runs]
+    known = [identity(run) for run in runs]
     found = []
     for label in dict.fromkeys(chain.from_iterable(known)):
         stated = [facts.get(label) for facts in known]
@@ -95,7 +95,7 @@ def differing_facts(runs: Sequence[Run]) -> list[DifferingSetting]:
 
 def differing_settings(runs: Sequence[Run]) -> list[DifferingSetting]:
     """Return the facts that differ, then the settings that differ and that all runs state."""
-    facts = chain.from_iterable(identity(run).facts for run in runs)
+    facts = chain.from_iterable(identity(run).values() for run in runs)
     stated = set(chain.from_iterable(fact.key.split(", ") for fact in facts))
     return differing_facts(runs) + [
         DifferingSetting(row.key, row.values, {run.name: row.key for run in runs})
@@ -183,9 +183,7 @@ def grouped(measured: Sequence[MeasuredRun]) -> tuple[RunGroup, ...]:
     """Return the runs by what they have in common beside the seed, in the order of the first of
     each.
     """
-    by_recipe: dict[Hashable, list[MeasuredRun]] = {}
-    for at, one in enumerate(measured):
-        by_recipe.setdefault(_recipe(one.run, at), []).append(one)
+    by_recipe = gathered((_recipe(one.run, at), one) for at, one in enumerate(measured))
     found: list[RunGroup] = []
     taken = {one.run.name for one in measured}
     for recipe, members in by_recipe.items():
@@ -218,10 +216,11 @@ def _recipe(run: Run, at: int) -> Hashable:
 def _training_settings(run: Run) -> Iterator[tuple[str, Hashable]]:
     """Yield the settings that say how a run trains, in a form in which equal ones are equal."""
     known = identity(run)
-    own = [run.name, *([known.experiment.value] if known.experiment else ())]
+    experiment, model = known.get("experiment"), known.get("model")
+    own = [run.name, *([experiment.value] if experiment else ())]
     for key, value in run.settings.items():
-        if known.model is not None and key == known.model.key:
-            yield key, known.model.value
+        if model and key == model.key:
+            yield key, model.value
         elif not is_own(key):
             yield key, _plain(value, own)
 

@@ -6,10 +6,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.differences import SEEDS, WITHIN_RUN, Difference
-from verl_tui.comparison.outcomes import FIGURES, KINDS, direction, incomparable
+from verl_tui.comparison.differences import (
+    SEEDS,
+    WITHIN_RUN,
+    Association,
+    Correlation,
+    Difference,
+)
+from verl_tui.comparison.outcomes import (
+    FIGURES,
+    KINDS,
+    Figure,
+    FigureKind,
+    MeasuredRun,
+    direction,
+    incomparable,
+)
 from verl_tui.comparison.run_columns import text_of
-from verl_tui.comparison.settings import ABSENT, is_own, is_seed
+from verl_tui.comparison.settings import (
+    ABSENT,
+    DifferingSetting,
+    RunGroup,
+    is_own,
+    is_seed,
+)
+from verl_tui.means import gathered
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
 from verl_tui.text import one_line
@@ -18,9 +39,6 @@ from verl_tui.words import counted, few, number, rounded, with_spread
 
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.comparison.differences import Association, Correlation
-    from verl_tui.comparison.outcomes import Figure, FigureKind, MeasuredRun
-    from verl_tui.comparison.settings import DifferingSetting, RunGroup
     from verl_tui.plain_data import Data
 
 UNKNOWN = "–"
@@ -74,20 +92,29 @@ def headlines(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence on which runs reached most, and whether that is certain, for each outcome
     that can be compared.
     """
-    runs, groups = comparison.runs, comparison.groups
-    for kind in map(KINDS.__getitem__, _HEADLINES if len(groups) > 1 else ()):
-        figures = ((one.figures[kind.id].value, one.name) for one in groups)
-        known = [(value, name) for value, name in figures if value is not None]
-        if not known or incomparable(kind, runs):
-            continue
-        up = direction(kind, runs) > 0
+    for kind in map(
+        KINDS.__getitem__, _HEADLINES if len(comparison.groups) > 1 else ()
+    ):
+        if not incomparable(kind, comparison.runs):
+            yield from _headline(kind, comparison)
+
+
+def _headline(kind: FigureKind, comparison: Comparison) -> Iterator[str]:
+    groups, up = comparison.groups, direction(kind, comparison.runs) > 0
+    figures = ((one.figures[kind.id].value, one.name) for one in groups)
+    known = [(value, name) for value, name in figures if value is not None]
+    if known:
         value, name = max(known) if up else min(known)
-        held = (one for one in comparison.differences if one.figure == kind.id)
-        verdicts = {one.group: one.verdict or "no interval" for one in held}
-        verdicts[groups[0].name] = "the baseline"
-        said = f" ({verdicts[name]})" if name in verdicts else ""
-        word = "highest" if up else "lowest"
-        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{said}"
+        said = _verdicts(kind, comparison).get(name)
+        word, held = "highest" if up else "lowest", f" ({said})" if said else ""
+        yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
+
+
+def _verdicts(kind: FigureKind, comparison: Comparison) -> dict[str, str]:
+    """Return how each group's figure stands against the baseline's."""
+    held = (one for one in comparison.differences if one.figure == kind.id)
+    verdicts = {one.group: one.verdict or "no interval" for one in held}
+    return {**verdicts, comparison.groups[0].name: "the baseline"}
 
 
 def tables(comparison: Comparison) -> Iterator[TextTable]:
@@ -99,7 +126,7 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     figures = [run.figures for run in runs]
     columns = {
         "state": [head["state"] for head in heads],
-        "steps": list(map(_steps, runs)),
+        "steps": [*map(steps_text, runs)],
         **_columns(_OUTCOME, figures),
         "findings": list(map(_findings, heads)),
     }
@@ -167,7 +194,7 @@ def _settings(comparison: Comparison) -> TextTable:
         return TextTable(heading, note=note)
     note = ""
     table = [["setting", *(one_line(one.run.name) for one in runs)]]
-    table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
+    table += [[one_line(one.label), *map(setting_text, one.values)] for one in found]
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
         table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
@@ -180,7 +207,8 @@ def _tells_apart(setting: DifferingSetting) -> bool:
     return any(is_seed(key) or not is_own(key) for key in setting.keys.values())
 
 
-def _setting(value: object) -> str:
+def setting_text(value: object) -> str:
+    """Write a setting's value, in so many characters at most."""
     if value is ABSENT:
         return UNKNOWN
     return "null" if value is None else one_line(short(value), _LONGEST)
@@ -226,7 +254,8 @@ def _findings(head: Data) -> str:
     return f"{head['findings']} ({head['worst']})" if head["worst"] else "0"
 
 
-def _steps(one: MeasuredRun) -> str:
+def steps_text(one: MeasuredRun) -> str:
+    """Write the steps of a run: those that count, and at its end in total."""
     step, total = one.stop.step, one.run.total_steps
     if step is None:
         return UNKNOWN
@@ -252,12 +281,10 @@ def _differences(comparison: Comparison) -> TextTable:
             "Intervals from last values hold for these runs alone: they say nothing of other "
             "seeds, which often differ more."
         )
-    by_reason: dict[str, dict[str, None]] = {}
-    for one in comparison.differences:
-        if one.reason is not None:
-            by_reason.setdefault(one.reason, {})[KINDS[one.figure].label] = None
-    for reason, labels in by_reason.items():
-        notes.append(f"No interval for {', '.join(labels)}: {reason}.")
+    reasons = ((one.reason, KINDS[one.figure].label) for one in comparison.differences)
+    for reason, labels in gathered(dict.fromkeys(reasons)).items():
+        if reason is not None:
+            notes.append(f"No interval for {', '.join(labels)}: {reason}.")
     if lucky := len(found) // 20:
         said = f"about {lucky} would exclude zero by chance alone"
         notes.append(f"Of {len(found)} intervals, {said}.")

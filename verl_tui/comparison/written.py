@@ -13,18 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.outcomes import KINDS, Figure
+from verl_tui.comparison.outcomes import KINDS, Figure, MeasuredRun
 from verl_tui.comparison.settings import ABSENT
 from verl_tui.comparison.tables import TextTable, caption, headlines, tables
 from verl_tui.patterns import pattern
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.runs.run_id import run_id
 from verl_tui.text import cell, one_line
 
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
-    from verl_tui.comparison.outcomes import MeasuredRun
-    from verl_tui.plain_data import Data
 
 
 # -- for people ------------------------------------------------------------------------------------

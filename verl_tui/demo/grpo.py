@@ -1,12 +1,13 @@
-"""A simulated GRPO run: the output of verl 0.9, with metrics computed from the very rollouts it
-dumps, and `train.log` as a terminal shows it: Ray's coloured prefixes, step lines, progress bars.
+"""Two simulated GRPO runs that write real logs, at once or live: the output of verl 0.9, with
+metrics computed from the very rollouts they dump, and `train.log` as a terminal shows it: Ray's
+coloured prefixes, step lines, progress bars.
 """
 
 from __future__ import annotations
 
 import pprint
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import mean, stdev
@@ -15,18 +16,23 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import yaml
 
-from verl_tui.demo import curves
 from verl_tui.demo.rollouts import (
     GROUP,
     PROMPTS,
+    STEPS,
     TRAIN_SIZE,
     VALIDATION_SIZE,
+    Rollout,
     Rollouts,
+    actor_metrics,
+    drift,
     dump,
+    generator,
+    phases,
 )
 
 if TYPE_CHECKING:
-    from verl_tui.demo.rollouts import Rollout
+    import threading
 
 _NUMPY = ("val-", "training/num_turns/")
 """Prefixes of the metrics that V1 hands on as numpy scalars; all others are plain Python numbers by
@@ -132,10 +138,10 @@ class GrpoRun:
     Args:
         directory: The run's own, made at its start.
         seed: Chooses its details.
-        collapses: Whether it falls off its cliff at `curves.COLLAPSE_STEP`.
+        collapses: Whether it falls off its cliff at `COLLAPSE_STEP`.
     """
 
-    total = curves.STEPS
+    total = STEPS
     """Steps until the run is over."""
 
     def __init__(self, directory: Path, seed: int, *, collapses: bool = False) -> None:
@@ -178,24 +184,24 @@ class GrpoRun:
             step: From 1.
             time: Wall-clock time at which the step ends.
         """
-        rng = curves.generator(self._seed, "metrics", step)
-        slip = curves.drift(step) if self._collapses else 0.0
+        rng = generator(self._seed, "metrics", step)
+        slip = drift(step) if self._collapses else 0.0
         batch = self._rollouts.training(step)
-        phases = curves.phases(step, rng)
-        actor = curves.actor_metrics(step, rng, slip)
+        seconds = phases(step, rng)
+        actor = actor_metrics(step, rng, slip)
         due = {
             task: step % self._config["trainer"][task] == 0 or step == self.total
             for task in ("save_freq", "test_freq")
         }
         if due["save_freq"]:
             self._save(step, time)
-            phases["save_checkpoint"] = 0.24 + rng.uniform(-0.02, 0.03)
+            seconds["save_checkpoint"] = 0.24 + rng.uniform(-0.02, 0.03)
         validated = {}
         if due["test_freq"]:
             self._validate(step)
             validated = self._validated
         self._dump(f"rollouts/{step}.jsonl", batch, step)
-        timing = phase_metrics(phases, batch, self._gpus)
+        timing = phase_metrics(seconds, batch, self._gpus)
         if validated:  # which V1 does not count as part of the step
             timing["timing_s/testing"] = 0.31 + rng.uniform(-0.02, 0.04)
         place = {
@@ -317,3 +323,70 @@ def _advantages(scores: Sequence[float]) -> list[float]:
         centre, spread = mean(group), stdev(group)
         values += [(score - centre) / (spread + 1e-6) for score in group]
     return values
+
+
+# -- both runs -------------------------------------------------------------------------------------
+
+
+HISTORY = 120
+"""Steps that lie in the past when the demo opens; half a minute before the collapse."""
+PACE_S = 1.0
+"""Seconds between two steps, in the history as well as live."""
+
+
+class Simulation:
+    """The demo's trainings: a healthy one, and one that collapses before one's eyes.
+
+    Args:
+        directory: Where the runs' directories are made.
+        seed: Chooses the story's details; the same seed and times write the same bytes.
+        now: The clock.
+    """
+
+    def __init__(self, directory: Path, seed: int, now: Callable[[], float]) -> None:
+        self.directory = directory
+        self._now = now
+        self.runs = (
+            GrpoRun(directory / "run_grpo_gsm8k", seed),
+            GrpoRun(directory / "run_grpo_high_lr", seed, collapses=True),
+        )
+        self._written = 0
+        """Steps of each run so far."""
+
+    @property
+    def finished(self) -> bool:
+        """True once every run has written its last line."""
+        return self._written == GrpoRun.total
+
+    def prepare(self, history: int = HISTORY) -> None:
+        """Start all runs and write so many steps of their past, as if they had been training until
+        this moment.
+        """
+        end = self._now()
+        for run in self.runs:
+            run.start(end - history * PACE_S)
+        for left in reversed(range(history)):
+            self._step(end - left * PACE_S)
+
+    def advance(self) -> bool:
+        """Write one more step of each run, if any is left; return whether there is more to come."""
+        if not self.finished:
+            self._step(self._now())
+        return not self.finished
+
+    def run(self, stop: threading.Event, pace_s: float = PACE_S) -> None:
+        """Advance at a steady pace until the runs are over or `stop` is set.
+
+        Args:
+            stop: Ends the simulation at once, also between two steps.
+            pace_s: Seconds between two steps.
+        """
+        while not stop.wait(pace_s) and self.advance():
+            pass
+
+    def _step(self, time: float) -> None:
+        self._written += 1
+        for run in self.runs:
+            run.write(self._written, time)
+            if self.finished:
+                run.finish(time)

@@ -125,7 +125,7 @@ def _judge(
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
     breaches = _not_exempt(context, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and open_breach(breaches):
+    if judged.facts and open_breach(breaches):
         now = _told(context, keys[0], title, judged, limit)
     else:
         excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
@@ -190,7 +190,7 @@ def _gate(context: RuleContext) -> float:
         return math.inf
     limit: Limit | None = response_limit(context.run, context.guide)
     if "prompt_length/max" in context.rule.beside_metric:
-        limit = stated_limit(context.run, "max_prompt_length")
+        limit = stated_limit(context.run, "prompt_limit")
     return limit.value if limit else math.inf
 
 

@@ -11,7 +11,6 @@ from dataclasses import replace
 from itertools import pairwise, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Finding, number
 from verl_tui.health.root_cause import fails_service
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
@@ -20,6 +19,7 @@ from verl_tui.words import rounded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from verl_tui.health.finding import Finding
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
@@ -136,15 +136,15 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
     for one in new_lines(context.run, series.steps, fall.since_step):
         said = fails_service(context.run, one.path, one.trouble)
         if said:
-            return rule.finding(
-                f"{said.words}, {number(one.now)} times a step since step {one.since}; "
-                f"the reward fell from step {fall.since_step} on",
+            facts = {"words": said.words, "title": said.title, "fall": fall.since_step}
+            return rule.told(
+                {**facts, "now": one.now},
                 (said.line, *in_words([one])),
+                "service",
                 since=one.since,
                 step=fall.step,
                 key=fall.key,
                 advice=said.advice or None,
-                cause=said.title,
             )
     return None
 

@@ -173,10 +173,10 @@ def look_at_blocks(
     """
     points, rule = context.known(of.metrics[0]), context.rule
     # The newest point may still change.
-    count = (len(points or ()) - 1) // of.size
+    seen = len(points) if points else 0
+    count = (seen - 1) // of.size
     if not points or count < of.needs:
-        needs = f"needs {of.needs * of.size + 1} points"
-        return Found(f"{needs}, has {len(points or ())}")
+        return Found(f"needs {of.needs * of.size + 1} points, has {seen}")
     series = [*map(context.run.series, of.metrics)]
     basis = of.metrics, of.of, [one and one.revision for one in series], count
     found: Judged = keep(

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import WORDS, Finding, Severity, filled
+from verl_tui.indicators import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-
-DIALECTS = ("tutorial", "verl", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,47 +120,16 @@ class Rule:
         """Unique name: the id, with the variant where there is one."""
         return f"{self.id}/{self.variant}" if self.variant else self.id
 
-    def finding(
-        self,
-        message: str,
-        evidence: Iterable[str | None] = (),
-        *,
-        since: int | None = None,
-        step: int | None = None,
-        **others: Any,
-    ) -> Finding:
-        """Return a finding of the rule.
-
-        Args:
-            message: One sentence.
-            evidence: Sentences, the empty ones of which are left out.
-            since: First step of the failure.
-            step: The newest step that was judged, `since` if it is the same.
-            **others: More fields of a `Finding`; None for what the guide says.
-        """
-        fields = {
-            "severity": self.severity,
-            "advice": self.advice or None,
-            "cause": self.cause,
-            **{name: one for name, one in others.items() if one is not None},
-        }
-        return Finding(
-            self.id,
-            message=message,
-            step=since if step is None else step,
-            since_step=since,
-            evidence=tuple(filter(None, evidence)),
-            source=self.source,
-            **fields,
-        )
-
     def told(
         self,
         facts: Mapping[str, object],
         evidence: Iterable[str | None] = (),
         case: str = "",
         words: Mapping[str, Any] | None = None,
-        **of: Any,
+        *,
+        since: int | None = None,
+        step: int | None = None,
+        **others: Any,
     ) -> Finding:
         """Return a finding in the words of the rule, an entry of `words.toml`.
 
@@ -171,16 +138,30 @@ class Rule:
             evidence: Sentences that follow those of its words; empty ones are left out.
             case: Which of its cases it is.
             words: Others than the rule's own.
-            **of: What else `finding` takes.
+            since: First step of the failure.
+            step: The newest step that was judged, `since` if it is the same.
+            **others: More fields of a `Finding`; None for what the guide says.
         """
         own = WORDS.get(self.name, {}) if words is None else words
         words = {**own, **own.get(case, {})}
-        known = {"since": of.get("since"), "key": of.get("key"), **facts}
+        known = {"since": since, "key": others.get("key"), **facts}
         parts = (words.get("cause", ""), words["message"], *words.get("evidence", ()))
         cause, message, *said = (filled(one, known) for one in parts)
-        if of.get("advice") is None:
-            of["advice"] = words.get("advice")
-        return self.finding(message, [*said, *evidence], cause=cause or None, **of)
+        fields = {
+            "severity": self.severity,
+            "advice": words.get("advice", self.advice or None),
+            **{name: one for name, one in others.items() if one is not None},
+        }
+        return Finding(
+            self.id,
+            message=message,
+            step=since if step is None else step,
+            since_step=since,
+            evidence=tuple(filter(None, [*said, *evidence])),
+            source=self.source,
+            cause=cause or self.cause,
+            **fields,
+        )
 
 
 class Band(NamedTuple):
@@ -212,7 +193,7 @@ class Guide:
 
     def band(
         self, indicator_id: str, dialect: str, response_limit: float | None = None
-    ) -> tuple[float | None, float | None] | None:
+    ) -> tuple[float | None, float | None]:
         """Return the healthy band of an indicator, for charts.
 
         Args:
@@ -222,7 +203,7 @@ class Guide:
                 the guide's 512.
 
         Returns:
-            Lower and upper limit, each None where open; None where the guide knows no band.
+            Lower and upper limit, each None where open, as both are where the guide knows no band.
         """
         limit = response_limit or self.response_limit or ASSUMED_RESPONSE_LIMIT
         for band in self.bands:
@@ -230,7 +211,7 @@ class Guide:
                 unit = limit if band.of else 1.0
                 low, high = (end and end * unit for end in (band.low, band.high))
                 return low, high
-        return None
+        return None, None
 
 
 ASSUMED_RESPONSE_LIMIT = 512.0

@@ -150,22 +150,16 @@ def _check(rule: Rule, place: str, given: Collection[str]) -> None:
         words = f"be one of {', '.join(filter(None, known))}"
         _require(fits, f"{place}.{name}", words)
     kind = KINDS.get(rule.condition)
-    missing = sorted({*kind.fields} - {*given}) if kind else []
+    if kind:
+        missing = ", ".join(sorted({*kind.fields} - {*given}))
+        _require(not missing, place, f"have {missing}, as its condition needs it")
+        is_of = rule.parts or rule.indicator or rule.metric
+        _require(is_of, place, "judge a metric")
     alone = {one.stream for one in _read()[0] if not _beside(one)}
+    words = f"have a `beside_metric`: `{rule.stream}` has two inputs"
+    _require(_beside(rule) or rule.stream in alone, place, words)
     is_ordered = rule.condition != "outside" or rule.low < rule.high
-    for holds, name, words in (
-        (not missing, "", f"have {', '.join(missing)}, as its condition needs it"),
-        (
-            kind is None or any((rule.parts, rule.indicator, rule.metric)),
-            "",
-            "judge a metric",
-        ),
-        (
-            _beside(rule) or rule.stream in alone,
-            "",
-            f"have a `beside_metric`: `{rule.stream}` has two inputs",
-        ),
-        (is_ordered, ".low", f"be below `high` ({rule.low} is not below {rule.high})"),
-        (0 <= rule.clear < rule.share <= 1, ".clear", "be from 0 to below `share`"),
-    ):
-        _require(holds, f"{place}{name}", words)
+    words = f"be below `high` ({rule.low} is not below {rule.high})"
+    _require(is_ordered, f"{place}.low", words)
+    is_within = 0 <= rule.clear < rule.share <= 1
+    _require(is_within, f"{place}.clear", "be from 0 to below `share`")

@@ -56,13 +56,12 @@ class Hits:
     """True once all rows have been searched."""
 
 
+@dataclass(eq=False)
 class KeptRows:
     """Samples in memory, as the rows of a dump."""
 
+    samples: Sequence[Sample]
     complete, generation = True, 0
-
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self.samples = samples
 
     @property
     def count_so_far(self) -> int:
@@ -180,12 +179,6 @@ class SamplePage(FileJob):
         behind = self._grown or self._wanted or len(self.facts) < self.count
         searches = self._hits is not None and not self._hits.complete
         return self.problem is None and (bool(behind) or searches)
-
-    def is_urgent(self) -> bool:
-        """Return True if a requested row can be read at once."""
-        with self._wake:
-            known = any(index < self.count for index in self._wanted)
-            return known and self.problem is None
 
     def _read_on(self) -> bool:
         """Read requested rows, then count rows, then read their facts, then search."""

@@ -24,8 +24,8 @@ from verl_tui.rendering.text.piece import (
     middle,
     paragraph,
     printable,
-    wrapped,
 )
+from verl_tui.rendering.text.table import sized, stacked
 from verl_tui.rendering.verdict_row import MARKS, headline
 from verl_tui.words import counted
 
@@ -147,11 +147,8 @@ class FindingList:
         """Return all findings, each message in one row if they are to be short; without any the
         reason why.
         """
-        rows: TextRows = []
-        starts = []
-        for finding in self.findings:
-            starts.append(len(rows))
-            rows += self._block(finding, width, short=short)
+        found = self.findings
+        rows, starts = stacked(self._block(one, width, short=short) for one in found)
         return HealthLayout(rows if starts else _quiet(self.view, width), starts)
 
     def _block(self, finding: Finding, width: int, *, short: bool) -> TextRows:
@@ -162,7 +159,7 @@ class FindingList:
         indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
         room = width - indent
         role = "dim" if _acknowledged(view, finding) else "text"
-        message = _indented("", finding.message, role, room)
+        message = paragraph(finding.message, role, room, (_indent(width), ""))
         if short:
             message = [cut([*chain(*message)], room)]
         rows = [_head(view, finding, room, unfolded=unfolded), *message]
@@ -194,8 +191,7 @@ def _head(view: View, finding: Finding, width: int, *, unfolded: bool) -> Pieces
         right = right[-1:]
     room = width - len(right) - 2
     badge = fit(f"{MARKS[finding.severity.word]} {middle(finding.id, room - 2)}", room)
-    gap = width - len(right) - cell_len(badge)
-    return [(badge, role), (" " * gap, ""), (right * (gap > 0), "dim")]
+    return [*sized([(badge, role)], width - len(right)), (right, "dim")]
 
 
 def _followed(
@@ -205,29 +201,21 @@ def _followed(
         words = f"+{counted(len(follow), 'consequence')}"
         names = ", ".join(dict.fromkeys(one.id for one in follow))
         words = printable(words if unfolded else f"{words}: {names}")
-        indent = "  " if width > _NARROW else ""
-        yield cut([(indent, ""), (words, "dim")], width)
+        yield cut([(_indent(width), ""), (words, "dim")], width)
 
 
 def _details(finding: Finding, width: int) -> Iterator[Pieces]:
+    indent = _indent(width)
     for text in finding.evidence:
-        yield from _indented("· ", text, "dim", width)
+        yield from paragraph(text, "dim", width, (f"{indent}· ", "dim"))
     advice = finding.advice or ""
-    yield from _indented("→ ", advice, "text", width, mark_role="advice")
+    yield from paragraph(advice, "text", width, (f"{indent}→ ", "advice"))
     source = f"source: {finding.source}" if finding.source else ""
-    yield from _indented("  ", source, "dim", width)
+    yield from paragraph(source, "dim", width, (f"{indent}  ", ""))
 
 
-def _indented(
-    mark: str, text: str, role: str, width: int, *, mark_role: str = ""
-) -> TextRows:
-    """Write indented text."""
-    before = "  " * (width > _NARROW) + mark
-    rows: TextRows = []
-    for line in wrapped(text, width - len(before)):
-        rows.append([(before, mark_role or role), (line, role)])
-        before = " " * len(before)
-    return rows
+def _indent(width: int) -> str:
+    return "  " * (width > _NARROW)
 
 
 # -- where nothing was found -----------------------------------------------------------------------
@@ -245,9 +233,8 @@ def _not_judged(view: View, width: int) -> TextRows:
     counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
     rows: TextRows = [[(middle(counts, width), "dim")]]
     for rule in known:
-        text, indent = f"{rule.id}: {reason_words(rule.reason)}", 2 * (width > _NARROW)
-        for at, line in enumerate(wrapped(text, width - 2 * indent)):
-            rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
+        text = f"{rule.id}: {reason_words(rule.reason)}"
+        rows += paragraph(text, "dim", width, (f"{_indent(width)}· ", "dim"))
     return rows
 
 
@@ -305,11 +292,7 @@ def history_page(
     """Return the rows of episodes, in this order; the row that each begins at, the fields of each
     that stay the same when it is cleared, and how many there are.
     """
-    rows: TextRows = []
-    starts: list[int] = []
-    for episode in episodes:
-        starts.append(len(rows))
-        rows += _episode_rows(view, episode, width)
+    rows, starts = stacked(_episode_rows(view, one, width) for one in episodes)
     if not starts:
         words = "nothing was found so far" if view.run is not None else "no run yet"
         rows = paragraph(words, "dim", width)
@@ -331,5 +314,5 @@ def _episode_rows(view: View, episode: Episode, width: int) -> TextRows:
     rows: TextRows = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
     message = (episode.message, "dim" if acknowledged else "text")
     for words, words_role in ((" · ".join(steps), "dim"), message):
-        rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]
+        rows += paragraph(words, words_role, width, ("  ", ""))
     return rows

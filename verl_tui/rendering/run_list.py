@@ -4,14 +4,14 @@ runs side by side in one row.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import weighty
+from verl_tui.health.finding import Finding, weighty
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
@@ -19,8 +19,7 @@ from verl_tui.rendering.session.run_order import ORDERS
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
-    not_reached,
-    passed_over,
+    not_shown,
     shown_state,
 )
 from verl_tui.rendering.text.numbers import compact, percent_done
@@ -36,7 +35,7 @@ from verl_tui.rendering.text.piece import (
     text_of,
     told_apart,
 )
-from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
+from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.verdict_row import (
     MARKS,
     open_findings,
@@ -60,7 +59,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
 
 _NAME = 18
@@ -112,7 +110,7 @@ class RunRows(NamedTuple):
 def rows_of(groups: Mapping[str, Sequence[Run]]) -> int:
     """Return how many rows runs have, those of their groups among them."""
     return sum(
-        len(members) + (1 + (len(members) > 1)) * bool(words)
+        len(members) + min(2, len(members)) * bool(words)
         for words, members in groups.items()
     )
 
@@ -142,14 +140,13 @@ def lay_out(
     width -= GAP * titled
     names, starts = tuple(run.name for run in runs), list[int]()
     listed = [_Listed(view, run, at, names) for at, run in enumerate(runs)]
-    table = FittedTable(_columns(view, listed, width, titled=titled), width)
+    table = FittedTable(_columns(view, listed, width, titled=titled), width, listed)
     for words, members in groups.items():
         over = partial(_group_row, view, table, words, members)
-        rows += [partial(over, 0)] * bool(words)
-        rows += [partial(over, 1)] * (bool(words) and len(members) > 1)
-        for _ in members:
-            rows.append(partial(table.row, listed[len(starts)]))
-            starts.append(len(rows) - 1)
+        rows += [partial(over, at) for at in range(min(2, len(members)) * bool(words))]
+        first = len(starts)
+        starts += range(len(rows), len(rows) + len(members))
+        rows += [partial(table.row, one) for one in listed[first : len(starts)]]
     return RunRows(table.heading(), rows, starts)
 
 
@@ -219,18 +216,14 @@ def _chosen(
     """Yield a column that the user has chosen, which may be two, as wide as what stands in it."""
     from verl_tui.comparison.run_columns import apart, value_of
 
-    def text(title: str, run: Run) -> str:
-        value = value_of(title, run, view.moment)
-        return compact(value) if isinstance(value, float) else value or ""
-
     def cell(one: _Listed, cells: int, title: str) -> Pieces:
-        return [(middle(text(title, one.run), cells), "name")]
+        value = value_of(title, one.run, view.moment)
+        text = compact(value) if isinstance(value, float) else value or ""
+        return [(middle(text, min(cells, _WIDEST)), "name")]
 
     for title in apart([column], runs):
-        widest = min(_WIDEST, max(cell_len(text(title, run)) for run in runs))
-        width = max(widest, cell_len(title))
         written = partial(cell, title=title)
-        yield TextColumn(printable(title), written, width, stays, right=True)
+        yield TextColumn(printable(title), written, WIDEST, stays, right=True)
 
 
 def _group_row(
@@ -282,7 +275,7 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"by {listing.order}{' reversed' * listing.reverse}")
     if count := len(view.selected):
         words.append(f"{count} selected")
-    words = [*filter(None, (*words, passed_over(view), not_reached(view)))]
+    words = [*filter(None, words), *not_shown(view)]
     forms = (" · ".join(words), note, *words[-1:])
     return next((form for form in forms if form and len(form) <= width), "")
 
@@ -311,17 +304,13 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
     shown = runs.index(view.run) if view.run in runs else 0
     parts = {shown: _in_strip(view, runs, shown)}
     room = width - 2 * _MORE - cells_of(parts[shown])
-    # Those behind the shown run first: where all have room they are in their order anyway.
-    for way in (1, -1):
-        at = shown + way
-        while 0 <= at < len(runs):
-            part = _in_strip(view, runs, at)
-            room -= GAP + cells_of(part)
-            if room < 0:
-                room += GAP + cells_of(part)
-                break
-            parts[at] = part
-            at += way
+    # those behind the shown run first: where all have room they are in their order anyway
+    for at in (*range(shown + 1, len(runs)), *range(shown - 1, -1, -1)):
+        part = _in_strip(view, runs, at)
+        room -= GAP + cells_of(part)
+        if room < 0:
+            break
+        parts[at] = part
     first, after = min(parts), len(runs) - 1 - max(parts)
     row: Pieces = [(f"+{first}" + " " * GAP, "dim")] if first else []
     for at in sorted(parts):
@@ -347,11 +336,14 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
 # -- cells -----------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class _Listed:
     """One run of the list."""
 
-    def __init__(self, view: View, run: Run, at: int, names: tuple[str, ...]) -> None:
-        self.view, self.run, self.at, self._names = view, run, at, names
+    view: View
+    run: Run
+    at: int
+    names: tuple[str, ...]
 
     @cached_property
     def state(self) -> State | Unread:
@@ -373,7 +365,7 @@ class _Listed:
 
     def name(self, cells: int) -> str:
         """Return its name in at most so many cells, unlike the others'."""
-        return short_run_names(self._names, cells)[self.run.name]
+        return short_run_names(self.names, cells)[self.run.name]
 
 
 @cached_by_revision

@@ -17,8 +17,7 @@ from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
     looking,
-    not_reached,
-    passed_over,
+    not_shown,
     shown_state,
     source_pieces,
 )
@@ -71,14 +70,8 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
         width: Cells of the row.
         alone: True if nothing else is in sight: the row then has the most important of everything.
     """
-    run = view.run
-    assert run is not None
-    parts = [*_identity(view, run)]
-    parts += [_finding(view)] if alone else []
-    parts += [_paused(view), *_forecast(view, run), *_figures(run, alone=alone)]
-    parts += [_host(view)] if alone else []
-    parts += [*_sources(view, run), *_newest(view, run)]
-    ways = [(-worth, n, words) for n, part in enumerate(parts) for worth, words in part]
+    parts = enumerate(_parts(view, alone=alone))
+    ways = [(-worth, n, words) for n, part in parts for worth, words in part]
     chosen: dict[int, Pieces] = {}
     for _, n, words in sorted(ways, key=itemgetter(0)):
         tried = {**chosen, n: words}
@@ -88,6 +81,29 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
     for n in sorted(chosen):
         row += [*[(" " * _GAP, "")] * bool(row), *chosen[n]]
     return row
+
+
+def _parts(view: View, *, alone: bool) -> Iterator[RowPart]:
+    """Yield the parts of the row from left to right."""
+    run = view.run
+    assert run is not None
+    yield from _identity(view, run)
+    if alone:
+        one = headline(view)
+        short = f"{one.mark} {middle(one.cause, 16)}"
+        yield _ways(one.role, (36, one.head), (80, short), (95, one.mark))
+    if view.paused:
+        words = f"PAUSED, {view.keys['pause']} goes on"
+        yield _ways("warning", (16, words), (88, "PAUSED"))
+    yield from _forecast(view, run)
+    yield from _figures(run, alone=alone)
+    if alone:
+        yield _host(view)
+    for warning in not_shown(view):
+        yield _ways("warning", (52, warning))
+    if found := [*source_pieces(run, view.keys)]:
+        yield [(62, found)]
+    yield from _newest(view, run)
 
 
 def _ways(role: str, *ways: tuple[int, str]) -> RowPart:
@@ -148,12 +164,6 @@ def _host(view: View) -> RowPart:
     return _ways("", (50, f"GPU {fmean(busy):.0f}%")) if busy else []
 
 
-def _paused(view: View) -> RowPart:
-    """Say that the screen is not up to date."""
-    words = f"PAUSED, {view.keys['pause']} goes on"
-    return _ways("warning", (16, words), (88, "PAUSED")) if view.paused else []
-
-
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
     """Yield when the run is done, the time left and the speed."""
     left = remaining(run, view.now)
@@ -185,14 +195,6 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
             yield _ways("dim", (4, f"last record {date}"))
 
 
-def _sources(view: View, run: Run) -> Iterator[RowPart]:
-    """Yield the state of the sources."""
-    for warning in filter(None, (passed_over(view), not_reached(view))):
-        yield _ways("warning", (52, warning))
-    if found := [*source_pieces(run, view.keys)]:
-        yield [(62, found)]
-
-
 def _metric(
     run: Run, key: str | None, label: str, worth: tuple[int, int, int], *, alone: bool
 ) -> RowPart:
@@ -216,13 +218,6 @@ def _metric(
         line = [*sparkline(series, 24, hue), (" ", "")]
         found.append((14, [named[0], *line, figure, arrow, pad]))
     return found
-
-
-def _finding(view: View) -> RowPart:
-    """Return the verdict in the words of its row."""
-    one = headline(view)
-    short = f"{one.mark} {middle(one.cause, 16)}"
-    return _ways(one.role, (36, one.head), (80, short), (95, one.mark))
 
 
 # -- the whole line --------------------------------------------------------------------------------

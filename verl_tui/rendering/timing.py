@@ -11,7 +11,14 @@ from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
-from verl_tui.rendering.text.piece import cut, fit, paragraph, printable
+from verl_tui.rendering.text.piece import (
+    Pieces,
+    TextRows,
+    cut,
+    fit,
+    paragraph,
+    printable,
+)
 from verl_tui.rendering.text.table import WIDEST, TextColumn, table_rows
 from verl_tui.rendering.verdict_row import why_no_step
 from verl_tui.runs.time.forecast import (
@@ -37,7 +44,6 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
 
 _WIDE, _NARROW = 72, 34
@@ -101,8 +107,7 @@ def hours_rows(
     rows, starts = [heading], []
     for row, (_, (*_, note)) in zip(begins, lines, strict=True):
         starts.append(len(rows))
-        indented = paragraph(note, "dim", width - 2)
-        rows += [row, *([("  ", ""), *line] for line in indented)]
+        rows += [row, *paragraph(note, "dim", width, ("  ", ""))]
     for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
     begun = [
@@ -287,8 +292,8 @@ def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     for text, role in _end(run, view):
         yield from paragraph(text, role, width)
     if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
-        coming = next_occasions(run)._asdict().items()
-        words = [f"{name} at step {at}" for name, at in coming if at is not None]
+        coming = next_occasions(run).items()
+        words = [f"{name} at step {at}" for name, at in coming]
         if words:
             yield [("next ", "label"), (" · ".join(words), "value")]
 

@@ -5,6 +5,7 @@ what has no room evidence goes first, then advice; what a row begins with stays.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +32,7 @@ from verl_tui.rendering.text.piece import (
     fit,
     printable,
 )
+from verl_tui.rendering.text.table import sized
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import (
@@ -127,9 +129,8 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
         right += [(f"  {view.keys['health.not_judged']}: why", "dim")] * asks
         right += tally(view)
     room = width - cells_of(right)
-    left = one.in_row(room)
-    gap = (" " * (room - cell_len(left)), "")
-    return [[(left, one.role), *[gap] * bool(right), *right], *below]
+    left = [(one.in_row(room), one.role)]
+    return [[*sized(left, room), *right] if right else left, *below]
 
 
 def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequence[str]:
@@ -137,9 +138,10 @@ def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequen
     the other way round.
     """
     after = [f" → {one}" for one in reversed(advice)]
-    ways = [f"{proof}{one}" for proof in proofs for one in (*after, *[""] * firm)]
-    ways = [*(ways or proofs), *after * (not firm)]
-    return [printable(f"x{one}")[1:] for one in ways]
+    first, then = [*proofs, ""], after
+    if firm or not after:
+        first, then = [*proofs], [*after, ""]
+    return [printable(f"x{proof}{one}")[1:] for proof, one in product(first, then)]
 
 
 # -- what is said ----------------------------------------------------------------------------------

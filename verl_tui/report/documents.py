@@ -204,7 +204,7 @@ def _chart(chart: ReportChart) -> dict[str, Any]:
 def _curve(curve: RunCurve) -> dict[str, Any]:
     main = curve.data.main
     found = {"run": curve.run, "key": curve.data.key}
-    if main is None or not main.points.steps:
+    if not main.points.steps:
         return found | {"steps": [], "least": [], "greatest": [], "not_finite": []}
     most = _MOST_OF_GREY if curve.place is None else _MOST_POINTS
     return found | _stretches(main.points, most)

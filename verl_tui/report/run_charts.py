@@ -9,9 +9,11 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.distributions import OF_NONE
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.axes import fill_window, fit_scale
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import (
     smoothed,
     smoothed_by_noise,
@@ -89,7 +91,7 @@ class ReportChart:
             mark
             for one in self.curves
             for mark in one.data.marks
-            if one.place is not None and mark.role in ("breach", "note")
+            if one.place is not None and mark.role in (*ALARM_ROLES, "note")
         ]
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
@@ -153,7 +155,7 @@ class ChartDrawing(NamedTuple):
 def _lettered(curve: RunCurve) -> ChartLine | None:
     """Return a run's line with its colour and its letter."""
     main = curve.data.main
-    if main is None:
+    if not curve.data.lines:
         return None
     label = one_line(curve.run, 40)
     if curve.place is None:
@@ -167,8 +169,6 @@ class DrawnRuns(NamedTuple):
 
     coloured: tuple[Run, ...]
     grey: tuple[Run, ...] = ()
-    left_out: int = 0
-    """Number of runs that are not drawn."""
 
     @property
     def all(self) -> tuple[Run, ...]:
@@ -191,7 +191,7 @@ def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
     chosen = (runs[0], *ranked[: COLOURED - 1])
     grey = [run for run in runs if run not in chosen]
     coloured = tuple(run for run in runs if run in chosen)
-    return DrawnRuns(coloured, tuple(grey[:MOST_GREY]), len(grey[MOST_GREY:]))
+    return DrawnRuns(coloured, tuple(grey[:MOST_GREY]))
 
 
 @dataclass
@@ -296,7 +296,7 @@ class ChartMaker:
                 return plan
         label = INDICATORS[indicator].label if indicator is not None else ""
         single = single_metric(run, key, label)
-        return single if self._alone else single._replace(spread=None)
+        return single if self._alone else single._replace(spread=OF_NONE)
 
 
 def _keys_in_words(by_key: Mapping[str, Sequence[str]]) -> str:

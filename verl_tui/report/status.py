@@ -127,7 +127,7 @@ def _next_check(one: Data, run: Run) -> str:
         stalls = f"; without a step it counts as stalled from {_moment(last + patience(run))} on"
     if step is None:
         return f"at its first step{stalls}"
-    due, why = next_occasions(run).validation, "the next validation"
+    due, why = next_occasions(run).get("validation"), "the next validation"
     if due is None:
         due = min(step + _STEPS, run.total_steps or step + _STEPS)
         why = f"{due - step} steps on, no validation is known to come (a heuristic)"

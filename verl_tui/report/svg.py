@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from verl_tui.rendering.charts.chart_data import ANY
 from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.hues import FAMILIES, HUES
 from verl_tui.rendering.text.numbers import distinct_texts
@@ -95,9 +96,9 @@ def _class(role: str) -> str:
 def _band(picture: Picture) -> tuple[float, float] | None:
     """Return the upper edge and the height of the healthy band, None where none is in sight."""
     scale, (low, high) = picture.scale, picture.band
-    top = _y(scale, scale.hi if high is None else high)
-    height = _y(scale, scale.lo if low is None else low) - top
-    return (top, height) if height > 0 and (low, high) != (None, None) else None
+    top = _y(scale, high)
+    height = _y(scale, low) - top
+    return (top, height) if height > 0 and picture.band != ANY else None
 
 
 def _heights(scale: Scale) -> list[tuple[float, str]]:
@@ -201,14 +202,12 @@ def _way(stretches: Iterable[Sequence[Point]], last: int) -> str:
 
 def _straight(picture: Picture) -> Iterator[tuple[str, str]]:
     """Yield class and path of straight lines."""
-    for mark in picture.marks:
-        if mark.role == "target" and not picture.scale.beyond(mark.value or 0.0):
-            yield (
-                "target",
-                f"M{_LEFT} {_y(picture.scale, mark.value or 0.0):.1f}H{_RIGHT}",
-            )
-        elif mark.column in range(picture.window.columns):
-            yield "restart", f"M{_x(picture, mark.column or 0):.1f} {_TOP}V{_BOTTOM}"
+    for column in picture.restarts:
+        if column in range(picture.window.columns):
+            yield "restart", f"M{_x(picture, column):.1f} {_TOP}V{_BOTTOM}"
+    target, scale = picture.target, picture.scale
+    if target is not None and not scale.beyond(target):
+        yield "target", f"M{_LEFT} {_y(scale, target):.1f}H{_RIGHT}"
 
 
 def _signs(drawing: ChartDrawing) -> Iterator[PlacedSign]:
@@ -231,7 +230,7 @@ def _marks(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
     for event in drawing.data.marks:
         column = window.column(event.step)
         if column in range(window.columns) and event.role != "restart":
-            kind, way = _MARKS.get(event.role, (event.style, f"{_BOTTOM - 9}l5 9h-10z"))
+            kind, way = _MARKS.get(event.role, (event.role, f"{_BOTTOM - 9}l5 9h-10z"))
             yield f"mark {kind}", f"M{_x(drawing.picture, column):.1f} {way}"
 
 

@@ -119,8 +119,11 @@ def outcome(states: Collection[SourceState], step: int | None) -> Event | None:
     if not found or not found.bare:
         return found
     # The run has failed: any log that says why is believed, wherever that log has got to.
-    told = (end for _, end in ended if not end.bare and end.kind in _REASONS)
-    return surest(told) or found
+    return surest(filter(_is_reason, (end for _, end in ended))) or found
+
+
+def _is_reason(ending: Event) -> bool:
+    return not ending.bare and ending.kind in _REASONS
 
 
 def _is_last(

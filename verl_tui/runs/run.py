@@ -292,7 +292,7 @@ class Run(LoggedMetrics):
         arrival: float | None,
         newest: int | None,
     ) -> None:
-        for name, more, less in differences(rows.keys):
+        for name, (more, less) in differences(rows.keys).items():
             made = [*map(sub, rows.columns[more], rows.columns[less])]
             keys, columns = (*rows.keys, name), (*rows.columns, made)
             rows = rows._replace(keys=keys, columns=columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from math import inf
 
 import pytest
 from chart_columns import Column
@@ -14,6 +15,7 @@ from run_views import make_run
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.rendering.charts.chart_data import (
+    ANY,
     MARKS,
     ChartData,
     ChartLine,
@@ -31,7 +33,7 @@ from verl_tui.rendering.text.piece import text_of
 
 def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     points = Column(range(50), [i / 50 for i in range(50)])
-    data = ChartData("kl", lines=(ChartLine(points),), band=(None, 0.5))
+    data = ChartData("kl", lines=(ChartLine(points),), band=(-inf, 0.5))
     drawing = ChartRenderer()
     dotted = drawing.rows(data, 60, 12)
     drawing.shades = True
@@ -47,7 +49,7 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     assert on == [*range(on[0], 10)]
     assert 4 <= len(on) <= 5
     assert all(sum(len(text) for text, _ in row) == 60 for row in shaded[1:])
-    without = drawing.rows(data._replace(band=(None, None)), 60, 12)
+    without = drawing.rows(data._replace(band=ANY), 60, 12)
     assert not any(style.endswith("+healthy") for row in without for _, style in row)
 
 

@@ -66,7 +66,7 @@ def test_axes_of_time():
     assert series is not None
     points = on_axis(run, "relative").points(series)
     assert list(points.steps) == [int(NOW - (60 - n) * 30) for n in range(1, 61)]
-    assert on_axis(run, "relative").axis.write(points.steps[-1]) == "29m30s"
+    assert on_axis(run, "relative").write(points.steps[-1]) == "29m30s"
     assert on_axis(run, "step").points(series) is series
 
 
@@ -77,8 +77,8 @@ def test_ticks_of_time_are_round_where_the_user_lives(zone, monkeypatch):
     run = make_run(steps=0)
     for step in range(60):
         add_step(run, step + 1, time=NOW + step * 3600)
-    relative = on_axis(run, "relative").axis
-    of_day = on_axis(run, "time").axis
+    relative = on_axis(run, "relative")
+    of_day = on_axis(run, "time")
     window = fit_window(int(NOW), int(NOW) + 59 * 3600, 200)
     hours = [
         relative.write(tick) for tick in window.ticks(10, time=True, zero=relative.zero)
@@ -101,7 +101,7 @@ def test_ticks_of_time_and_neighbouring_steps_are_distinguished():
                 run = make_run(steps=0)
                 for step in range(span):
                     add_step(run, step + 1, time=NOW + step * pace)
-                axis = on_axis(run, name).axis
+                axis = on_axis(run, name)
                 for first in (0, int(span * pace * 0.9)):
                     window = fit_window(int(NOW) + first, int(NOW + span * pace), 266)
                     told = [

@@ -19,6 +19,7 @@ from verl_tui.health.conditions.column import (
     medians,
     pasts,
     rolling,
+    shifted,
     sigmas,
 )
 from verl_tui.health.finding import number
@@ -166,15 +167,14 @@ def _falls(
     """Return the level before and the fall over so many blocks up to each, and where it shows."""
     third = count // 3
     last = means(levels, third)
-    before = np.append(np.full(2 * third, np.nan), last)
-    level, middle = before[: len(last)], before[third:][: len(last)]
+    level, middle = shifted(last, 2 * third), shifted(last, third)
     fall = level - last
     size = share * np.maximum(abs(level), level - np.minimum.accumulate(levels))
     error = np.sqrt(2 * means(noise, count) / (third * _SIZE))
     sure = np.where(fall > size, _SURE, _CLEAR)
     found: Flags = (fall > np.maximum(0.0, _LESS * size)) & (fall >= sure * error)
     if not steep:
-        drops = np.append(np.full(2, np.nan), levels[:-2] - levels[2:])[: len(levels)]
+        drops = shifted(levels, 2) - levels
         steady = rolling(drops, count - 2, np.maximum) <= _STEEP * fall
         steady &= level - middle >= _EARLY * fall
         steady[:_BEGINNING] = True
@@ -329,7 +329,7 @@ def surge(column: Column, rule: Rule, _: float) -> Shown:
     values, recent, window = column.values, rule.recent, rule.window
     low, half = rolling(values, recent, np.minimum), window // 2
     # No level lies below the least value of the past: that spares most of the sorting.
-    least = _before(rolling(values, half, np.minimum), recent)
+    least = shifted(rolling(values, half, np.minimum), recent)
     places = np.flatnonzero((low > rule.floor) & (low > rule.factor * least))
     places = places[places >= window + recent - 1]
     past = pasts(values, places, window, recent)
@@ -339,7 +339,7 @@ def surge(column: Column, rule: Rule, _: float) -> Shown:
     found = low[places] > np.maximum(rule.floor, rule.factor * level)
     known = _where(found, places, level)
     newer = means(values, half)
-    settled = newer <= _SETTLED * _before(newer, half)
+    settled = newer <= _SETTLED * shifted(newer, half)
     mean = values[-recent:].mean() if len(values) else 0.0
 
     def spell(place: int) -> Spell:
@@ -358,11 +358,6 @@ def surge(column: Column, rule: Rule, _: float) -> Shown:
         return Spell(place + 1 - recent, place, end, facts)
 
     return Shown(window + recent, known, spell, window)
-
-
-def _before(figures: Numbers, count: int) -> Numbers:
-    """Return the figure so many points before each."""
-    return np.append(np.full(count, np.nan), figures)[: len(figures)]
 
 
 _SIGMAS = 5.0
@@ -418,7 +413,7 @@ def scaled(column: Column, rule: Rule, _: float) -> Shown:
     size or range, and above a floor, e.g. 1 for shares; over when they are back.
     """
     values = column.values
-    lows, highs = (_before(of.accumulate(values), 1) for of in (np.minimum, np.maximum))
+    lows, highs = (shifted(of.accumulate(values), 1) for of in (np.minimum, np.maximum))
     size = np.maximum(np.maximum(abs(highs), abs(lows)), highs - lows)
     limits = np.maximum(rule.floor, highs + rule.factor * size)
     ahead = rolling(values, _IN_A_ROW, np.minimum)[_IN_A_ROW - 1 :]

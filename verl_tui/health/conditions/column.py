@@ -72,16 +72,17 @@ def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[A
     found, done, width = None, 0, 1
     while done < size:  # by sums of 1, 2, 4, … values
         if size & width:
-            found = part if found is None else of(found, _shifted(part, done))
+            found = part if found is None else of(found, shifted(part, done))
             done += width
-        part = of(part, _shifted(part, width))
+        part = of(part, shifted(part, width))
         width *= 2
     assert found is not None
     found[: size - 1] = np.nan
     return found
 
 
-def _shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
+def shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
+    """Return the value so many places before each, nan where there is none."""
     found = np.empty_like(values)
     found[:by] = np.nan
     found[by:] = values[: max(0, len(values) - by)]
@@ -283,6 +284,7 @@ def judged(
             break
         until = spell.cleared
         breaches.append(breach._replace(cleared=int(steps[until])))
-    seen = len(steps)
-    needs = f"needs {shown.needs} points, has {seen}" if seen < shown.needs else None
+    seen, needs = len(steps), None
+    if seen < shown.needs:
+        needs, facts = f"needs {shown.needs} points, has {seen}", None
     return Judged(words, breaches, needs, facts)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.rule_context import RuleContext
 
-    _Sign: TypeAlias = tuple[Flags, Callable[[int, int], tuple[int, Mapping[str, Any]]]]
+    _Told: TypeAlias = tuple[int, Mapping[str, Any]]
+    _Sign: TypeAlias = tuple[Flags, Callable[[int, int], _Told]]
     """Where a sign shows; and since which block, and what it is in figures, by the block where it
     shows and the newest one.
     """
@@ -102,7 +103,7 @@ def _first_of(signs: Sequence[_Sign]) -> Signs:
     shows = np.array([flags for flags, _ in signs])
     any_shows: Flags = np.logical_or.reduce(shows)
 
-    def told(at: int) -> tuple[int, Mapping[str, Any]]:
+    def told(at: int) -> _Told:
         shown = behind_last(any_shows[: at + 1]) - 1
         return signs[int(shows[:, shown].argmax())][1](shown, at)
 
@@ -135,7 +136,7 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
     back = blocks.levels[i] - floor > _BACK * (best[begun] - floor)
     lasts = (begun >= 0) & ~back & ~(blocks.levels[0] <= then[begun])
 
-    def told(at: int, newest: int) -> tuple[int, Mapping[str, Any]]:
+    def told(at: int, newest: int) -> _Told:
         start = begun[at]
         place = places[start]
         near = best[start] - _NEAR * (best[start] - now[start])
@@ -224,8 +225,8 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Sign]:
 
 def _comparison(
     blocks: Blocks, of: InBlocks, i: int, lag: int, words: str
-) -> Callable[[int, int], tuple[int, Mapping[str, Any]]]:
-    def told(at: int, _: int) -> tuple[int, Mapping[str, Any]]:
+) -> Callable[[int, int], _Told]:
+    def told(at: int, _: int) -> _Told:
         start = at + 1 - lag
         levels = blocks.levels[i, start : at + 1]
         fell = words == "validation fell"
@@ -303,7 +304,7 @@ def _carried(
     others[[0, i]] = False
     shows &= others.any(axis=0) & ~(others & moves).any(axis=0)
 
-    def told(at: int, _: int) -> tuple[int, Mapping[str, Any]]:
+    def told(at: int, _: int) -> _Told:
         start, stuck = climb[at], np.flatnonzero(others[:, at]).tolist()
         high = known[i, start : at + 1] >= top[at] - _TOP * reach[at]
         first, last = blocks.last[start], blocks.last[at]

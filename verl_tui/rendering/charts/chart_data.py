@@ -4,19 +4,27 @@ run.
 
 from __future__ import annotations
 
+from array import array
+from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from verl_tui.rendering.charts.x_axes import Axis
+from verl_tui.runs.series import Points
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.distributions import Bins
-    from verl_tui.runs.series import Points
 
 
+ALARM_ROLES = ("info", "warning", "critical")
+"""By severity."""
+_BEGAN = ("▲", "a finding began at this step")
 MARKS = {
-    "breach": ("▲", "a finding began at this step"),
+    "critical": _BEGAN,
+    "warning": _BEGAN,
+    "info": _BEGAN,
     "restart": ("↻", "the run was restarted here"),
     "note": ("✎", "a note of yours"),
     "checkpoint": ("┴", "a checkpoint was written; many are thinned out"),
@@ -33,13 +41,8 @@ BEST, BROKEN = "★", "✗"
 
 def legend() -> Iterator[tuple[str, str]]:
     """Yield every sign of a chart, and what it means."""
-    yield from MARKS.values()
+    yield from dict.fromkeys(MARKS.values())
     yield from toml_table(__file__, "charts.toml")["signs"].items()
-
-
-AlarmRole = Literal["info", "warning", "critical"]
-ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
-"""By severity."""
 
 
 class Alarm(NamedTuple):
@@ -74,6 +77,13 @@ class ChartLine(NamedTuple):
     """When findings about it held, the mildest first."""
 
 
+_NO_LINE = ChartLine(Points(array("q"), array("d")), "points", "")
+ANY = (-inf, inf)
+"""The healthy range where none is known."""
+NEVER = 2**62
+"""Beyond all steps and times."""
+
+
 class Shade(NamedTuple):
     """The area between two series, behind the lines."""
 
@@ -102,30 +112,7 @@ class Mark(NamedTuple):
 
     step: int
     role: str
-    """One of `MARKS`."""
-    severity: AlarmRole = "critical"
-    """For a breach: the severity of the finding that began."""
-
-    @property
-    def style(self) -> str:
-        """The role that colours it."""
-        return self.severity if self.role == "breach" else self.role
-
-
-class Axis(NamedTuple):
-    """The meaning of x positions. Time runs in seconds, so that ticks fall on minutes and hours."""
-
-    label: str = "step"
-    write: Callable[[int], str] = str
-    """Text of a tick, at most 8 characters."""
-    exact: Callable[[int], str] = str
-    """Text of the cursor's position."""
-    time: bool = False
-    zero: int = 0
-    """From where on round positions are counted."""
-
-
-STEPS = Axis()
+    """One of `MARKS`, which colours it."""
 
 
 class ChartData(NamedTuple):
@@ -142,8 +129,8 @@ class ChartData(NamedTuple):
     """The first one of kind `line` gives the value in the title."""
     shades: tuple[Shade, ...] = ()
     """From the farthest to the nearest."""
-    band: tuple[float | None, float | None] = (None, None)
-    """Healthy range, in the unit of the values; None = open at that end."""
+    band: tuple[float, float] = ANY
+    """Healthy range, in the unit of the values, infinite where it is open."""
     target: float | None = None
     """Value that the metric is to reach, in the unit of the values."""
     note: str = ""
@@ -162,7 +149,7 @@ class ChartData(NamedTuple):
     """Which value of the main line is marked as its best: 1 the highest, -1 the lowest, 0 none."""
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""
-    axis: Axis = STEPS
+    axis: Axis = Axis()
     log_y: bool = False
     usual_y: bool = False
     """True if the y axis leaves out outliers; an arrow at its edge shows where they are."""
@@ -182,10 +169,8 @@ class ChartData(NamedTuple):
     """
     trendless: bool = False
     """True if health says that it has no trend, of a longer past than that of the title's arrow."""
-    end: int | None = None
-    """Last position of the run's present segment, None = the last there is: points beyond were
-    given up by a restart.
-    """
+    end: int = NEVER
+    """Last position of the run's present segment: points beyond were given up by a restart."""
     short: str = ""
     """Its name in a chart of one row, where it differs from those around it; the name where empty.
     """
@@ -220,19 +205,13 @@ class ChartData(NamedTuple):
         """The first and last step on the x axis, None without a point: those of charts around it
         are shown, too.
         """
-        own = self.extent
-        if own is None or self.reach is None:
-            return own
-        return (
-            own[0] if self.first_step is not None else min(own[0], self.reach[0]),
-            own[1] if self.last_step is not None else max(own[1], self.reach[1]),
-        )
+        return self.extent and (self.reach or self.extent)
 
     @property
-    def main(self) -> ChartLine | None:
-        """The line whose value the title shows."""
-        curves = (line for line in self.lines if line.kind == "line")
-        return next(curves, next(iter(self.lines), None))
+    def main(self) -> ChartLine:
+        """The line whose value the title shows, one without points where there is none."""
+        curves = [line for line in self.lines if line.kind == "line"]
+        return (*curves, *self.lines, _NO_LINE)[0]
 
     @property
     def lettered(self) -> bool:

@@ -135,17 +135,17 @@ def _in_rows(
     """Return the charts with those marked that are in a row each: all of an evaluation and of a
     single step, of which there is one point; else none if all would be.
     """
-    wanted = view.monitor.config.charts
-    shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
-    if _of_one_point(view):
-        return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
-    kept, in_rows = {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
+    shown = {chart.key for chart in charts if chart.shows(revealed)}
+    single = _of_one_point(view)
+    kept, in_rows = shown, keys_in_rows(view)
+    if not single:
+        kept = {_ALWAYS, *view.monitor.config.charts, *view.pins, *shown}
 
     def in_row(one: PlannedChart) -> bool:
         free = kept.isdisjoint((one.key, one.indicator))
-        return free and in_rows.issuperset(one.keys)
+        return free and (single or in_rows.issuperset(one.keys))
 
-    if all(map(in_row, charts)):
+    if all(map(in_row, charts)) and not single:
         return charts
     return tuple(one._replace(in_row=in_row(one)) for one in charts)
 

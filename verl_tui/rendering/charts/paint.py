@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.chart_data import ARROWS, BEST, BROKEN
+from verl_tui.rendering.charts.chart_data import ANY, ARROWS, BEST, BROKEN
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import TextRows, joined
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.downsample import DotColumns
-    from verl_tui.rendering.charts.picture import DrawnLine, DrawnMark, Picture
+    from verl_tui.rendering.charts.picture import DrawnLine, Picture
 
 DotSpan = tuple[int, int]
 """First and last dot row of a dot column that are set, from the top."""
@@ -41,12 +41,8 @@ _STRAIGHT = {"band": (2, 1), "target": (8, 6), "restart": (2, 1)}
 unlike the others, so that colour is never needed to distinguish them.
 """
 _GRID = "┈"
-_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-_SPANS = tuple(
-    tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4))
-    for column in _DOTS
-)
-"""Bits of a span within one cell: [left or right][first row][last row]."""
+_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of the dots of a cell, row by row."""
 _BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
 """Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
 
@@ -71,16 +67,14 @@ def paint(
     """
     painting, scale = _Painting(*size), picture.scale
     painting.areas(picture, shades=shades)
-    for mark in picture.marks:
-        if not (shades and mark.role == "band"):
-            painting.across(mark, scale)
+    painting.straight(picture, shades=shades)
     for line in picture.lines:
         painting.line(line)
     for line in picture.lines:
         painting.end(line)
     if picture.best is not None:
         x, value = picture.best
-        painting.put(x, painting.row(value, scale), BEST, picture.main_role)
+        painting.put(x, scale.dot(value, size[1] * 4), BEST, picture.main_role)
     column = -1 if cursor is None else picture.window.column(cursor) // 2
     return painting.rows(grid, column, shades=shades)
 
@@ -145,10 +139,6 @@ class _Painting:
         if 0 <= x < self._width * 2:
             self._glyphs[y // 4 * self._width + x // 2] = sign, style
 
-    def row(self, value: float, scale: Scale) -> int:
-        """Return the dot row of a value."""
-        return scale.dots([value], self._dots)[0] or 0
-
     # -- areas -------------------------------------------------------------------------------------
 
     def areas(self, picture: Picture, *, shades: bool) -> None:
@@ -163,10 +153,9 @@ class _Painting:
 
     def _healthy(self, picture: Picture) -> None:
         scale = picture.scale
-        low = scale.lo if picture.band[0] is None else picture.band[0]
-        high = scale.hi if picture.band[1] is None else picture.band[1]
-        if picture.band != (None, None) and low <= scale.hi and high >= scale.lo:
-            rows = self.row(high, scale), self.row(low, scale)
+        low, high = picture.band
+        if picture.band != ANY and low <= scale.hi and high >= scale.lo:
+            rows = scale.dot(high, self._dots), scale.dot(low, self._dots)
             self._fill("healthy", [rows] * self._width * 2)
 
     def _fill(self, role: str, area: Sequence[DotSpan | None], reach: int = 0) -> None:
@@ -188,31 +177,40 @@ class _Painting:
 
     def _layer(self, role: str, spans: Iterable[tuple[int, DotSpan | None]]) -> None:
         """Set spans of dot columns; columns outside are left out."""
-        dots: dict[int, int] = {}
-        for x, span in spans:
-            if span is None or not 0 <= x < self._width * 2:
-                continue
-            masks, (top, bottom) = _SPANS[x & 1], span
-            for y in range(top >> 2, (bottom >> 2) + 1):
-                cell = y * self._width + (x >> 1)
-                mask = masks[max(0, top - 4 * y)][min(3, bottom - 4 * y)]
-                dots[cell] = dots.get(cell, 0) | mask
-        self._layers.append((role, dots))
+        import numpy as np
 
-    def across(self, mark: DrawnMark, scale: Scale) -> None:
+        dots = np.zeros((self._dots, self._width * 2), bool)
+        for x, span in spans:
+            if span is not None and 0 <= x < self._width * 2:
+                dots[span[0] : span[1] + 1, x] = True
+        of_cells = dots.reshape(-1, 4, self._width, 2)
+        bits = np.einsum("ydxr,dr->yx", of_cells, _BITS).ravel()
+        cells = np.flatnonzero(bits)
+        found = zip(cells.tolist(), bits[cells].tolist(), strict=True)
+        self._layers.append((role, dict(found)))
+
+    def straight(self, picture: Picture, *, shades: bool) -> None:
+        """Draw restarts, the edges of the healthy band, and the target."""
+        scale = picture.scale
+        period, dots = _STRAIGHT["restart"]
+        for x in picture.restarts:
+            rows = (y for y in range(self._dots) if y % period < dots)
+            self._layer("restart", ((x, (y, y)) for y in rows))
+        for edge in () if shades else picture.band:
+            if scale.lo <= edge <= scale.hi:
+                self.across("band", edge, scale)
+        if picture.target is not None:
+            self.across("target", picture.target, scale)
+
+    def across(self, role: str, value: float, scale: Scale) -> None:
         """Draw a straight line, or say which way its value lies that the y axis does not reach."""
-        period, dots = _STRAIGHT[mark.role]
-        if mark.value is None:
-            x = mark.column or 0
-            spans = [(x, (y, y)) for y in range(self._dots) if y % period < dots]
-            self._layer(mark.role, spans)
-            return
-        y = self.row(mark.value, scale)
-        if scale.lo <= mark.value <= scale.hi:
+        period, dots = _STRAIGHT[role]
+        y = scale.dot(value, self._dots)
+        if scale.lo <= value <= scale.hi:
             columns = (x for x in range(self._width * 2) if x % period < dots)
-            self._layer(mark.role, ((x, (y, y)) for x in columns))
-            return
-        self._point_at_edge(mark.role, mark.value, y)
+            self._layer(role, ((x, (y, y)) for x in columns))
+        else:
+            self._point_at_edge(role, value, y)
 
     def _point_at_edge(self, role: str, value: float, y: int) -> None:
         # At the left: what moves towards its target comes near it at the right.
@@ -251,7 +249,7 @@ class _Painting:
         """
         if line.end is None:
             return
-        x, y = line.end[0], self.row(line.end[1], line.scale)
+        x, y = line.end[0], line.scale.dot(line.end[1], self._dots)
         there = self._glyphs.get(y // 4 * self._width + x // 2, " ")[0]
         if line.sign:
             self.put(min(self._width * 2 - 1, x + 2), y, line.sign, line.role)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import cycle
+from math import inf
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, READ_SHARE
@@ -12,6 +12,8 @@ from verl_tui.means import finite
 from verl_tui.metrics import counts, describe, device
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
+    ANY,
+    NEVER,
     SCORE,
     Alarm,
     ChartData,
@@ -26,7 +28,7 @@ from verl_tui.rendering.charts.plan import (
     newest_and_best,
     reward_parts,
 )
-from verl_tui.rendering.charts.x_axes import XAxis, on_axis
+from verl_tui.rendering.charts.x_axes import Axis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact, in_words
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
+    Curves = Callable[..., list[Points]]
+    """Returns the series of metrics along the x axis, none where one of them is missing."""
 
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
@@ -76,11 +80,13 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         found = [one for one in map(run.series, keys) if one is not None]
         return [*map(axis.points, found)] if len(found) == len(keys) else []
 
-    first, last = _ends(look, run, axis, own)
+    (first, last), end = _ends(look, run, axis, own), along(run.end)
     role, alarms = family_role(plan.key, plan.indicator), _alarms(plan, view, along)
-    line = partial(ChartLine, role=role, label=plan.label, alarms=alarms)
-    lines = [*map(line, points(plan.key))]
-    for one in points(plan.score) if plan.score else ():
+    lines = [
+        ChartLine(one, "line", role, plan.label, alarms=alarms)
+        for one in points(plan.key)
+    ]
+    for one in points(plan.score):
         name = describe(plan.score).label
         lines.append(ChartLine(one, "points", "validation", name, SCORE))
     target, note = _target(plan, view, run)
@@ -91,7 +97,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         unit=plan.unit,
         lines=tuple(lines),
         shades=tuple(_shades(plan, points)),
-        band=view.monitor.band(run, plan.indicator) if plan.indicator else (None, None),
+        band=_band(plan, view, run),
         target=target,
         note=note or _note(plan, own),
         in_row=plan.in_row,
@@ -100,22 +106,22 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         marks=tuple(_marks(plan, view, run, along)),
         best=_best(plan, run),
         cursor=along(view.cursor),
-        axis=axis.axis,
+        axis=axis,
         log_y=look.log_y,
         usual_y=look.usual_y,
         first_step=first,
         last_step=last,
         heat=_heat(plan, run, look, along),
-        end=along(run.end),
+        end=NEVER if end is None else end,
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    data = _overlaid(data, plan.indicator, view, look.axis)
+    data = _overlaid(data, plan.indicator, view)
     return _linear_if_signed(_completed(data, plan, run, points))
 
 
 def _completed(
-    data: ChartData, plan: PlannedChart, run: Run, points: Callable[..., list[Points]]
+    data: ChartData, plan: PlannedChart, run: Run, points: Curves
 ) -> ChartData:
     """Return a chart with the curves of devices; with what there is room for where it is large, and
     of one run: the best value, the checkpoint near it, and the parts if there are several.
@@ -137,9 +143,7 @@ def _completed(
     return data._replace(note=note, parts=tuple(parts))
 
 
-def _of_devices(
-    data: ChartData, plan: PlannedChart, points: Callable[..., list[Points]]
-) -> ChartData:
+def _of_devices(data: ChartData, plan: PlannedChart, points: Curves) -> ChartData:
     """Return a chart with a curve for each device, and the least and the greatest of their newest
     values; where the letters of devices, their last digits, would come again, there are none.
     """
@@ -166,7 +170,7 @@ def _linear_if_signed(data: ChartData) -> ChartData:
 
 
 def _ends(
-    look: ChartLook, run: Run, axis: XAxis, own: Series | None
+    look: ChartLook, run: Run, axis: Axis, own: Series | None
 ) -> tuple[int | None, int | None]:
     """Return the ends of the zoom along the x axis; None where the data's own hold."""
     shown = look.steps(run)
@@ -177,14 +181,14 @@ def _ends(
     return axis.edge(own, first), None if newest else axis.edge(own, last)
 
 
-def _shades(plan: PlannedChart, points: Callable[..., list[Points]]) -> Iterator[Shade]:
+def _shades(plan: PlannedChart, points: Curves) -> Iterator[Shade]:
     """Yield the least and the greatest around the metric, and the quantiles of the distribution
     that it is of.
     """
-    if around := points(*(plan.envelope or ())):
+    if around := points(*plan.envelope):
         low, high = around
         yield Shade("min–max", low, high, "envelope", fits=False)
-    if spread := points(*(plan.spread.quantiles if plan.spread else ())):
+    if spread := points(*plan.spread.quantiles):
         least, lower, middle, upper, most = spread
         yield Shade("median", middle, middle)
         yield Shade("5–95%", least, most, "envelope")
@@ -195,8 +199,10 @@ def _heat(plan: PlannedChart, run: Run, look: ChartLook, along: Along) -> Heat |
     """Return how the values are distributed, else those of samples that the metric is the mean
     of; None where neither is known.
     """
-    own = plan.spread.stem if plan.spread is not None else plan.key
-    words = {own: "values", **_OF_SAMPLES.get(plan.indicator or "", {})}
+    words = {
+        plan.spread.stem or plan.key: "values",
+        **_OF_SAMPLES.get(plan.indicator or "", {}),
+    }
     key = next((one for one in words if one in run.histograms.keys), None)
     if key is None:
         return None
@@ -215,6 +221,14 @@ def _counted(newest: BinsAt, run: Run, key: str) -> str:
     if read is None or not key.startswith(PREFIX) or newest.step not in read.steps[-1:]:
         return said
     return f"{said}, {read.values[-1]:.0%} of all"
+
+
+def _band(plan: PlannedChart, view: View, run: Run) -> tuple[float, float]:
+    """Return the healthy range."""
+    if not plan.indicator:
+        return ANY
+    low, high = view.monitor.band(run, plan.indicator)
+    return -inf if low is None else low, inf if high is None else high
 
 
 def _best(plan: PlannedChart, run: Run) -> int:
@@ -259,11 +273,13 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
     marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
     marks += [Mark(step, "note") for step in view.notebook.of(run)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
-    worst: dict[int, int] = {}
-    for one in view.verdict.findings:
-        if one.since_step is not None and plan.shows(one.key):
-            worst[one.since_step] = max(one.severity, worst.get(one.since_step, 0))
-    marks += [Mark(step, "breach", ALARM_ROLES[worst[step]]) for step in sorted(worst)]
+    mildest_first = sorted(view.verdict.findings, key=lambda one: one.severity)
+    worst = {
+        one.since_step: ALARM_ROLES[one.severity]
+        for one in mildest_first
+        if one.since_step is not None and plan.shows(one.key)
+    }
+    marks += [Mark(step, worst[step]) for step in sorted(worst)]
     for mark in marks:
         if (at := along(mark.step)) is not None:
             yield mark._replace(step=at)
@@ -277,7 +293,7 @@ def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
     alarms = set()
     for one, cleared in known:
         first, last = along(one.since_step), along(cleared)
-        placed = first is not None and (last is None) == (cleared is None)
+        placed = (last is None) == (cleared is None)
         if first is not None and placed and plan.shows(one.key):
             alarms.add(Alarm(int(one.severity), first, last))
     return tuple(sorted(alarms, key=lambda alarm: (alarm.severity, alarm.first)))
@@ -285,7 +301,7 @@ def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
 
 def with_right(data: ChartData, other: ChartData) -> ChartData:
     """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
-    if other.main is None:
+    if not other.lines:
         return data
     points, title = other.main.points, other.title
     own = ChartLine(points, "line", "right", title, _RIGHT, right=True, unit=other.unit)
@@ -293,7 +309,7 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
         line._replace(label=line.label or data.title, sign=line.sign or _LEFT)
         for line in data.lines
     ]
-    more = (one for one in other.marks if one.role == "breach")
+    more = (one for one in other.marks if one.role in ALARM_ROLES)
     marks = tuple(dict.fromkeys((*data.marks, *more)))
     axis = min(data, other, key=lambda one: one.log_y)
     log, note = axis.log_y, data.note if axis is data else axis.note
@@ -303,12 +319,10 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
 # -- the same metric of other runs -----------------------------------------------------------------
 
 
-def _overlaid(
-    data: ChartData, indicator: str | None, view: View, axis: str
-) -> ChartData:
+def _overlaid(data: ChartData, indicator: str | None, view: View) -> ChartData:
     """Return a chart with the lines of the selected runs; unchanged while fewer than two are."""
-    found = [*others(data, indicator, view, axis)]
-    if not found or view.run is None or data.main is None:
+    found = [*others(data, indicator, view)]
+    if not found or view.run is None:
         return data
     of_runs = [(view.run, data.main)]
     of_runs += [(run, ChartLine(points)) for run, _, points in found]
@@ -335,7 +349,7 @@ def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series
 
 
 def others(
-    data: ChartData, indicator: str | None, view: View, axis: str
+    data: ChartData, indicator: str | None, view: View
 ) -> Iterator[tuple[Run, Series, Points]]:
     """Yield the other selected runs that have the same metric: run, series, points on the x axis,
     that of steps, of the time of day, or of the time since each run's own beginning; none that has
@@ -346,25 +360,16 @@ def others(
         indicator: What the metric means, whatever another framework calls it; None where only its
             key is known.
         view: The state of everything.
-        axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
-    shown = view.run
-    if data.main is None or data.main.kind != "line" or len(view.selected) < 2:
+    shown, axis = view.run, data.axis
+    if shown is None or data.main.kind != "line" or len(view.selected) < 2:
         return
-    assert shown is not None
     for run in view.selected:
         series = counterpart(shown, data.key, indicator, run)
         if run is not shown and series is not None:
-            yield from _placed(series, run, data, axis)
-
-
-def _placed(
-    series: Series, run: Run, data: ChartData, axis: str
-) -> Iterator[tuple[Run, Series, Points]]:
-    """Yield another run's series along a chart's x axis, unless it has no times."""
-    along = on_axis(run, axis if data.axis.time else "step")
-    # Beginnings are laid over each other; times of day and steps are what they are.
-    later = data.axis.zero - along.axis.zero if axis == "relative" else 0
-    points = along.points(series, later)
-    if along.problem is None and len(points.steps):
-        yield run, series, points
+            along = on_axis(run, axis.label)
+            # Beginnings are laid over each other; times of day and steps are what they are.
+            later = (axis.zero - along.zero) * (axis.label == "relative")
+            points = along.points(series, later)
+            if along.problem is None and len(points.steps):
+                yield run, series, points

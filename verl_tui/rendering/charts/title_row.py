@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.rendering.charts.chart_data import ARROWS, SCORE, ChartData, ChartLine
+from verl_tui.rendering.charts.chart_data import (
+    ALARM_ROLES,
+    ARROWS,
+    SCORE,
+    ChartData,
+    ChartLine,
+)
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
     trend,
@@ -29,6 +35,7 @@ from verl_tui.rendering.text.piece import (
     printable,
     text_of,
 )
+from verl_tui.rendering.text.table import sized
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -70,8 +77,7 @@ def title_row(
     if room < -2:
         return [(fit(text_of(row).strip(), width), "value")]
     aside = _fitting(_beside(data, cursor, room), room)
-    row += [(" " * (width - cells_of(row) - cells_of(aside)), ""), *aside]
-    return joined(row)
+    return joined([*row, *sized(aside, width - cells_of(row), right=True)])
 
 
 def _fitting(parts: TextRows, room: int) -> Pieces:
@@ -110,7 +116,7 @@ def value_pieces(data: ChartData, cursor: int | None) -> Pieces:
     the cursor, its unit and where that is; nothing where it has none.
     """
     line = data.main
-    if line is None or not line.points.steps:
+    if not line.points.steps:
         return []
     if cursor is not None:
         found = line.points.at(cursor)
@@ -119,9 +125,7 @@ def value_pieces(data: ChartData, cursor: int | None) -> Pieces:
         return [(number, "cursor"), (unit, "cursor"), (f" @ {where}", "cursor")]
     if data.value:
         return [(data.value, "value")]
-    stop = len(line.points.steps)
-    if data.end is not None:
-        stop = bisect_right(line.points.steps, data.end)
+    stop = bisect_right(line.points.steps, data.end)
     newest = line.points.values[max(0, stop - TREND_POINTS) : stop]
     if not newest:
         return []
@@ -225,9 +229,8 @@ def chart_row(
     if room - kept < _LEAST_SPARK:
         score, kept = [], 0
     row += sparkline_row(data, room - kept, signs=signs)
-    row += [(" " * (kept - cells_of(score)), ""), *score]
-    row += [(" " * (width - cells_of(row) - cells_of(reading)), ""), *reading]
-    return joined(row)
+    row += sized(score, kept, right=True)
+    return joined([*row, *sized(reading, width - cells_of(row), right=True)])
 
 
 def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces:
@@ -235,21 +238,16 @@ def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces
     breach began, or their signs.
     """
     line = data.main
-    if line is None:
-        return [(" " * width, "")]
-    shown = data.shown if data.reach else None
-    ends = shown or (data.first_step, data.last_step)
-    breaches = [mark for mark in data.marks if mark.role == "breach"]
     row = sparkline(
         line.points,
         width,
         line.role,
-        ends=ends,
-        marks=breaches,
+        ends=(data.reach and data.shown) or (data.first_step, data.last_step),
+        marks=[mark for mark in data.marks if mark.role in ALARM_ROLES],
         signs=signs,
         from_zero=data.from_zero,
     )
-    return [*row, (" " * (width - cells_of(row)), "")]
+    return sized(row, width)
 
 
 _PART = 22

@@ -56,10 +56,11 @@ def tail_rows(
 
 def why_no_charts(view: View, width: int) -> TextRows:
     """Say why there are no charts: the state, what the run was at, what has been read."""
+    side = (" " * _SIDE, "")
     return [
-        [(" " * _SIDE, ""), *line]
+        row
         for words, role in _sentences(view)
-        for line in paragraph(words, role, max(1, width - _SIDE))
+        for row in paragraph(words, role, width, side)
     ]
 
 

@@ -16,7 +16,7 @@ from verl_tui.indicators import INDICATORS, factor, resolve
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import ELLIPSIS, Pieces, fit, pieces, spans
+from verl_tui.rendering.text.piece import MarkedSpan, Pieces, fit, pieces, spans
 from verl_tui.rendering.text.search import Search, needle
 from verl_tui.sources.fields.jsonl import flatten, integer, number, objects
 from verl_tui.sources.formats.console import errors as console_errors
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.on_demand.log_blocks import LogLine
-    from verl_tui.rendering.text.piece import MarkedSpan
 
 _LOOKED_AT = 400
 """Characters at the start of a line that decide its kind."""
@@ -221,8 +220,6 @@ _NUMBER = pattern(r"\b[0-9a-f]{8,}\b|\d+(?:[.,:]\d+)*")
 """Also the ids that Ray gives workers."""
 _ALIKE = 800
 """Characters in which numbers may differ."""
-_MOST = 400
-"""Most screen rows of one line."""
 _LONGEST = 8
 """Most characters of one cell."""
 _SIGNS = {
@@ -343,10 +340,7 @@ def screen_rows(row: LogRow, layout: LogLayout) -> Iterator[ScreenRow]:
         text = fit(text[: _LONGEST * layout.width], layout.width)
         yield ScreenRow(row, text, 0, len(text), head)
         return
-    for nth, span in enumerate(spans(text, layout.width)):
-        if nth == _MOST:
-            yield ScreenRow(row, text + ELLIPSIS, len(text), len(text) + 1, head)
-            return
+    for span in spans(text, layout.width):
         yield ScreenRow(row, text, *span, head)
 
 

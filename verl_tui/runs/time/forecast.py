@@ -228,13 +228,6 @@ class UsualTime(NamedTuple):
         return _WORDS[self.kind]
 
 
-class NextOccasions(NamedTuple):
-    """The next steps at which there is a validation, a checkpoint; None where unknown."""
-
-    validation: int | None
-    checkpoint: int | None
-
-
 @cached_by_revision
 def expected_step(run: Run) -> UsualTime | None:
     """Return how long the next step should take by its kind, None where that is unknown.
@@ -262,15 +255,17 @@ def usual_times(run: Run) -> tuple[UsualTime, ...]:
 
 
 @cached_by_revision
-def next_occasions(run: Run) -> NextOccasions:
-    """Return when the next validation and the next checkpoint are due."""
+def next_occasions(run: Run) -> Mapping[str, int]:
+    """Return the next steps at which there is a validation, a checkpoint, as far as known."""
     last = run.total_steps
     if run.step is None or (last is not None and run.step >= last):
-        return NextOccasions(None, None)
-    upcoming = [schedule.next_after(run.step) for schedule in _schedules(run)]
-    if last is not None:
-        upcoming = [None if at is None else min(at, last) for at in upcoming]
-    return NextOccasions(*upcoming)
+        return {}
+    upcoming = (schedule.next_after(run.step) for schedule in _schedules(run))
+    return {
+        name: at if last is None else min(at, last)
+        for name, at in zip(("validation", "checkpoint"), upcoming, strict=True)
+        if at is not None
+    }
 
 
 @cached_by_revision

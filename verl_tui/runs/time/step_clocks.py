@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock, moments
-from verl_tui.runs.time.step_timing import occasional_parts, seconds_beside, seconds_of
+from verl_tui.runs.time.step_timing import excluded, occasional_parts, seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -101,7 +101,8 @@ def by_timers(run: Run, step: int) -> Clock:
     first = max(0, timer.steps[0] - int(stride))
     with np.errstate(over="ignore"):
         seconds = np.where(valid, values, median_along(values[valid]))
-        seconds = seconds * np.diff(steps, prepend=first) + seconds_beside(run, steps)
+        seconds *= np.diff(steps, prepend=first)
+        seconds += seconds_of(run, excluded(run), steps)
         seconds[steps == first] = 0.0
         elapsed = np.cumsum(seconds)
     if not np.isfinite(elapsed[-1]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.indicators import INDICATORS, factor, spellings
 from verl_tui.metrics import describe
@@ -180,27 +180,10 @@ def is_better_low(metric: str, key: str) -> bool:
     return (describe(key).direction or next(spelled, "")) == "down"
 
 
-class Target(NamedTuple):
-    """A target for a metric, in one run."""
-
-    metric: str
-    """The user's name for it: an indicator's id or the log's own key."""
-    key: str
-    """The log's own key."""
-    target: float
-    reached_step: int | None
-    """The first step at or beyond the target."""
-    value: float | None
-    """The newest value that is a number; after a restart those beyond are old."""
-    step: int | None
-    """Its step."""
-    best: float | None
-    """The best value so far."""
-    best_step: int | None
-
-
-def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
-    """Return how far a run has come with each target that it logs the metric of.
+def targets_of(run: Run, targets: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Return how far a run has come with each target that it logs the metric of, ready for JSON:
+    the metric as the user names it and by the log's own key, the target, the first step at or
+    beyond it; the newest number with its step (after a restart those beyond are old), and the best.
 
     Args:
         run: The run.
@@ -214,10 +197,18 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[Target]:
         if now:
             step, value = now.last_finite or (None, None)
             first, top = reached(run, metric, target), best(run, metric)
-            told = (value and value * sign, step)
-            highest = (top.value, top.step) if top else (None, None)
-            since = first and first.step
-            found.append(Target(metric, key, target, since, *told, *highest))
+            found.append(
+                {
+                    "metric": metric,
+                    "key": key,
+                    "target": target,
+                    "reached_step": first and first.step,
+                    "value": value and value * sign,
+                    "step": step,
+                    "best": top and top.value,
+                    "best_step": top and top.step,
+                }
+            )
     return found
 
 

@@ -14,7 +14,7 @@ from verl_tui.runs.settings import NAMES, RunSettings, is_open, number
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence, Set
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from verl_tui.runs.run import Run
 
@@ -50,46 +50,34 @@ _IDENTIFYING = frozenset(
 )
 
 
-class Identity(NamedTuple):
-    """Names and settings that identify a run; None where nothing states one."""
-
-    project: Fact | None
-    experiment: Fact | None
-    group: Fact | None
-    algorithm: Fact | None
-    model: Fact | None
-    hyperparameters: tuple[Fact, ...]
-    """In the order in which people ask for them; only those that are stated."""
-
-    @property
-    def facts(self) -> tuple[Fact, ...]:
-        """Everything that is known, in the order of showing."""
-        *named, hyperparameters = self
-        return (*filter(None, named), *hyperparameters)
+_NAMED = (*_TABLE["names"], "algorithm", "model")
 
 
-def identity(run: Run) -> Identity:
-    """Return what is known of the experiment that a run is."""
+def identity(run: Run) -> dict[str, Fact]:
+    """Return what is known of the experiment that a run is, by label, in the order of showing: its
+    names, algorithm and model, then the settings that people ask for first.
+    """
     settings = run.config
-    project, experiment, group = (_fact(settings, label) for label in _TABLE["names"])
-    asked = (
-        _fact(settings, one) if isinstance(one, str) else one(settings)
-        for one in _HYPERPARAMETERS
-    )
-    hyperparameters = tuple(filter(None, asked))
-    algorithm = _by_settings(settings) or by_metrics(run)
     model = _fact(settings, "model")
     if model:
         model = model._replace(value=model_name(model.value))
-    return Identity(project, experiment, group, algorithm, model, hyperparameters)
+    found = [
+        *(_fact(settings, label) for label in _TABLE["names"]),
+        _by_settings(settings) or by_metrics(run),
+        model,
+        *(
+            _fact(settings, one) if isinstance(one, str) else one(settings)
+            for one in _HYPERPARAMETERS
+        ),
+    ]
+    return {fact.label: fact for fact in found if fact}
 
 
-def as_data(found: Identity) -> dict[str, Any]:
+def as_data(found: Mapping[str, Fact]) -> dict[str, Any]:
     """Return the identity ready for JSON: names, then the hyperparameters by their labels."""
-    *named, hyperparameters = found
-    data: dict[str, Any] = dict(zip(found._fields, map(_data, named), strict=False))
-    data["hyperparameters"] = {fact.label: _data(fact) for fact in hyperparameters}
-    return data
+    data: dict[str, Any] = {label: _data(found.get(label)) for label in _NAMED}
+    asked = {label: _data(found[label]) for label in found if label not in _NAMED}
+    return {**data, "hyperparameters": asked}
 
 
 def _data(fact: Fact | None) -> dict[str, str] | None:

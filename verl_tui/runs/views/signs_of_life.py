@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from operator import attrgetter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,8 +33,8 @@ class Evidence(NamedTuple):
     """A sign that a run was alive on this host, and is not the copy of a log."""
 
     words: str
-    latest: float | None
-    """When it was last seen; None while a process holds the file."""
+    latest: float
+    """When it was last seen, infinite while a process holds the file."""
 
 
 @cached_by_revision
@@ -62,11 +63,7 @@ def evidence(run: Run, now: float) -> Evidence | None:
     """Return the best evidence that a run lives or lived just now, None where there is only a
     file's time.
     """
-    return max(
-        _signs(run, now),
-        key=lambda sign: inf if sign.latest is None else sign.latest,
-        default=None,
-    )
+    return max(_signs(run, now), key=attrgetter("latest"), default=None)
 
 
 @cached_by_revision
@@ -114,7 +111,7 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
         life = state.life
         holder = state.status.writer
         if holder and not holder.gone and not holder.by_name:
-            yield Evidence(f"{holder.words} holds {name} open for writing", None)
+            yield Evidence(f"{holder.words} holds {name} open for writing", inf)
         if life.arrived is not None:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
@@ -154,16 +151,17 @@ def phase(run: Run) -> str | None:
         if state.stage:
             words = one_line(state.stage.text, 120)
             return f"the last stage printed: {words} (line {state.stage.line})"
-    timers = (
-        (seconds, key.partition("/")[2])
-        for key in run.keys
-        if key.startswith("timing_s/") and key != "timing_s/step"
-        for seconds in run.tail(key, 1)
-    )
-    seconds, part = max(timers, default=(0.0, ""))
+    seconds, part = max(_timers(run), default=(0.0, ""))
     if seconds > 0:
         return f"the longest timed part of the last step: {part}, {seconds:.2g} s"
     return None
+
+
+def _timers(run: Run) -> Iterator[tuple[float, str]]:
+    for key in run.keys:
+        if key.startswith("timing_s/") and key != "timing_s/step":
+            for seconds in run.tail(key, 1):
+                yield seconds, key.partition("/")[2]
 
 
 def worker_errors(run: Run) -> list[tuple[str, Trouble]]:

@@ -88,18 +88,18 @@ def with_checkpoints(runs: Sequence[FoundRun], found: Iterable[Path]) -> list[Fo
         runs: The runs.
         found: The directories in which checkpoints lie.
     """
-    names = list(map(_names, runs))
-    below: dict[Path, list[int]] = defaultdict(list)
-    """The runs with files at or below each directory."""
+    below: dict[Path, dict[int, set[str]]] = defaultdict(dict)
+    """The runs with files at or below each directory, with their names."""
     for at, run in enumerate(runs):
+        names = _names(run)
         own = {run.directory, *(file.path.parent for file in run.files)}
         for place in own.union(*(one.parents for one in own)):
-            below[place].append(at)
+            below[place][at] = names
     owned: dict[int, list[Path]] = defaultdict(list)
     for home in dict.fromkeys(found) if runs else ():
         nearest = next(filter(below.__contains__, (home, *home.parents)))
         path = {*home.parts[len(nearest.parts) :]}
-        for at in _owners(path, {at: names[at] for at in below[nearest]}):
+        for at in _owners(path, below[nearest]):
             owned[at].append(home)
     return [run._replace(checkpoints=tuple(owned[at])) for at, run in enumerate(runs)]
 
@@ -147,7 +147,8 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
-        self._within = RunsInFiles()
+        self._within: dict[Path, tuple[object, RunParts]] = {}
+        """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""
         self._begin()
 
     def _begin(self) -> None:
@@ -178,8 +179,7 @@ class Finder:
                 continue
             for path in self._expand(spec):
                 self._find(path)
-        found = self._within.split(named_runs(self._folders))
-        passed = dict.fromkeys((*self._passed, *self._within.passed.items()))
+        found = self._split(named_runs(self._folders))
         shown = {file.path for run in found for file in run.files}
         return Discovery(
             tuple(with_checkpoints(found, self._homes)),
@@ -187,7 +187,7 @@ class Finder:
             tuple(dict.fromkeys(self._waiting)),
             tuple(
                 PassedOver(one_line(str(path), 1000), why)
-                for path, why in passed
+                for path, why in dict.fromkeys(self._passed)
                 if path not in shown
             ),
         )
@@ -248,7 +248,7 @@ class Finder:
         walk = DirectoryWalk(path, self._probe, self.directories)
         found = walk.runs()
         reason = self._probe.closed.pop(path, None) or walk.problem
-        if reason is not None:
+        if reason:
             self._problems.append(f"{name}: {reason}")
         for folder in found:
             folder.top = path
@@ -293,30 +293,12 @@ class Finder:
         self.directories.update(one.path for one in dumps)
         return [*settings, *(dumps if logs == 1 else ())]
 
+    # -- files of several runs ---------------------------------------------------------------------
+    # A chart saved at W&B as CSV, a database of trackio: a run within is named by a path below its
+    # file, `chart.csv/grpo`. Of a database the run that was written last belongs to the logs beside
+    # it, as the only run in a file does; others are runs of their own.
 
-def _entries(directory: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory, none where it cannot be read."""
-    with suppress(OSError):
-        return list_entries(directory)
-    return []
-
-
-# -- files of several runs -------------------------------------------------------------------------
-# A chart saved at W&B as CSV, a database of trackio: a run within is named by a path below its
-# file, `chart.csv/grpo`. Of a database the run that was written last belongs to the logs beside it,
-# as the only run in a file does; others are runs of their own.
-
-
-class RunsInFiles:
-    """The runs in files of several; looks again only where one has changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[object, RunParts]] = {}
-        """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""
-        self.passed: dict[Path, str] = {}
-        """The tables some of whose runs are not shown, and how many."""
-
-    def split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
+    def _split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
         """Return runs, and each run in a file of several unless it is of the logs beside it.
 
         Runs of one name in several databases are told apart by these.
@@ -360,15 +342,23 @@ class RunsInFiles:
             return {}
         states = map(status_at, (path, trackio.log_of(path)))
         stamp = [(one.st_mtime, one.st_size) if one else None for one in states]
-        if self._known.get(path, (None,))[0] != stamp:
+        if self._within.get(path, (None,))[0] != stamp:
             with suppress(OSError, ValueError, sqlite3.Error):
-                self._known[path] = stamp, _parts_of(path, file.format)
-        _, parts = self._known.get(path, (None, {}))
+                self._within[path] = stamp, _parts_of(path, file.format)
+        _, parts = self._within.get(path, (None, {}))
         most = None if file.format is trackio else _MOST_RUNS
         shown = dict(islice(parts.items(), most))
         if left_out := len(parts) - len(shown):
-            self.passed[path] = f"{left_out:,} further runs in it are not shown"
+            why = f"{left_out:,} further runs in it are not shown"
+            self._passed.append((path, why))
         return shown
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory, none where it cannot be read."""
+    with suppress(OSError):
+        return list_entries(directory)
+    return []
 
 
 def _parts_of(path: Path, format: Format) -> RunParts:

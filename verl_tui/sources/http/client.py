@@ -90,13 +90,12 @@ def exchanged(
     end = monotonic() + deadline
     try:
         own = {"User-Agent": f"verl-tui/{__version__}", **headers}
-        asker = OpenerDirector()
-        asker.add_handler(ProxyHandler(dict(proxies or {})))
-        asker.add_handler(UnknownHandler())
-        asker.add_handler(HTTPHandler())
+        handlers = [ProxyHandler(dict(proxies or {})), UnknownHandler(), HTTPHandler()]
         if url.startswith("https:"):
-            context = ssl.create_default_context()
-            asker.add_handler(HTTPSHandler(context=context))
+            handlers.append(HTTPSHandler(context=ssl.create_default_context()))
+        asker = OpenerDirector()
+        for one in handlers:
+            asker.add_handler(one)
         asked = Request(url, body, own)  # noqa: S310 - no handler asks but for HTTP
         with asker.open(asked, timeout=deadline) as response:
             stated = {name.lower(): one for name, one in response.getheaders()}

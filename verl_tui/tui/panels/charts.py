@@ -28,6 +28,7 @@ from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.panels.panel import NOTHING, Panel, PanelSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import (
+    READING,
     Chart,
     ChartTiles,
     MoveCursor,
@@ -112,17 +113,18 @@ class ChartsPanel(Panel):
         chart.next chart.previous         Chart
         note                              Note
     """
-    HELP_SECTION = HelpSection(
-        "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
-    )
-    BINDINGS = actions("""
+    HELP_SECTION = HelpSection("charts, with the focus", LEARN, 10, charts=True)
+    BINDINGS = actions(
+        """
         j,down    step(1)   chart.next       Chart below, then the next column
         k,up      step(-1)  chart.previous   Chart above, then the column before
         pagedown,ctrl+f,ctrl+d,space  page(1)   chart.page_down  Next page of charts
         pageup,ctrl+b,ctrl+u          page(-1)  chart.page_up    Previous page of charts
         g         jump(-1)  chart.first      First page of charts
         G         jump(1)   chart.last       Last page of charts
-    """)
+        """,
+        READING,
+    )
 
     look = ChartLook()
     """How charts are drawn: axis, scale, smoothing."""
@@ -149,21 +151,22 @@ class ChartsPanel(Panel):
         yield self._tiles
         yield self._start_log
 
-    def needed(self, view: View, width: int, height: int) -> int:
+    def needed(self, width: int, height: int) -> int:
         """Return the rows of metrics of one point, which leave most of the room to samples; charts
         take what they are left.
         """
-        return min(rows_of_single_points(view, width), height // 3)
+        return min(rows_of_single_points(self.view, width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 
-    def show(self, view: View) -> None:
+    def redraw(self) -> None:
         """Draw the page's charts, if any has changed."""
+        view = self.view
         content = page_content(view, self.look, self.filter, self._revealed)
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        self._content, self.view = content, view
+        self._content = content
         self._page = self._page._replace(listed=self.listed(view))
         self._tiles.draw()
 
@@ -376,13 +379,13 @@ class ChartActions(BufferedScreen):
         """Move the cursor of all charts, though none may have the focus."""
         chart = self.reader()
         if chart:
-            chart.action_read(columns)
+            chart.read(columns)
 
     def action_read_end(self, way: int) -> None:
         """Move the cursor of all charts to the first or last point."""
         chart = self.reader()
         if chart:
-            chart.action_read_end(way)
+            chart.read_end(way)
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn; say why where nothing of that can be seen."""

@@ -13,7 +13,7 @@ from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, words
 from verl_tui.rendering.samples.browse import Browse, Marked
 from verl_tui.rendering.samples.export import Export
-from verl_tui.rendering.samples.listing import SampleRow, excerpt, sample_table
+from verl_tui.rendering.samples.listing import sample_table
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -133,7 +133,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     @property
     def browse(self) -> Browse:
         """What is shown, of what."""
-        return self._panel.browse_of(self._view.run)
+        return self._panel.browse
 
     def compose(self) -> ComposeResult:
         """Make two lines about the place and the list, the samples, the filter box and the keys."""
@@ -152,7 +152,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     def show(self, view: View) -> None:
         """Draw the newest state; of another run the same step, or the nearest."""
         shown, before = self.browse.shown, self._view.run
-        self._view = view
+        self._view = self._panel.view = view
         if shown and view.run and view.run is not before:
             nearest = view.run.samples.nearest_place(*shown[0])
             self.browse.go_to(nearest or shown[0], shown[1])
@@ -170,8 +170,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             return  # too early, or the app is ending
         browse, view = self.browse, self._view
         run = view.run
-        samples, end = (run.samples, run.end) if run else (None, None)
-        if browse.settle(samples, view.browser, end):
+        if self._panel.settle():
             self.to_top()
         self.set_class(not browse.page, "-nothing")
         if not browse.page or not run:
@@ -195,12 +194,10 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         if not rows.display or rows.width < 2:
             return
         listing, visible = browse.listing, browse.listing.visible
-        table = sample_table(listing, browse.order, rows.width)
+        table = sample_table(page, listing, browse.order, rows.width)
 
         def row(at: int) -> Pieces:
-            sample = page.sample(visible[at])
-            words = excerpt(sample.response) if sample else None
-            return table.row(SampleRow(listing.facts[visible[at]], words))
+            return table.row(listing.facts[visible[at]])
 
         self._titles.show([table.heading("dim")])
         rows.set(LazyRows(len(visible), row), range(len(visible)))

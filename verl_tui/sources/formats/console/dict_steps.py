@@ -14,10 +14,7 @@ open are counted by the logging interval, as are the dicts of a console without 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import NamedTuple
 
 _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
@@ -28,7 +25,7 @@ _MOST_BARS = 100
 class PrintedDict(NamedTuple):
     """A dict of metrics as it was printed."""
 
-    values: Mapping[str, float]
+    values: dict[str, float]
     training: bool
     """True if the trainer prints dicts of this kind at each logging interval."""
     step: int | None = None
@@ -83,7 +80,7 @@ class StepResolver:
 
     # -- events on the console ---------------------------------------------------------------------
 
-    def words(self, said: Mapping[str, int]) -> None:
+    def words(self, said: dict[str, int]) -> None:
         """Take what a line states in words."""
         self._every = said.get("every", self._every)
 
@@ -196,7 +193,8 @@ class StepResolver:
             return
         if self._leads is None and self._trains():
             is_moving = before is not None and before - first > 1
-            self._leads = not before or (is_moving and _is_round(at))
+            is_round = at % 5 == 0 or at & (at - 1) == 0
+            self._leads = not before or (is_moving and is_round)
         step = self._likeliest(before or at, at)
         self._place(step, counted=step not in (before, at), moves=before in (None, at))
 
@@ -264,7 +262,3 @@ class StepResolver:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last = step
-
-
-def _is_round(step: int) -> bool:
-    return step % 5 == 0 or step & (step - 1) == 0

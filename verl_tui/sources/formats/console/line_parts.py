@@ -10,14 +10,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.records import Event, EventKind, Progress
 from verl_tui.secrets import hide
 from verl_tui.text import decoded, one_line
-from verl_tui.times import parse_time
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
 # -- words -----------------------------------------------------------------------------------------
 
@@ -79,19 +78,16 @@ _TURNING_POINTS = [
 ]
 
 
-def turning_point(part: bytes, number: int) -> Event | None:
-    """Return the event that a line states, None for most.
-
-    Args:
-        part: The line without the prefix of a process.
-        number: Its number.
+def turning_point(part: bytes) -> Event | None:
+    """Return the event that a line without the prefix of a process states, None for most; where it
+    stands is not known here.
     """
     for form, kind in _TURNING_POINTS if _MAY_TURN.search(part) else ():
         if found := form.search(part):
             groups = found.groupdict()
             step = groups.get("step")
             text = shown(groups.get("text") or part)
-            return Event(kind, text, number, int(step) if step else None)
+            return Event(kind, text, 0, int(step) if step else None)
     return None
 
 
@@ -100,7 +96,7 @@ def shown(text: bytes) -> str:
     return one_line(hide(decoded(text[:2000])), 400)
 
 
-def stated(part: bytes) -> Mapping[str, int]:
+def stated(part: bytes) -> dict[str, int]:
     """Return the numbers that a line states, by what they count, see `events.toml`."""
     said: dict[str, int] = {}
     for found in _STATED.finditer(part) if _MAY_STATE.search(part) else ():
@@ -130,7 +126,6 @@ _MOST_DIGITS = 9
 _STAMP = pattern(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _STAMP_WITHIN = 90
 """First bytes of a line in which its timestamp is looked for."""
-_TENS = len("2026-11-22 11:31:2")
 _COUNTERS = pattern(
     rb"[.,\d]*\]?:? ?(?P<counters>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$"
 )
@@ -159,7 +154,7 @@ def parted(line: bytes, *, added: bool = True) -> LineParts:
 def unrepeated(line: bytes) -> tuple[bytes, int]:
     """Return a line without the note, and how often the note says that it was printed."""
     found = _REPEATED.search(line)
-    if found is None:
+    if not found:
         return line, 1
     return line[: found.start()].rstrip(), max(1, int(found[1][:_MOST_DIGITS]))
 
@@ -171,33 +166,10 @@ def stamp_in(line: bytes) -> re.Match[bytes] | None:
     return _STAMP.search(line, 0, _STAMP_WITHIN)
 
 
-def has_counters(line: bytes) -> bool:
-    """Return whether a line has the counters of a heartbeat behind its timestamp."""
-    found = stamp_in(line)
-    return found is not None and _COUNTERS.match(line, found.end()) is not None
-
-
-class TimestampReader:
-    """Reads the timestamps of one console."""
-
-    def __init__(self) -> None:
-        self.last = b""
-        """The last timestamp reported, to ten seconds: lines come by the thousand."""
-
-    def read(self, line: bytes) -> Sequence[Pulse]:
-        """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
-        if it was reported before.
-        """
-        found = stamp_in(line)
-        if found is None:
-            return ()
-        counters = _COUNTERS.match(line, found.end())
-        tens = found.group()[:_TENS]
-        if counters is None and tens == self.last:
-            return ()
-        self.last = tens
-        text = counters["counters"].decode() if counters is not None else ""
-        return (Pulse(parse_time(found.group().decode()), one_line(text, 120)),)
+def counters_behind(stamp: re.Match[bytes]) -> str:
+    """Return the counters of a heartbeat behind a timestamp, empty without them."""
+    found = _COUNTERS.match(stamp.string, stamp.end())
+    return one_line(found["counters"].decode(), 120) if found else ""
 
 
 # -- progress bars ---------------------------------------------------------------------------------
@@ -243,7 +215,7 @@ def elapsed(part: bytes, at: int) -> int | None:
 
 def seconds_in(found: re.Match[bytes] | None) -> int | None:
     """Return the seconds that hours, minutes and seconds come to; None where nothing was found."""
-    if found is None:
+    if not found:
         return None
     hours, minutes, seconds = (int(group or 0) for group in found.groups())
     return 3600 * hours + 60 * minutes + seconds
@@ -252,14 +224,14 @@ def seconds_in(found: re.Match[bytes] | None) -> int | None:
 def named_bars(part: bytes) -> Iterator[Progress]:
     """Yield the progress that the bars of verl and OpenRLHF show."""
     for bar in _NAMED_BAR.finditer(part):
-        at = int(bar.group(4))
-        total = int(bar.group(5))
-        if bar.group(2) is None:
+        at = int(bar[4])
+        total = int(bar[5])
+        if bar[2] is None:
             yield Progress(at, total, elapsed(part, bar.end()))
         else:
             # verl's supervised fine-tuning and OpenRLHF restart bar and time in each epoch.
-            epoch = int(bar.group(2))
-            epochs = int(bar.group(3))
+            epoch = int(bar[2])
+            epochs = int(bar[3])
             yield Progress((epoch - 1) * total + at, epochs * total)
 
 

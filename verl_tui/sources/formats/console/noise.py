@@ -5,7 +5,6 @@ trouble that is reported again and again.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
@@ -19,22 +18,19 @@ from verl_tui.sources.formats.console import (
 from verl_tui.sources.formats.console.line_parts import any_of
 from verl_tui.text import strip_ansi
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _WORDS = (
     *line_parts.WORDS,
     *settings.WORDS,
     *line_parts.STATED,
     *line_parts.BAR_WORDS,
     *samples.WORDS,
+    *blocks.WORDS,
+    step_lines.BEGIN,
+    "\r",
 )
-_ELSE = (samples.BEGIN, *samples.BEGINNINGS, *blocks.WORDS, step_lines.BEGIN, "\r")
-MAY_SAY = any_of((*errors.WORDS, *_WORDS))
-"""Found in every line that states something in words."""
-TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))
+_TELLING = any_of((*errors.WORDS, *_WORDS))
 """Found in every line that states something."""
-_MORE_THAN_TROUBLE = any_of((*_WORDS, *_ELSE, "ank"))
+_MORE_THAN_TROUBLE = any_of((*_WORDS, "ank"))
 _ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 """No relevant word has a digit in it."""
 _LONGEST = 400
@@ -72,7 +68,7 @@ class Noise:
         time = time or b"\n"
         while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
-            place = seen.get(line.translate(_ALIKE)) if end - at <= _LONGEST else None
+            place = seen.get(line.translate(_ALIKE))
             if place is None or (place >= 0 and not line.startswith(time, place)):
                 break
             at = end + 1
@@ -92,30 +88,30 @@ class Noise:
             self._counted[alike] = line, number, times + 1
             return True
         text = strip_ansi(line)
-        if TELLING.search(text) or line_parts.has_counters(text):
+        stamp = line_parts.stamp_in(text)
+        if _TELLING.search(text) or (stamp and line_parts.counters_behind(stamp)):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        stamp = line_parts.stamp_in(line)
-        self._seen[alike] = _UNDATED if stamp is None else stamp.start()
+        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp[0])
         return True
 
     def step(self) -> None:
         """Note that a step was printed: the next line of each kind is read as a whole again."""
         self._trouble.clear()
 
-    def counted(self) -> Sequence[tuple[bytes, int, int]]:
+    def counted(self) -> list[tuple[bytes, int, int]]:
         """Return what has been counted since the last call, the newest last."""
         if not self._counted:
-            return ()
+            return []
         found = sorted(self._counted.values(), key=itemgetter(1))
         self._counted.clear()
         return found
 
-    def note(self, line: bytes, records: Sequence[object]) -> None:
+    def note(self, line: bytes, *records: object) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
         said = [one for one in records if not isinstance(one, Pulse) or one.counters]
-        if len(said) != 1 or len(line) > _LONGEST or len(self._trouble) >= _MOST:
+        if len(said) != 1 or len(self._trouble) >= _MOST:
             return
         (found,) = said
         is_trouble = isinstance(found, Event) and found.kind is EventKind.WARNING

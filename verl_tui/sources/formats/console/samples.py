@@ -52,13 +52,11 @@ a response, which it prints of validations alone (logger/gen_logger.py).
 _NAMES = {"output": "response", "ground_truth": "truth", "response_of_fork": "response"}
 _VALUE = pattern(rb"\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
-BEGIN = "[prompt]"
-"""The first line of a sample contains it."""
 WORDS = (
-    "Golden answers", "Target: ", "Extracted ", "Solution string", "[Ground Truth]",
-    "[Model Response]", " Validation]", " Parsing]",
+    "[prompt]", "Golden answers", "Target: ", "Extracted ", "Solution string",
+    "[Ground Truth]", "[Model Response]", " Validation]", " Parsing]", "╭", "┃ query ",
 )  # fmt: skip
-"""Every line that begins a field of a fork's sample contains one of these."""
+"""Every line that begins a sample, a field of a fork's or a table contains one of these."""
 _SCORE = pattern(rb"  (Format|Answer|Total): (-?\d{1,20}(?:\.\d{1,20})?)\s*$")
 _OVER = pattern(
     rb"[-=]{20,}\s*$|epoch \d+, step \d|step:\d|ACTIVE_TRAJ_NUM|Traceback \(|Error executing job"
@@ -70,8 +68,6 @@ _ANSWERS = (
 )
 """What stands between prompt and response."""
 
-BEGINNINGS = ("╭", "┃ query ")
-"""The first line of a table contains one of these."""
 _TABLE = pattern(
     "\\s*(?:╭(?:─)+ Step (?P<step>\\d{1,15}) (?:─)+╮"
     "|┃ query +┃ model response +┃ score +┃)\\s*".encode()
@@ -97,6 +93,8 @@ class SampleReader:
         """True if a validation has been generated since the last step."""
         self._resumed: int | None = None
         """The step from which the run resumes, until a step line follows."""
+        self._step: int | None = None
+        """Last step seen: a sample belongs to the one after it."""
         self._reached: int | None = None
         """The step that the console says it has begun."""
         self.leave()
@@ -105,8 +103,8 @@ class SampleReader:
         """Forget the sample, as where a step line shows that it is over."""
         self._field: str | None = None
         """The field that is open; None outside of a sample, and behind one's score."""
-        self._lines: dict[str, list[bytes]] = {}
-        """Field -> its lines; empty outside of a sample."""
+        self.lines: dict[str, list[bytes]] = {}
+        """Field -> its lines; empty outside of a sample, to which any line may belong."""
         self._values: Fields = {}
         """Further values of the reward function."""
 
@@ -114,11 +112,6 @@ class SampleReader:
     def begun(self) -> bool:
         """True if a sample has begun, and not ended, whose lines are nothing else."""
         return self._is_verls and self._field is not None
-
-    @property
-    def is_busy(self) -> bool:
-        """True if any line may belong to a sample."""
-        return bool(self._lines)
 
     def holds(self, prefix: bytes) -> bool:
         """Return True if a line of this actor is part of a sample, so that a model wrote it."""
@@ -128,10 +121,13 @@ class SampleReader:
     def _is_over(self) -> bool:
         return self._is_verls and self._field is None
 
-    def trained(self) -> None:
-        """Note that a step has ended: the next samples belong to another one."""
-        self._validating = False
-        self._resumed = None
+    def trained(self, step: int | None) -> Sequence[Sample]:
+        """Note that a step has ended, so that the next samples belong to another one; return the
+        sample that has no end but this.
+        """
+        samples = self.held()
+        self._step, self._validating, self._resumed = step, False, None
+        return samples
 
     def notice(self, said: Mapping[str, int]) -> None:
         """Take what a line outside of a sample states, which may say which samples follow."""
@@ -139,28 +135,27 @@ class SampleReader:
         self._resumed = said.get("resumed", self._resumed)
         self._reached = said.get("begun", self._reached)
 
-    def feed(self, prefix: bytes, part: bytes, step: int | None) -> Sequence[Sample]:
+    def feed(self, prefix: bytes, part: bytes) -> Sequence[Sample]:
         """Take a line; return the samples that it completes.
 
         Args:
             prefix: Names the actor that printed the line.
             part: The line.
-            step: Last step seen; the sample belongs to the one after it.
         """
         found = _FIELD.match(part)
         verls = found is not None and found["verl"] is not None
-        if found is None or (not verls and self.holds(prefix)):
-            return self._further(prefix, part, step)
+        if not found or (not verls and self.holds(prefix)):
+            return self._further(prefix, part)
         field = str(found["verl"].decode() if verls else found.lastgroup)
         samples: Sequence[Sample] = ()
         if field in ("prompt", "truth"):
-            samples = self.held(step)
+            samples = self.held()
             self.leave()
             self._prefix, self._is_verls = prefix, verls
         elif not self._is_its(prefix):
             return ()
         elif self._is_over:
-            return self.held(step)
+            return self.held()
         self._validating |= field == "output"
         self._field = _NAMES.get(field, field)
         self._add(part[found.end() :])
@@ -178,40 +173,38 @@ class SampleReader:
             line: The one before, which nothing was put before but by Ray.
         """
         ray = _RAY.match(line)
-        lead = ray.group() if ray is not None else b""
+        lead = ray[0] if ray else b""
         found = _plain_lines(lead).match(text, at, at + _AT_ONCE)
-        if self._field is None or found is None or strip_ansi(lead) != self._prefix:
+        if self._field is None or not found or strip_ansi(lead) != self._prefix:
             return at
-        lines = found.group()
+        lines = found[0]
         step = lines.find(b"step:")
         if step >= 0:
             lines = lines[: lines.rfind(b"\n", 0, step) + 1]
         parts = [one.removeprefix(lead) for one in lines.split(b"\n")[:-1]]
-        known = self._lines.setdefault(self._field, [])
+        known = self.lines.setdefault(self._field, [])
         if len(known) + len(parts) > _LONGEST:
             return at
         known += parts
         return at + len(lines)
 
-    def _further(
-        self, prefix: bytes, part: bytes, step: int | None
-    ) -> Sequence[Sample]:
+    def _further(self, prefix: bytes, part: bytes) -> Sequence[Sample]:
         """Take a line that begins no field, or that a model wrote."""
         if not self._is_its(prefix):
             return ()
         if self._ends(part):
-            return self.held(step)
+            return self.held()
         self._add(part)
         return ()
 
     def _is_its(self, prefix: bytes) -> bool:
-        return bool(self._lines) and prefix.strip() == self._prefix.strip()
+        return bool(self.lines) and prefix.strip() == self._prefix.strip()
 
     def _add(self, part: bytes) -> None:
         """Take a line of the open field; give the sample up where there are too many."""
         if self._field is not None:
-            self._lines.setdefault(self._field, []).append(part)
-            if len(self._lines[self._field]) > _LONGEST:
+            self.lines.setdefault(self._field, []).append(part)
+            if len(self.lines[self._field]) > _LONGEST:
                 self.leave()
 
     def _ends(self, part: bytes) -> bool:
@@ -225,25 +218,20 @@ class SampleReader:
             self._field = None
             text = safe(decoded(value[2]))
             number = _float(text)
-            name = safe(value[1].decode(), 60)
-            self._values[name] = text if number is None else number
+            self._values[value[1].decode()] = text if number is None else number
             return False
         if self._field == "response":
             return _OVER.match(part) is not None
         score = _SCORE.match(part) if self._field == "check" else None
-        if score is not None:
+        if score:
             self._values[score[1].decode().lower()] = float(score[2])
         return score is not None and score[1] == b"Total"
 
-    def held(self, step: int | None) -> Sequence[Sample]:
-        """Return the sample that has no end but what follows, if there is one.
-
-        Args:
-            step: Last step seen.
-        """
+    def held(self) -> Sequence[Sample]:
+        """Return the sample that has no end but what follows, if there is one."""
         if self.begun:
             return ()
-        lines, values = self._lines, self._values
+        lines, values = self.lines, self._values
         self.leave()
         if "response" not in lines:
             return ()
@@ -258,7 +246,7 @@ class SampleReader:
                 values = {"extracted_answer": texts["extracted"], **values}
         return (
             Sample(
-                self._step(step),
+                self._own_step(),
                 prompt,
                 response,
                 score,
@@ -268,13 +256,13 @@ class SampleReader:
             ),
         )
 
-    def _step(self, step: int | None) -> int | None:
+    def _own_step(self) -> int | None:
         """Return a sample's step; that of a validation before training is the one resumed from."""
         if self._validating and self._resumed is not None:
             return self._resumed
-        if step is None:
+        if self._step is None:
             return 0 if self._validating else self._reached
-        return step + 1
+        return self._step + 1
 
 
 def _text(lines: Sequence[bytes]) -> str:
@@ -305,22 +293,12 @@ class PrintedTables:
 
     def __init__(self) -> None:
         self._step: int | None = None
-        self._lines: list[str] = []
+        self.lines: list[str] = []
         """Those of the open table."""
         self._titled = False
         self._previous: Sequence[Sample] = ()
         """Samples of the previous table: a trainer prints its last table twice."""
-        self._rewards = RewardSum()
-
-    @property
-    def note(self) -> str | None:
-        """Say how rewards were summed."""
-        return self._rewards.note
-
-    @property
-    def begun(self) -> bool:
-        """True if a table has begun and not ended."""
-        return bool(self._lines)
+        self.rewards = RewardSum()
 
     def feed(self, part: bytes, step: int | None) -> Sequence[Sample] | None:
         """Take a line; return the samples that it completes, None if it belongs to no table.
@@ -329,22 +307,22 @@ class PrintedTables:
             part: The line.
             step: Last step seen, to which a table without a title belongs.
         """
-        if not self._lines:
+        if not self.lines:
             found = _TABLE.fullmatch(part)
-            if found is None:
+            if not found:
                 return None
             self._titled = found["step"] is not None
             self._step = int(found["step"]) if self._titled else step
         line = decoded(part).strip()
-        if self._lines and not line.startswith(_INSIDE):
+        if self.lines and not line.startswith(_INSIDE):
             return None
-        self._lines.append(line)
-        is_over = line.startswith(_INSIDE[2:]) or len(self._lines) > _LONGEST_TABLE
+        self.lines.append(line)
+        is_over = line.startswith(_INSIDE[2:]) or len(self.lines) > _LONGEST_TABLE
         return self.held() if is_over else ()
 
     def held(self) -> Sequence[Sample]:
         """Return the samples of the open table, which may have no end."""
-        lines, self._lines = self._lines, []
+        lines, self.lines = self.lines, []
         if self._titled:  # the box around it
             lines = [line[1:-1].strip() for line in lines]
         samples = [one for row in _rows(lines) if (one := self._sample(row))]
@@ -358,7 +336,7 @@ class PrintedTables:
         for name, text in row.items():
             value = None if name in _TEXTS else written_number(text)
             record[name] = text if value is None else value
-        return self._rewards.sample(record, self._step, validation=not self._titled)
+        return self.rewards.sample(record, self._step, validation=not self._titled)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[Mapping[str, str]]:

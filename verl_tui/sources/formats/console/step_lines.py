@@ -58,26 +58,27 @@ class StepLineReader:
         """Keys as they are written -> as they are shown."""
         self._known: set[str] = set()
         """All of these keys."""
-        self.behind = b""
-        """What another process printed behind the last line that was read."""
+        self.before = self.behind = b""
+        """What stood before the last line that was read, and what another process printed behind
+        it.
+        """
         self.unread = 0
         """Values of the last line that are no numbers, or cannot be told from the text behind
         them.
         """
 
-    def find(self, part: bytes) -> re.Match[bytes] | None:
-        """Return where a step line may begin."""
-        return STEP.search(part) or _BEHIND_TEXT.search(part)
-
-    def row(self, found: re.Match[bytes], *, sure: bool) -> MetricRow | None:
-        """Return the row of a step line, None where it only looks like one.
+    def read(self, part: bytes, *, sure: bool) -> MetricRow | None:
+        """Return the row of a step line, None where there is none, or it only looks like one.
 
         Args:
-            found: What `find` returned.
+            part: A text.
             sure: Accept only a line with `SURE` pieces, since a model may have written it.
         """
-        step = int(found.group(1))
-        rest = self._first(found.group(2))
+        found = STEP.search(part) or _BEHIND_TEXT.search(part)
+        if not found:
+            return None
+        self.before = part[: found.start()]
+        rest = self._first(found[2])
         self.unread = 0
         keys, values = _by_json(rest) or self._by_piece(rest)
         known = self._schemas.get(keys)
@@ -86,17 +87,16 @@ class StepLineReader:
             return None
         if known is None:
             known = self._learn(keys)
-        return MetricRow(step, known, values)
+        return MetricRow(int(found[1]), known, values)
 
     def is_whole(self, line: bytes) -> bool:
         """Return whether a line without an end may be read: a step line that has all the keys of
         one before, as far as there was any, or none and no dict that is cut.
         """
-        found = STEP.search(line)
-        if found is None:
+        if not STEP.search(line):
             return b"{'" not in line or line.rstrip().endswith(b"}")
         known = set(self._schemas.values())
-        row = self.row(found, sure=False)
+        row = self.read(line, sure=False)
         return row is not None and (not known or row.keys in known)
 
     def _first(self, rest: bytes) -> bytes:
@@ -107,7 +107,7 @@ class StepLineReader:
         if b"(" in rest:
             rest = _CALL.sub(rb"\1", rest)
         further = _NEXT.search(rest) if b"step:" in rest else None
-        if further is None:
+        if not further:
             return rest
         self.behind = rest[further.start() :]
         return rest[: further.start()]
@@ -128,16 +128,15 @@ class StepLineReader:
         numbers: dict[str, float] = {}
         own = len(pieces)
         for at, piece in enumerate(pieces, 1):
-            found = self._piece(piece, pieces[at:])
-            if found is None:
+            later = pieces[at:]
+            found = self._piece(piece, later)
+            if not found:
                 continue
             value = found["value"]
-            numbers[found["key"].lstrip()] = (
-                _TRUTH[value] if value in _TRUTH else float(value)
-            )
+            numbers[found["key"].lstrip()] = float(_TRUTH.get(value, value))
             text = found["text"]
-            if text and not self._knows(pieces[at:]):
-                self.behind = " - ".join([text, *pieces[at:]]).encode() + self.behind
+            if text and not self._knows(later):
+                self.behind = " - ".join([text, *later]).encode() + self.behind
                 own = at
                 break
         return _columns(numbers if 2 * len(numbers) >= own else {})
@@ -147,7 +146,7 @@ class StepLineReader:
         count it, where it has a value that is none.
         """
         found = _PIECE.fullmatch(piece.strip())
-        if found is not None and (text := found["text"]):
+        if found and (text := found["text"]):
             ends = not later and " " in text.strip()
             is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
             if ":" in found["key"] or not is_glued:
@@ -167,9 +166,7 @@ def uncut(line: bytes) -> bytes:
     if len(line) < KEPT_BY_WANDB or len(decoded(line)) != KEPT_BY_WANDB:
         return line
     found = STEP.search(line)
-    return (
-        line[: max(line.rfind(b" - "), found.start(2))] if found is not None else line
-    )
+    return line[: max(line.rfind(b" - "), found.start(2))] if found else line
 
 
 def _by_json(rest: bytes) -> _Numbers | None:

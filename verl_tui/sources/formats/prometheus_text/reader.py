@@ -21,26 +21,25 @@ from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files import status_at
 from verl_tui.sources.formats.format import WholeReader
-from verl_tui.sources.formats.prometheus_text.names import (
+from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
-    QUANTILES,
     STEPS,
     TABLE,
     PrometheusSeries,
+    StepRows,
     node_of,
     of_subject,
     on,
     run_labels,
     run_name,
 )
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.sources.formats.prometheus_text.names import Labels
+    from verl_tui.sources.formats.prometheus_text.series import Labels
 
 name = "Prometheus metrics"
 rank = 1  # the newest value that somebody came by to see: any log of the run knows more
@@ -134,12 +133,14 @@ def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
         parts[run_labels(sample.labels, by_job=False)].append(sample)
     shared = parts.pop((), [])
     keys = [one for one in shared if one.name == prometheus_names.INFO]
+    if len(parts) == 1:
+        keys, shared = shared, []
     runs: dict[str, list[PageSample]] = {}
     for own, part in parts.items():
-        runs[run_name(own, runs)] = (shared if len(parts) == 1 else keys) + part
-    return (
-        runs if runs and (len(runs) == 1 or not shared) else {**runs, NOBODYS: shared}
-    )
+        runs[run_name(own, runs)] = keys + part
+    if shared or not runs:
+        runs[NOBODYS] = shared
+    return runs
 
 
 class PageFigures:
@@ -219,7 +220,7 @@ def _figures(sums: Mapping[str, dict[Any, float]]) -> Iterator[tuple[str, float]
         if parts["count"] > 0:
             yield key, parts["sum"] / parts["count"]
         buckets = {one: parts[one] for one in parts if isinstance(one, float)}
-        for part, share in QUANTILES.items():
+        for part, share in TABLE["quantiles"].items():
             if (value := quantile(buckets, share)) is not None:
                 yield f"{key}/{part}", value
 
@@ -285,8 +286,7 @@ class PageReader(WholeReader):
         if (count := len([*filter(None, page.runs)])) > 1:
             why = f"holds {count:,} runs: name the address of their exporter instead"
             return (Unreadable(1, why, ""),)
-        status = status_at(self._path)
-        written = 0.0 if status is None else status.st_mtime
+        written = getattr(status_at(self._path), "st_mtime", 0.0)
         # a page that takes another's place comes after it, whatever its time
         self._at = max(written, math.nextafter(self._at, math.inf))
         (own,) = page.runs.values()
