@@ -153,8 +153,11 @@ def last_record(
         sources: All sources of a run.
         sampled: The newest step with samples: their files show no other.
     """
-    times = [(one.life.last(one.status.modified), one) for one in sources]
-    dated = [(time, source) for time, source in times if time is not None]
+    dated = [
+        (time, one)
+        for one in sources
+        if (time := one.life.last(one.status.modified)) is not None
+    ]
     stated = [_reached(source, None) for _, source in dated if source.life.absolute]
     top = max(stated, default=-1)
     held = [pair for pair in dated if top < 0 or _counts(pair[1], sampled, top)]

@@ -190,17 +190,17 @@ class RowBatcher:
             self._blocks[core, traits] = block
         if not block.seen or row.step > block.seen[-1]:
             block.seen.append(row.step)
-        elif core and not row.mean and self._begins_anew(block.seen, row.step):
+        elif core and self._begins_anew(block.seen, row):
             self._add_row(row)
             return
         if not row.mean:
             if self._held:
                 self.release()
-            self._reached = row.step
-            if self._of_step and self._of_step[0].step == row.step:
+            if row.step == self._reached:
                 self._compare(row)
             else:
                 self._of_step = [row]
+            self._reached = row.step
         self._started = False
         self._order += 1
         if core == row.keys:
@@ -209,11 +209,13 @@ class RowBatcher:
         else:
             self._out.append(_together([row], [self._order]))
 
-    def _begins_anew(self, seen: array[int], step: int) -> bool:
+    def _begins_anew(self, seen: array[int], row: MetricRow) -> bool:
         """Begin a segment where a step that is not beyond those seen is trained again, else note it
         among them; return which.
         """
-        last = seen[-1]
+        if row.mean:
+            return False
+        step, last = row.step, seen[-1]
         if step == last:
             again, reason = self._started, f"step {step} was made a second time"
         else:

@@ -60,10 +60,11 @@ class Decoder:
         """
         raise NotImplementedError
 
-    def decode_all(self, text: bytes) -> Iterable[Item]:
-        """Return the records of the next complete lines, given with their ends."""
+    def decode_all(self, text: bytes, start: int = 0) -> Iterable[Item]:
+        """Return the records of the next complete lines: those that end in a text, from a place
+        on.
+        """
         found: list[Item] = []
-        start = 0
         # Cut one by one: all at once would leave the processor's cache before they are decoded.
         while (end := text.find(b"\n", start)) >= 0:
             self.lines += 1
@@ -170,10 +171,13 @@ class LineReader(Reader):
             self.decoder.lines += len(ended)
         end = data.rfind(b"\n") + 1
         if end:
-            text = b"".join((self._partial, memoryview(data)[:end]))
+            # Only the first line is put together: all of it would be copied.
+            start = data.find(b"\n") + 1
+            first = bytes(self._partial) + data[:start]
             self._partial.clear()
-            text = text if self.decoder.lines else text.removeprefix(_BOM)
-            self._batcher.add(self.decoder.decode_all(text))
+            first = first if self.decoder.lines else first.removeprefix(_BOM)
+            self._batcher.add(self.decoder.decode_all(first))
+            self._batcher.add(self.decoder.decode_all(data, start))
         if rest := data[end:]:
             self._keep(rest)
         return self._batcher.take()

@@ -148,9 +148,9 @@ class ConsoleDecoder(Decoder):
         self._add(self._blocks.held())
         return self._taken()
 
-    def decode_all(self, text: bytes) -> Iterable[Item]:
+    def decode_all(self, text: bytes, start: int = 0) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        at, number = 0, self.lines + 1
+        at, number = start, self.lines + 1
         while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
             self._read(line, number)
