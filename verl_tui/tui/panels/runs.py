@@ -21,7 +21,7 @@ from verl_tui.rendering.session.run_order import LETTERS, id_of
 from verl_tui.text import shell_words
 from verl_tui.tui.keys import COMPARE, HelpSection, actions
 from verl_tui.tui.messages import toast
-from verl_tui.tui.panels.panel import PanelSpec, TextPanel
+from verl_tui.tui.panels.panel import NOTHING, PanelSpec, TextPanel
 from verl_tui.tui.terminal.scrolling import LazyRows
 from verl_tui.tui.widgets.rows import Entries, Rows
 
@@ -88,7 +88,7 @@ class RunsPanel(TextPanel):
 
     @filter.setter
     def filter(self, text: str) -> None:
-        if self.display or not text:  # else no list is seen
+        if self.view is not NOTHING:  # else no list is seen
             self.view.listing.filter = text
         self.redraw()
 
