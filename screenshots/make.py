@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from recording import Frame, recording
 
 from verl_tui.config import Config
-from verl_tui.demo.simulation import Simulation
+from verl_tui.demo.grpo import Simulation
 from verl_tui.monitor import load
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.replay import Playback, Recording

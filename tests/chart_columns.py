@@ -5,23 +5,18 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from verl_tui.runs.series import Pyramid
+from verl_tui.runs.series import Points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Column:
+class Column(Points):
     """Values at steps, to which more can be added."""
 
     def __init__(self, steps: Iterable[int], values: Iterable[float]) -> None:
-        self.steps, self.values = array("q", steps), array("d", values)
-        self._pyramid = Pyramid(self.steps, self.values)
+        super().__init__(array("q", steps), array("d", values))
 
     def add(self, step: int, value: float) -> None:
         self.steps.append(step)
         self.values.append(value)
-
-    @property
-    def pyramid(self) -> Pyramid:
-        return self._pyramid

@@ -144,3 +144,9 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
     gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    """Look for the last garbage once: pytest does so five times, in each process."""
+    gc.collect()
+    gc.freeze()

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.config import Config
-from verl_tui.evaluation import PREFIX
 from verl_tui.monitor import Monitor
-from verl_tui.records import Batch, Histogram, MetricRows
+from verl_tui.records import Batch
 from verl_tui.runs.run import Run
 from verl_tui.sources.feed import Feed
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.source import FileSource
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from verl_tui.monitor import News
     from verl_tui.records import Record
@@ -99,17 +99,12 @@ class Followed:
 
     def read(self) -> list[Record]:
         """Return everything that is new."""
-        records = drain_all(self.source)
+        records = drain(self.source)
         self.run.apply(Batch("r", self.source.status(), tuple(records)), NOW)
         return records
 
 
 def drain(source: FileSource) -> list[Record]:
-    """Return everything a source can give now, without the figures that it makes of samples."""
-    return without_figures(drain_all(source))
-
-
-def drain_all(source: FileSource) -> list[Record]:
     """Return everything a source can give now."""
     records: list[Record] = []
     more = True
@@ -117,17 +112,6 @@ def drain_all(source: FileSource) -> list[Record]:
         found, more = source.read()
         records.extend(found)
     return records
-
-
-def without_figures(records: Iterable[Record]) -> list[Record]:
-    """Return the records that stand in the file itself."""
-    return [record for record in records if not _is_figure(record)]
-
-
-def _is_figure(record: Record) -> bool:
-    if isinstance(record, Histogram):
-        return record.key.removeprefix("val_").startswith(PREFIX)
-    return isinstance(record, MetricRows) and not record.progress
 
 
 def own_keys(run: Run) -> set[str]:
@@ -161,16 +145,16 @@ def feed_in_pieces(
     """
     path.write_bytes(b"")
     source = FileSource(path, format_, chunk=97)
-    run, records = Run("r"), []
+    run, records, figures = Run("r"), [], SampleFigures()
     edges = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     for start, stop in itertools.pairwise(edges):
         with path.open("ab") as file:
             file.write(data[start:stop])
-        found = drain_all(source)
+        found = drain(source)
         if to_the_end and stop == edges[-1]:
             found.extend(source.finish())
-        records.extend(without_figures(found))
-        run.apply(Batch("r", source.status(), tuple(found)), NOW)
+        records.extend(found)
+        run.apply(Batch("r", source.status(), figures.complete(found)), NOW)
     return run, records
 
 

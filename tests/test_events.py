@@ -18,8 +18,7 @@ from log_reading import MADE
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.guard.events import LONGEST, Events, bounded
-from verl_tui.guard.following import ABSENT
+from verl_tui.guard.events import ABSENT, LONGEST, Events, bounded
 from verl_tui.monitor import Monitor
 from verl_tui.sources.feed import Feed
 
@@ -173,7 +172,6 @@ def test_notes_beside_a_run_keep_nobody_waiting(tmp_path):
     ("name", "expected", "critical"),
     [
         ("verl061_collapse", {"policy-collapse", "entropy-collapse"}, True),
-        ("verl061_raise", {"crash"}, True),
         ("verl091_healthy", {"truncation"}, False),
     ],
 )

@@ -1,4 +1,4 @@
-"""The ledger of hours, on runs whose losses are known as they were made so, and on real logs."""
+"""The ledger of hours, on runs whose losses are known as they were made so."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ import math
 import os
 import random
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from jsonl import write_jsonl
-from log_reading import LOGS, MADE, read_run, read_runs
+from log_reading import read_run
 from scenarios.failures import FAILURES
 from scenarios.worlds import NOW, World, dump, prose, verl
 from tensorboardX.event_file_writer import EventsWriter
@@ -34,11 +33,6 @@ if TYPE_CHECKING:
 GUIDE = load_guide()
 STEPS, STEP = 100, 60.0
 GPUS = {"trainer.n_gpus_per_node": 8, "trainer.nnodes": 2}
-REAL = [
-    folder
-    for place, each in ((LOGS, 2), (MADE, 4))
-    for folder in sorted(one for one in place.glob("*") if one.is_dir())[1::each]
-]
 
 
 def world(steps: int = STEPS, timed: Sequence[float] = ()) -> World:
@@ -351,36 +345,3 @@ def test_without_a_step_there_is_one_sentence(tmp_path, capsys):
     (tmp_path / "train.log").write_text("Traceback (most recent call last):\nX: y\n")
     assert main(["get", "ledger", str(tmp_path)]) == 3
     assert capsys.readouterr().err.endswith(": no step so far\n")
-
-
-# -- real logs -------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not REAL, reason=f"no real logs at {LOGS}: set VERL_TUI_LOGS")
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
-def test_real_hours_add_up_to_the_time_of_all_devices(path):
-    for run in read_runs(path).values():
-        now = (run.modified or NOW) + 7200
-        found = ledger(run, Judge(GUIDE, run).verdict(now), GUIDE, now)
-        if found is None:
-            continue
-        total = sum(one["hours"] for one in found["lines"])
-        wall = found["wall_hours"] * (found["devices"] or 1)
-        assert total == pytest.approx(wall, rel=0.01)
-        assert sum(one["share"] for one in found["lines"]) == pytest.approx(1.0)
-        if not found["times_stated"]:
-            assert "estimated" in in_words(found)[0]
-            continue
-        # The first step, of which a log may state only when it was done, and those that are not
-        # dated count as usual ones.
-        states = [one for one in run.sources.values() if one.began is not None]
-        began, ended = min(it.began for it in states), max(it.ended for it in states)
-        series = run.series(line(found, "taught")["figures"][0])
-        gaps = [late - soon for soon, late in itertools.pairwise(series.times)]
-        untimed = median([gap for gap in gaps if gap >= 0] or [0.0])
-        before = min(one.first for one in states) < series.steps[0]
-        beside = sum(line(found, id)["hours"] for id in ("start-up", "end", "hang"))
-        body = 3600 * (total - beside) / (found["devices"] or 1)
-        count = sum(map(math.isnan, series.times)) + (not before)
-        wall = ended - began + untimed * count
-        assert body == pytest.approx(wall, rel=0.01, abs=1.5)

@@ -16,7 +16,6 @@ import psutil
 import pytest
 from command_line import complaint
 from jsonl import write_jsonl
-from mcp import ClientSession, StdioServerParameters, stdio_client
 
 from verl_tui.cli import main
 from verl_tui.commands.arguments import CommandError
@@ -24,6 +23,8 @@ from verl_tui.commands.tools import ROOM, answer, as_json, fitted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from mcp import ClientSession
 
 DATA = Path(__file__).parent / "data"
 KEY = "sk-proj-" + "a1B2c3D4" * 6
@@ -58,13 +59,16 @@ def logs(tmp_path, monkeypatch):
 @asynccontextmanager
 async def served(*words: str) -> AsyncIterator[ClientSession]:
     """Serve paths to a client."""
+    # takes as long to import as a sixth of all tests
+    from mcp import ClientSession, StdioServerParameters, stdio_client
+
     started = StdioServerParameters(
         command=sys.executable,
         args=["-m", "verl_tui", "mcp", *words],
         env={**os.environ},
     )
     async with (
-        stdio_client(started) as (reading, writing),
+        stdio_client(started, errlog=sys.__stderr__) as (reading, writing),
         ClientSession(reading, writing) as client,
     ):
         await client.initialize()
@@ -265,16 +269,17 @@ def call(tool: str, number: int = 2) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
 
 
-def test_standard_output_is_the_protocol_alone():
+def test_standard_output_is_the_protocol_alone_and_a_signal_ends_it():
     with begun("logs") as server:
         for number, tool in enumerate(("check", "state", "compare", "runs"), 2):
             ask(server, call(tool, number))
         server.stdin.write(b"\xff nonsense\n")
+        server.stdin.flush()
         answers = [json.loads(server.stdout.readline()) for _ in range(4)]
         assert sorted(one["id"] for one in answers) == [2, 3, 4, 5]
-        server.stdin.close()
+        server.send_signal(signal.SIGINT)
         assert server.stdout.read() == b""
-        assert server.wait(10) == 0
+        assert server.wait(10) == -signal.SIGINT
         assert server.stderr.read() == b""
 
 
@@ -291,13 +296,6 @@ def test_a_client_that_goes_away_ends_it(logs):
         server.stdin.close()
         assert server.wait(10) == 0
         assert not [one for one in children if one.is_running()]
-
-
-def test_a_signal_ends_it():
-    with begun("logs") as server:
-        server.send_signal(signal.SIGINT)
-        assert server.wait(10) == -signal.SIGINT
-        assert server.stderr.read() == b""
 
 
 def test_what_cannot_be_served_is_said(capsys):

@@ -1,4 +1,4 @@
-"""A wheel and a source distribution can be built and installed offline, with all data files."""
+"""A source distribution and its wheel can be built and installed offline, with all data files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,7 +41,7 @@ def run(*words: object, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """The unpacked source distribution."""
+    """The source distribution, unpacked but for the tests, and the names of all its files."""
     directory = tmp_path_factory.mktemp("sdist")
     build = "import os, sys; os.chdir(sys.argv[1]); from hatchling.build import build_sdist as b; b(sys.argv[2])"
     run("-c", build, ROOT, directory)
@@ -50,41 +49,33 @@ def source(tmp_path_factory):
     with tarfile.open(archive) as packed:
         # none before 3.11.4
         packed.extraction_filter = getattr(tarfile, "data_filter", None)
-        packed.extractall(directory)
-    (unpacked,) = (path for path in directory.iterdir() if path.is_dir())
-    return unpacked
+        (top,) = {one.name.partition("/")[0] for one in packed}
+        names = {name.removeprefix(f"{top}/") for name in packed.getnames()}
+        members = [one for one in packed if not one.name.startswith(f"{top}/tests/")]
+        packed.extractall(directory, members)
+    return directory / top, names
 
 
 @pytest.fixture(scope="module")
-def wheel(source, tmp_path_factory):
-    """The wheel that pip builds of the source distribution, offline."""
-    directory = tmp_path_factory.mktemp("wheel")
-    offline = ("--no-build-isolation", "--no-deps", "--no-index", "--quiet")
-    run("-m", "pip", "wheel", *offline, "--wheel-dir", directory, source)
-    (found,) = directory.glob("*.whl")
-    return found
-
-
-@pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """A directory that the wheel is installed into, offline."""
+def installed(source, tmp_path_factory):
+    """A directory that pip installs into what it builds of the source distribution, offline."""
     directory = tmp_path_factory.mktemp("installed")
-    offline = ("--no-index", "--no-deps", "--no-compile", "--quiet")
-    run("-m", "pip", "install", *offline, "--target", directory, wheel)
+    offline = ("--no-build-isolation", "--no-index", "--no-deps", "--no-compile")
+    run("-m", "pip", "install", *offline, "--quiet", "--target", directory, source[0])
     return directory
 
 
-def test_what_is_built_is_whole_and_runs(source, wheel, installed):
+def test_what_is_built_is_whole_and_runs(source, installed):
     """In one test, as all of it is built anew by each process."""
     for name in (".ci/run", "README.md", "LICENSE", "tests/test_packaging.py"):
-        assert (source / name).is_file(), f"it cannot be worked on: {name}"
-    with zipfile.ZipFile(wheel) as packed:
-        names = {name for name in packed.namelist() if ".dist-info/" not in name}
-    assert all(name.startswith("verl_tui/") for name in names)
+        assert name in source[1], f"it cannot be worked on: {name}"
+    own = {one.name for one in installed.iterdir() if one.suffix != ".dist-info"}
+    assert own - {"bin"} == {"verl_tui"}
+    names = {path.relative_to(installed).as_posix() for path in installed.rglob("*")}
     assert {f"verl_tui/{name}" for name in DATA} <= names
     modules = ROOT.glob("verl_tui/**/*.py")
     assert {path.relative_to(ROOT).as_posix() for path in modules} <= names
-    for command in ("--help", "guide", "--version", "help formats"):
+    for command in ("guide", "--version", "help formats"):
         words = ("-m", "verl_tui", *command.split())
         assert run(*words, PYTHONPATH=str(installed)).strip(), command
     program = "import verl_tui; print(verl_tui.__file__)"

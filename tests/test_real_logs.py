@@ -9,12 +9,17 @@ import json
 import math
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import LOGS, own_keys, read_run, read_runs, values
+from log_reading import LOGS, MADE, NOW, own_keys, read_run, read_runs, values
 
+from verl_tui.health.guide_settings import load_guide
+from verl_tui.health.judge import Judge
+from verl_tui.ledger import in_words, ledger
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
@@ -33,7 +38,7 @@ LOGIC = (
 )
 BORIS = "boris-dotv__search-r1.v/logs"
 MAZE = "KotoHanon__VERL-Maze/verl_demo.log"
-MADE = "made-with-verl-0.9.1/run_7/train.log"
+OURS = "made-with-verl-0.9.1/run_7/train.log"
 FILES = (
     "HanlinDu__verl/verl_examples__gsm8k.jsonl",
     "made-with-verl-0.9.1/run_7/proj/exp.jsonl",
@@ -76,7 +81,7 @@ def same(a: dict[int, float], b: dict[int, float]) -> bool:
         (WEBSHOP, range(3), 75),
         (SFT, range(1, 201), 4),
         (LOGIC, range(2), 49),
-        (MADE, range(1, 41), 8),
+        (OURS, range(1, 41), 8),
     ],
 )
 def test_console_says_what_a_regular_expression_says(name, steps, keys):
@@ -110,7 +115,7 @@ def test_console_and_file_logger_of_one_run_agree():
     """Console and file say the same, but for NaN, which the file writes as null: both are nan
     here.
     """
-    console, file = real(MADE), real(FILES[1])
+    console, file = real(OURS), real(FILES[1])
     for key in file.keys:
         assert same(values(console, key), values(file, key)), key
     assert math.isnan(values(file, "actor/pg_loss")[33])
@@ -188,16 +193,23 @@ RUNS = {
     (QWEN,): "qwen2_7b_function_rm",
     (LOGIC,): "zhiyuanhubj__logic-rl-formula (wntzruuo)",
     (EARLY,): "zhiyuanhubj__logic-rl-formula (m950nfkl)",
-    (MADE, FILES[1]): "made-with-verl-0.9.1",
+    (OURS, FILES[1]): "made-with-verl-0.9.1",
     (FILES[0],): "HanlinDu__verl",
     (f"{OMNI}/files/output.log", f"{OMNI}/run-td8fx8t1.wandb"): "AQA-GRPO-omni",
 }
 
 
-def test_all_logs_at_once_give_every_run_once():
-    """But for the largest folder, whose runs have a directory each."""
+@cache
+def all_runs() -> dict[str, Run]:
+    """Return the runs of all logs that are read at once, but for the largest folder, whose runs have
+    a directory each.
+    """
     folders = {name.partition("/")[0] for names in RUNS for name in names}
-    runs = read_runs(*(LOGS / folder for folder in sorted(folders)))
+    return read_runs(*(LOGS / folder for folder in sorted(folders)))
+
+
+def test_all_logs_at_once_give_every_run_once():
+    runs = all_runs()
     files = [
         path
         for run in runs.values()
@@ -211,3 +223,40 @@ def test_all_logs_at_once_give_every_run_once():
             found = [name for name, run in runs.items() if paths & run.sources.keys()]
             assert found == [called]
             assert paths <= runs[called].sources.keys()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [None, *sorted(one for one in MADE.glob("*") if one.is_dir())[1::4]],
+    ids=lambda path: path.name if path else "all logs",
+)
+def test_hours_add_up_to_the_time_of_all_devices(path):
+    for run in (read_runs(path) if path else all_runs()).values():
+        check_hours(run)
+
+
+def check_hours(run: Run) -> None:
+    guide, now = load_guide(), (run.modified or NOW) + 7200
+    found = ledger(run, Judge(guide, run).verdict(now), guide, now)
+    if found is None:
+        return
+    hours = {one["id"]: one["hours"] for one in found["lines"]}
+    total, devices = sum(hours.values()), found["devices"] or 1
+    assert total == pytest.approx(found["wall_hours"] * devices, rel=0.01)
+    assert sum(one["share"] for one in found["lines"]) == pytest.approx(1.0)
+    if not found["times_stated"]:
+        assert "estimated" in in_words(found)[0]
+        return
+    # The first step, of which a log may state only when it was done, and those that are not
+    # dated count as usual ones.
+    states = [one for one in run.sources.values() if one.began is not None]
+    began, ended = min(it.began for it in states), max(it.ended for it in states)
+    taught = next(one for one in found["lines"] if one["id"] == "taught")
+    series = run.series(taught["figures"][0])
+    gaps = [late - soon for soon, late in pairwise(series.times)]
+    untimed = median([gap for gap in gaps if gap >= 0] or [0.0])
+    before = min(one.first for one in states) < series.steps[0]
+    body = 3600 * (total - sum(hours[id] for id in ("start-up", "end", "hang")))
+    count = sum(map(math.isnan, series.times)) + (not before)
+    wall = ended - began + untimed * count
+    assert body / devices == pytest.approx(wall, rel=0.01, abs=1.5)

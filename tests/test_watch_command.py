@@ -14,7 +14,7 @@ from command_line import complaint, write_log
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.demo.simulation import Simulation
+from verl_tui.demo.grpo import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ def test_a_demo_in_a_directory_of_ones_own_stays(watched, brief, tmp_path, capsy
 
 def test_a_headless_demo_writes_until_it_is_over(brief, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(
-        "verl_tui.demo.simulation.Simulation.run",
+        "verl_tui.demo.grpo.Simulation.run",
         lambda self, stop, pace_s: self.advance(),
     )
     monkeypatch.setattr("signal.signal", lambda *_: None)

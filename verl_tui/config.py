@@ -87,39 +87,29 @@ def load_config(path: Path | None = None) -> Config:
         ConfigError: The file cannot be read, is no TOML, or has an unknown key or a value of the
             wrong type.
     """
-    named = path is not None or bool(os.environ.get(ENVIRONMENT))
+    named = path is not None or os.environ.get(ENVIRONMENT)
     path = config_path(path)
     try:
-        return _config(path, _parsed(path))
+        content = read_given(path, _LONGEST + 1)
     except OSError as error:
-        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
-        if (
-            absent and not named
-        ):  # users of services may have no home, or /dev/null for one
+        # users of services may have no home, or /dev/null for one
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not named:
             return Config()
-        raise ConfigError(
-            f"{path}: {(error.strerror or str(error)).lower()}"
-        ) from error
-
-
-def _parsed(path: Path) -> Mapping[str, Any]:
-    """Return what a TOML file holds.
-
-    Raises:
-        OSError: The file cannot be read.
-        ConfigError: It is no TOML.
-    """
-    content = read_given(path, _LONGEST + 1)
+        why = (error.strerror or str(error)).lower()
+        raise ConfigError(f"{path}: {why}") from error
     if len(content) > _LONGEST:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:
-        found: dict[str, Any] = tomli.loads(content.decode("utf-8-sig"))
+        table = tomli.loads(content.decode("utf-8-sig"))
     except (
         ValueError,
         RecursionError,
-    ) as error:  # no text, a number too long, too deep
+    ) as error:  # no text, too long a number, too deep
         raise ConfigError(f"{path}: is not valid TOML: {error}") from error
-    return found
+    try:
+        return Config(**_values(table))
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
 
 
 def documented_defaults() -> str:
@@ -234,23 +224,16 @@ def read_settings(
                 raise ValueError(known[key].expected)
             values[key] = known[key].convert(value)
         except ValueError as error:
-            sentence = f"`{place}{key}` must be {error}, not {_as_toml(value)}"
-            raise ValueError(sentence) from None
+            found = json.dumps(value, ensure_ascii=False, default=str)  # much as TOML
+            found = found.replace("NaN", "nan")
+            raise ValueError(f"`{place}{key}` must be {error}, not {found}") from None
     return values
 
 
-def _config(path: Path, data: Mapping[str, Any]) -> Config:
-    try:
-        values = read_settings(data, _SETTINGS)
-        if "response_limit" in values.get("guide", ()):
-            raise ValueError(
-                "`response_limit` stands at the top of the file, not in [guide]"
-            )
-    except ValueError as error:
-        raise ConfigError(f"{path}: {error}") from None
-    return Config(**values)
-
-
-def _as_toml(value: object) -> str:
-    """Return a value as TOML writes it, tables as JSON does."""
-    return json.dumps(value, ensure_ascii=False, default=str).replace("NaN", "nan")
+def _values(table: Mapping[str, Any]) -> dict[str, Any]:
+    values = read_settings(table, _SETTINGS)
+    if "response_limit" in values.get("guide", ()):
+        raise ValueError(
+            "`response_limit` stands at the top of the file, not in [guide]"
+        )
+    return values

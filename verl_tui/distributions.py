@@ -69,6 +69,10 @@ class DistributionKeys(NamedTuple):
     """All of them: they are one thing."""
 
 
+OF_NONE = DistributionKeys("", "", (), frozenset())
+"""Of a metric that is of no distribution."""
+
+
 def spreads(keys: Collection[str]) -> dict[str, DistributionKeys]:
     """Return the distributions among metrics, by the common beginning of their keys: those that
     have all the quantiles.

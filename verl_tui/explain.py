@@ -16,13 +16,21 @@ from verl_tui.check.data import run_data
 from verl_tui.health.consequences import NEWS
 from verl_tui.health.finding import Finding, Severity, Verdict, number
 from verl_tui.health.limits import CAUSES
-from verl_tui.health.moves import AROUND, BLUR, FEWEST, PAST, is_of_training, moves
+from verl_tui.health.moves import (
+    AROUND,
+    BLUR,
+    FEWEST,
+    PAST,
+    Moves,
+    is_of_training,
+    moves,
+)
 from verl_tui.health.next_step import ENDS
 from verl_tui.health.root_cause import root_cause, waiting
 from verl_tui.metrics import describe
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.patterns import pattern
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.records import Sample
 from verl_tui.runs.run_id import run_id
 from verl_tui.text import one_line
@@ -31,8 +39,6 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.health.guide import Guide
-    from verl_tui.health.moves import Moves
-    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import Place
 

@@ -184,30 +184,27 @@ class Monitor:
         return now - news > _QUIET
 
     def _apply(self, batch: Batch, now: float) -> None:
+        """Have a run take a batch in; an error ends its source alone, whose status says why."""
         name = batch.run
         run = self._behind.get(name) or self.runs.get(name) or self._show(Run(name))
-        self._take(run, batch, now)
+        source = name, batch.status.path
+        try:
+            if source not in self._broken:
+                run.apply(batch, now)
+        except Exception as error:  # noqa: BLE001 - a net at the border
+            debug_log.note_error(f"taking in {batch.status.path}", error)
+            why = f"cannot be taken in any further: {type(error).__name__}: {error}"
+            self._broken[source] = one_line(why, 200)
+        if source in self._broken:
+            status = batch.status._replace(problem=self._broken[source])
+            with suppress(Exception):  # its status cannot be taken in, either
+                run.apply(batch._replace(records=(), status=status), now)
         if self._read:
             self._newest[name] = now
         if run.samples.size:
             self._bound_samples()
         if name in self._behind and _is_read(run, self.runs[name]):
             self._show(self._behind.pop(name))
-
-    def _take(self, run: Run, batch: Batch, now: float) -> None:
-        """Make a run take a batch in; an error ends its source alone, whose status says why."""
-        source = run.name, batch.status.path
-        try:
-            if source not in self._broken:
-                run.apply(batch, now)
-                return
-        except Exception as error:  # noqa: BLE001 - a net at the border
-            debug_log.note_error(f"taking in {batch.status.path}", error)
-            why = f"cannot be taken in any further: {type(error).__name__}: {error}"
-            self._broken[source] = one_line(why, 200)
-        status = batch.status._replace(problem=self._broken[source])
-        with suppress(Exception):  # its status cannot be taken in, either
-            run.apply(batch._replace(records=(), status=status), now)
 
     def _bound_samples(self) -> None:
         """Give up the oldest samples of the runs that have most, while all take too much memory."""

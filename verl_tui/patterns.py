@@ -40,10 +40,6 @@ class _Pattern(Generic[AnyStr]):
         self.pattern: AnyStr = source
         self._flags = flags
 
-    def __reduce__(self) -> tuple[type, tuple[AnyStr, int]]:
-        """Be copied, and sent to another process, as what it was made of."""
-        return _Pattern, (self.pattern, self._flags)
-
     @cached_property
     def _compiled(self) -> re.Pattern[AnyStr]:
         return re.compile(self.pattern, self._flags)

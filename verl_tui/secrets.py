@@ -18,27 +18,76 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
-from verl_tui.secret_forms import (
-    ANY_NAME,
-    FORMS,
-    NAMES,
-    NEXT,
-    PLACES,
-    PUBLIC,
-    SAYS_NOTHING,
-    SUSPECT,
-    WEBHOOK,
-)
 from verl_tui.text import one_line, safe
+from verl_tui.toml_tables import toml_table
+
+# -- what they look like, by `secret_forms.toml` --------------------------------------------------
+
+
+_TABLE = toml_table(__file__, "secret_forms.toml")
+_OPTIONS = [
+    rf"(?<![\w.-]){name}\s(?:[^\n]{{0,300}}?\s)?(?:{option})"
+    for name, options in _TABLE["programs"].items()
+    for option in options
+]
+_PARTS: dict[str, str] = {
+    "CHAT": "|".join(_TABLE["chats"].values()),
+    "PROGRAM": "|".join(rf"{name}\s" for name in _TABLE["programs"]),
+    "PASSWORD": "|".join(_OPTIONS),
+}
+
+
+def _filled(form: str) -> str:
+    """Return a form with what its parts stand for, in one line."""
+    parts = re.sub("<<(.*?)>>", lambda named: _PARTS[named[1]], form)
+    return parts.replace("\n", "")
+
+
+for _name, _form in _TABLE["parts"].items():
+    _PARTS[_name] = _filled(_form)
+_NAMES, _SAYS_NOTHING = _PARTS["NAMES"], _PARTS["SAYS_NOTHING"]
+_ANY_NAME = pattern(_filled("<<ANY>>$"), re.IGNORECASE)
+"""The end of a name under which a text for others shows nothing."""
+_FORMS = pattern(rf"(?<![A-Za-z0-9])(?:{'|'.join(_TABLE['keys'].values())})")
+"""Keys by their own form."""
+_WEBHOOK = pattern(_filled("((?:<<CHAT>>))<<UP_TO_BLANK>>"))
+_PLACES = [
+    (
+        pattern(_filled(one["sign"])),
+        pattern(
+            _filled(f"(?P<before>{one['before']})(?P<value>{one['value']})"),
+            re.IGNORECASE | re.MULTILINE,
+        ),
+    )
+    for one in _TABLE["places"]
+]
+"""What a line with a secret has, in small letters; and what stands before the secret, with it."""
+_SIGNS = {"://", *(sign.pattern for sign, _ in _PLACES)}
+_SUSPECT = pattern("|".join(sorted(_SIGNS)), re.MULTILINE)
+"""What every line has, in small letters, that holds a secret known by its place, or an address."""
+_NEXT = [
+    (
+        pattern(_filled(one["end"] + r"\s{0,3}$"), re.IGNORECASE),
+        pattern(_filled(one["line"])),
+    )
+    for one in _TABLE["next"]
+]
+"""The end of a line whose value stands on the next one, and that line."""
+_PUBLIC = frozenset(_TABLE["domains"]["public"].split())
+"""Domains of services that everybody uses: their names say nothing of who writes."""
+
+
+# -- on the screen of their owner ------------------------------------------------------------------
+
 
 HIDDEN = "***"
 
-_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{NAMES})(?:_id)?|token)", re.IGNORECASE)
+_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
 _MAYBE = NamePattern(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
 """Names of settings that may hold a key, if what they hold looks like one."""
 _RANDOM = pattern(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
 _STATED = pattern(
-    rf"((?:{NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
+    rf"((?:{_NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
@@ -69,8 +118,8 @@ def hide(text: str) -> str:
     lower = text.lower()
     if any(word in lower for word in _IN_NAMES):
         text = _STATED.sub(_hidden, text)
-    text = FORMS.sub(HIDDEN, text)
-    return WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
+    text = _FORMS.sub(HIDDEN, text)
+    return _WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
 
 
 def shown(text: str | None, longest: int = 500) -> str | None:
@@ -86,6 +135,9 @@ def _hidden(found: re.Match[str]) -> str:
         "=" in found[1] or ":" in found[1] or any(map(str.isdigit, found[2]))
     )
     return found[0] if is_word or found[2].startswith("${") else found[1] + HIDDEN
+
+
+# -- in texts for others ---------------------------------------------------------------------------
 
 
 _WORD = pattern(r"[^\s'\"<>]+")
@@ -123,7 +175,7 @@ _ADDRESS = pattern(
 """The host of an address, of an error of connection, or of a shell's prompt: `root@gpu-7:~#`."""
 _DESCRIBED = pattern(r"\s*['\"]?desc['\"]?\s{0,3}:")
 _NO_KEY = pattern(
-    rf"[/~$<{{]|.*(?:://|\*\*\*)|[A-Z][A-Z_]*$|{SAYS_NOTHING}$|-?[\d.]+e[+-]?\d+$"
+    rf"[/~$<{{]|.*(?:://|\*\*\*)|[A-Z][A-Z_]*$|{_SAYS_NOTHING}$|-?[\d.]+e[+-]?\d+$"
 )
 _EVERYBODY = frozenset(
     {"root", "user", "users", "ubuntu", "admin", "runner", "shared", "public"}
@@ -214,7 +266,7 @@ class Mask:
             text = text.replace(key, HIDDEN)
         if self._learnt:
             text = _any_of(self._learnt).sub(HIDDEN, text)
-        text = FORMS.sub(HIDDEN, _without_secrets(text, len))
+        text = _FORMS.sub(HIDDEN, _without_secrets(text, len))
         if not self.keep_homes:
             text = self._home.sub("~", text) if self._home is not None else text
             text = _HOME.sub("~", text)
@@ -299,13 +351,13 @@ def own_mask(*, keep_names: bool = False) -> Mask:
 
 def _without_secrets(text: str, note: Callable[[str], object]) -> str:
     """Return a text without what its place makes a secret, each of which is noted."""
-    if not SUSPECT.search(text.lower()):
+    if not _SUSPECT.search(text.lower()):
         return text
     lines = text.split("\n")
     for at, line in enumerate(lines):
-        if SUSPECT.search(line.lower()):
+        if _SUSPECT.search(line.lower()):
             lines[at] = _strictly_hidden(line, note)
-            for end, value in NEXT:
+            for end, value in _NEXT:
                 opened = end.search(line[-LONGEST_NAME:])
                 if opened is not None:
                     _hide_next(lines, at + 1, value, note, opened[0].rstrip()[-1])
@@ -327,7 +379,7 @@ def _strictly_hidden(line: str, note: Callable[[str], object]) -> str:
     if "://" in line and "@" in line:
         line = _WORD.sub(without_user, line)
     small = line.lower()
-    for sign, place in PLACES:
+    for sign, place in _PLACES:
         if sign.search(small):
             line = place.sub(hidden, line)
     return line
@@ -388,16 +440,16 @@ def _is_private(host: str) -> bool:
         return False
     if top == name:
         return "-" in name or any(map(str.isdigit, name))
-    return not any(name == known or name.endswith(f".{known}") for known in PUBLIC)
+    return not any(name == known or name.endswith(f".{known}") for known in _PUBLIC)
 
 
 def _is_hidden(name: str, value: object) -> bool:
     """Return whether a value is a secret, judged by its name."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value):
         return False
-    if re.fullmatch(SAYS_NOTHING, str(value)):
+    if re.fullmatch(_SAYS_NOTHING, str(value)):
         return False
     end = name[-LONGEST_NAME:]
-    if _NAME.fullmatch(end) or ANY_NAME.search(end):
+    if _NAME.fullmatch(end) or _ANY_NAME.search(end):
         return True
     return hide_setting(name, str(value)) == HIDDEN

@@ -23,32 +23,31 @@ _ANSI_BYTES = pattern(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]"
 )
 
-# Symbols, so that a reader sees that something was there.
 _VISIBLE: dict[int, str] = {
-    code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)
+    **{code: chr(0x2400 + code) for code in range(0x20) if code not in (0x09, 0x0A)},
+    **{0x1F1E6 + at: chr(ord("A") + at) for at in range(26)},
+    0x7F: "␡",
 }
-_VISIBLE[0x7F] = "␡"
-_VISIBLE |= dict.fromkeys(range(0x80, 0xA0), "�")
-# lone surrogates cannot be encoded
-_VISIBLE |= dict.fromkeys(range(0xD800, 0xE000), "�")
-# Bidirectional controls reorder what follows them, even beyond their own line.
-_VISIBLE |= dict.fromkeys(
-    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�"
-)
-# Zero-width, joining and variation characters make terminals disagree about widths.
-_VISIBLE |= dict.fromkeys(
-    (0x00AD, 0x034F, 0x180E, 0x200B, 0x200C, 0x200D, *range(0x2060, 0x2065), 0xFEFF), ""
-)
-_VISIBLE |= dict.fromkeys((*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)), "")
-# So do marks of notes, shorthand, music and hieroglyphs, and what Unicode has long given up.
-_VISIBLE |= dict.fromkeys((*range(0x206A, 0x2070), *range(0xFFF9, 0xFFFC)), "")
-_VISIBLE |= dict.fromkeys((*range(0x13430, 0x13440), *range(0x1BCA0, 0x1BCA4)), "")
-_VISIBLE |= dict.fromkeys(range(0x1D173, 0x1D17B), "")
-_VISIBLE |= dict.fromkeys((0x2028, 0x2029), "\n")
-_VISIBLE |= dict.fromkeys(range(0xE0000, 0xE0080), "")  # invisible tag characters
-# So do skin tones, which may merge with the sign before them, and flags, made of two signs.
-_VISIBLE |= dict.fromkeys(range(0x1F3FB, 0x1F400), "")
-_VISIBLE |= {0x1F1E6 + at: chr(ord("A") + at) for at in range(26)}
+"""What stands for a character, so that a reader sees that something was there; letters for the
+signs that flags are made of, which merge with each other.
+"""
+for _sign, _codes in (
+    # C1 controls; lone surrogates, which cannot be encoded
+    ("�", "80-9f d800-dfff"),
+    # bidirectional controls, which reorder what follows them, even beyond their own line
+    ("�", "61c 200e-200f 202a-202e 2066-2069"),
+    ("\n", "2028-2029"),
+    # zero-width, joining and variation characters, which make terminals disagree about widths
+    ("", "ad 34f 180e 200b-200d 2060-2064 feff fe00-fe0f e0100-e01ef"),
+    # so do marks of notes, shorthand, music and hieroglyphs, and what Unicode has long given up
+    ("", "206a-206f fff9-fffb 13430-1343f 1bca0-1bca3 1d173-1d17a"),
+    # invisible tags; skin tones, which may merge with the sign before them
+    ("", "e0000-e007f 1f3fb-1f3ff"),
+):
+    for _span in _codes.split():
+        _first, _, _last = _span.partition("-")
+        _range = range(int(_first, 16), int(_last or _first, 16) + 1)
+        _VISIBLE |= dict.fromkeys(_range, _sign)
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = pattern(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:inf|nan)")
 _TICKS = pattern("`+")

@@ -62,7 +62,7 @@ def console(steps: list[int]) -> str:
 
 
 def from_end(path: Path, answer: Any, first: int = 400) -> Any:
-    read = run_reading.readings([str(path)], None, NOW, first=first)
+    read = run_reading.readings([str(path)], None, NOW, long=0, first=first)
     return next(filter(None, map(answer, read)))
 
 
@@ -116,14 +116,16 @@ def test_points_from_the_end_are_those_of_the_whole_log(
         for key in {keys[at % len(keys)], keys[(at + len(keys) // 2) % len(keys)]}:
             if write not in (file_logger, console) and key.startswith("system/"):
                 continue  # its records state no step, see below
-            answer = partial(points_of, metric=key, count=count, around=around)
+            answer = partial(points_of, metrics=[key], count=count, around=around)
             assert same(from_end(path, answer, first)) == same(answer(everything))
 
 
 def test_few_bytes_are_read_for_the_last_points(tmp_path):
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger([*range(1, 20_001)], note="x" * 40), encoding="utf-8")
-    found = from_end(path, partial(points_of, metric="policy_kl", count=5), first=4096)
+    found = from_end(
+        path, partial(points_of, metrics=["policy_kl"], count=5), first=4096
+    )
     assert [point["step"] for point in found["points"]] == [*range(19_996, 20_001)]
     assert (found["read"], found["total"], found["left_out"]) == ("end", None, None)
     assert found["bytes_read"] < path.stat().st_size / 10
@@ -135,7 +137,7 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(tmp_path, monke
     path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
     said = r"has no metric x in the last .* \(--whole reads all"
     with pytest.raises(run_reading.RunError, match=said):
-        from_end(path, partial(points_of, metric="x", count=1), first=1024)
+        from_end(path, partial(points_of, metrics=["x"], count=1), first=1024)
     with pytest.raises(run_reading.NothingError, match=r"has no samples in the last"):
         from_end(path, partial(samples_of, count=1), first=1024)
 
@@ -145,7 +147,7 @@ def test_a_console_that_states_no_steps_is_read_whole(tmp_path):
     form = "{{'loss': {}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': {}}}\n"
     lines = [form.format(at / 3, at / 100) for at in range(300)]
     path.write_text("".join(lines), encoding="utf-8")
-    answer = partial(points_of, metric="loss", count=2)
+    answer = partial(points_of, metrics=["loss"], count=2)
     found = from_end(path, answer)
     assert found["read"] == "whole"
     assert same(found) == same(whole(path, answer))

@@ -16,7 +16,6 @@ import pytest
 from jsonl import write_jsonl
 from log_reading import LOGS, read_run
 
-from verl_tui.answers.samples import LONG
 from verl_tui.cli import build_parser, main
 from verl_tui.exporters.csv import write_csv
 from verl_tui.plain_data import value_fields
@@ -75,7 +74,7 @@ FIELDS = {
     " last_record_by verdict finding findings phase",
     "findings": f"{READ} total left_out not_judged findings",
     "metrics": f"{READ} steps_estimated total left_out metrics",
-    "metrics --metric reward": f"{READ} key indicator steps_estimated total left_out points",
+    "metrics --metric reward": f"{READ} steps_estimated key indicator total left_out points",
     "samples": f"{READ} order step validation total left_out samples",
     "log": f"{NAMED} path size more_before more_after gave_up lines",
 }
@@ -261,10 +260,14 @@ def test_one_sentence_where_there_is_no_answer(
 
 
 @pytest.mark.parametrize("words", [["metrics", "--metric", "policy_kl"], ["samples"]])
-def test_what_is_passed_over_is_said_of_a_long_log_too(answered, run, words):
+def test_what_is_passed_over_is_said_of_a_long_log_too(
+    answered, run, words, monkeypatch
+):
+    long = 100_000
+    monkeypatch.setattr("verl_tui.answers.run_reading.LONG", long)
     log = run / "verl_logs.jsonl"
     text = log.read_text()
-    log.write_text(text * (LONG // len(text) + 1), encoding="utf-8")
+    log.write_text(text * (long // len(text) + 1), encoding="utf-8")
     (run / "odd.log").write_text("nothing that anybody knows\n" * 50, encoding="utf-8")
     code, _, err = answered(words[0], run, *words[1:])
     assert code == 0

@@ -179,7 +179,7 @@ SECRET = st.from_regex(r"[a-z][A-Z][0-9]{2}[a-zA-Z2-9]{22,30}", fullmatch=True)
 
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
-    max_examples=examples(1 / 3),
+    max_examples=examples(1 / 5),
 )
 @given(
     secrets=st.tuples(*[SECRET] * len(CONTEXTS)),

@@ -14,7 +14,7 @@ from test_compare_command import write
 from verl_tui.check.data import OUTCOMES, outcome
 from verl_tui.check.note import gate_lines
 from verl_tui.cli import main
-from verl_tui.comparison.bands import WIDTHS, Against, Held, Width, hold
+from verl_tui.comparison.differences import WIDTHS, Against, Held, Width, hold
 from verl_tui.given_files import UsageError
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.plain_data import plain

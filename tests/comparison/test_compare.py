@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from math import inf, nan
 from typing import TYPE_CHECKING, Any
 
@@ -53,12 +52,12 @@ def test_the_final_reward_is_the_mean_of_the_last_tenth_of_the_median_run():
     found = comparison(
         run_of("long", rewards), run_of("short", rewards[:200]), run_of("one", [1.0])
     )
-    assert found.last == 20
-    final = found.runs[0].measured.figures["final_reward"]
+    assert found.runs[0].count == 20
+    final = found.runs[0].figures["final_reward"]
     assert final.value == pytest.approx(mean(rewards[-20:]))
     assert final.sd == pytest.approx(deviation(rewards[-20:]))
     assert final.n == 20
-    assert found.runs[2].measured.figures["final_reward"].n == 1
+    assert found.runs[2].figures["final_reward"].n == 1
 
 
 def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better():
@@ -67,7 +66,7 @@ def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better():
         for name, centre in (("a", 2.0), ("b", 1.5))
     )
     found = comparison(one, two)
-    assert found.last == 40
+    assert found.runs[0].count == 40
     assert of(found, "final_loss", "b").verdict == "better"
     assert "lowest final loss: b" in as_text(found)
     dpo = run_of("dpo", noise(0.5, 1), more={"rewards/margins": 1.0}, key="loss")
@@ -75,7 +74,7 @@ def test_a_training_without_a_reward_goes_by_its_loss_of_which_less_is_better():
     apart = comparison(dpo, sft)
     assert "losses are of different algorithms: DPO, SFT" in written(apart)
     beside = comparison(run_of("a", [0.5] * 9, more={"loss": 1.0}))
-    assert beside.runs[0].measured.figures["final_loss"].value is None
+    assert beside.runs[0].figures["final_loss"].value is None
 
 
 # -- seeds -----------------------------------------------------------------------------------------
@@ -262,7 +261,7 @@ def test_how_many_of_many_pairs_chance_alone_explains_is_said():
     few = sweep(8)
     assert "beyond it by chance alone" not in as_text(few)
     found = [*few.association.found] * 20
-    many = replace(few, association=few.association._replace(found=found))
+    many = few._replace(association=few.association._replace(found=found))
     assert f"Of {len(found)} pairs, about {len(found) // 20} would" in as_text(many)
 
 

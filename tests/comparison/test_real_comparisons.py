@@ -6,7 +6,7 @@ import pytest
 from log_reading import MADE
 
 from verl_tui.comparison.compare import Comparison, compare
-from verl_tui.comparison.outcomes import KINDS, MeasuredRun, incomparable
+from verl_tui.comparison.outcomes import KINDS, incomparable
 from verl_tui.comparison.settings import differing_settings
 from verl_tui.config import Config
 from verl_tui.monitor import load
@@ -22,10 +22,6 @@ def made(*names: str) -> Comparison:
     return compare(list(monitor.runs.values()), monitor.verdicts, monitor.guide, NOW)
 
 
-def measured(found: Comparison) -> list[MeasuredRun]:
-    return [one.measured for one in found.runs]
-
-
 def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not():
     found = made(
         "verl061_healthy", "verl061_collapse", "verl061_raise", "verl061_sigterm"
@@ -34,16 +30,16 @@ def test_runs_of_verl_of_one_recipe_are_together_and_those_of_another_are_not():
     (pair,) = (group for group in found.groups if len(group.members) == 2)
     assert {one.run.step for one in pair.members} == {11}
     # Only some logs show that scores are bounded; none shows that its own are not.
-    assert not incomparable(KINDS["final_reward"], measured(found))
+    assert not incomparable(KINDS["final_reward"], found.runs)
     labels = [one.label for one in differing_settings([one.run for one in found.runs])]
     assert "learning rate" in labels
-    healthy = next(one for one in found.runs if one.name.endswith("healthy)"))
-    assert healthy.measured.figures["best_reward"].step == 40
+    healthy = next(one for one in found.runs if one.run.name.endswith("healthy)"))
+    assert healthy.figures["best_reward"].step == 40
 
 
 def test_two_trainers_have_no_metric_that_only_one_of_them_logs():
     found = made("verl061_healthy", "t019_log1")
-    assert not incomparable(KINDS["final_reward"], measured(found))
+    assert not incomparable(KINDS["final_reward"], found.runs)
     assert {one.figure for one in found.differences} <= {
         *("final_reward", "highest_reference_kl", "response_length", "step_time")
     }

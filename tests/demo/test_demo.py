@@ -15,7 +15,7 @@ import yaml
 
 from verl_tui.config import Config
 from verl_tui.demo import curves
-from verl_tui.demo.simulation import HISTORY, Simulation
+from verl_tui.demo.grpo import HISTORY, Simulation
 from verl_tui.monitor import load
 
 if TYPE_CHECKING:

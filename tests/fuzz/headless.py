@@ -134,7 +134,7 @@ def _looking_once() -> Iterator[None]:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        with patch("verl_tui.guard.following.follow", follow):
+        with patch("verl_tui.guard.events.follow", follow):
             yield
     finally:
         for number, handler in before.items():

@@ -13,7 +13,7 @@ from verl_tui.given_files import UsageError
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.monitor import Monitor, load
 from verl_tui.notify.delivery import Destination, NotSentError
-from verl_tui.notify.message import Message, of_finding, of_guard
+from verl_tui.notify.message import Message, of_guard
 from verl_tui.notify.notifier import Changes, Notifier, Sender
 from verl_tui.notify.notify_settings import Choice, NotifySettings
 from verl_tui.records import Batch, SourceStatus
@@ -113,7 +113,8 @@ def test_texts_of_logs_are_made_safe_and_keys_are_hidden():
     token = "hf_" + "a1" * 15
     said = f"ValueError: \x1b[31mtoken {token}\nnext"
     finding = Finding("crash", Severity.CRITICAL, said, evidence=("a sample's text",))
-    message = of_finding(f"run\u202e {token}", finding, NOW)
+    changes, run = Changes(NotifySettings(CHOICE)), f"run\u202e {token}"
+    (message,) = changes.look(monitored(finding, run=run), NOW)
     assert message.message == "ValueError: token *** next"
     assert message.run == "run\ufffd ***"
     assert "sample" not in message.text

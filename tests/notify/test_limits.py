@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from verl_tui.health.finding import Severity
 from verl_tui.notify.message import Message
-from verl_tui.notify.notifier import Limits
-from verl_tui.notify.notify_settings import NotifySettings, QuietHours
+from verl_tui.notify.notify_settings import Limits, NotifySettings, QuietHours
 
 DAY = 1440
 MINUTES = st.integers(0, DAY - 1)

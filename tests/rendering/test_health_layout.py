@@ -26,8 +26,7 @@ def listed(*findings, skipped=(SKIPPED,)):
 
 
 def laid_out(shown, width=60, height=30):
-    assert shown.view is not None
-    return shown.lay_out(shown.view, width, height)
+    return shown.lay_out(width, height)
 
 
 def words(layout):

@@ -6,7 +6,8 @@ from math import nan
 
 from reported import KL, LENGTH, REWARD, report_of, rising
 
-from verl_tui.report.run_charts import COLUMNS, drawing_of
+from verl_tui.rendering.charts.chart_data import ANY
+from verl_tui.report.run_charts import COLUMNS
 
 
 def titles(report):
@@ -35,8 +36,8 @@ def test_runs_without_a_common_metric_have_their_own_charts():
 
 def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps():
     kl = [0.01] * 40 + [0.8] * 20
-    drawn = drawing_of(report_of({"a": {REWARD: rising(), KL: kl}}).charts[1])
-    assert drawn.picture.band != (None, None)
+    drawn = report_of({"a": {REWARD: rising(), KL: kl}}).charts[1].drawing
+    assert drawn.picture.band != ANY
     (line,) = drawn.picture.lines
     assert set(line.alarms.values()) == {"critical"}
     assert min(line.alarms) >= (COLUMNS - 1) * 38 / 59
@@ -46,14 +47,14 @@ def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps():
 def test_values_that_are_no_numbers_break_the_curve_and_are_marked():
     values = rising()
     values[30] = nan
-    drawn = drawing_of(report_of({"a": {REWARD: values}}).charts[0])
+    drawn = report_of({"a": {REWARD: values}}).charts[0].drawing
     assert len(drawn.odds) == 1
 
 
 def test_noise_is_smoothed_with_the_values_around_for_one_run_only():
     noisy = [0.5 + 0.3 * ((at * 7919) % 101 / 101 - 0.5) for at in range(600)]
-    one = drawing_of(report_of({"a": {REWARD: noisy}}).charts[0])
-    two = drawing_of(report_of({name: {REWARD: noisy} for name in "ab"}).charts[0])
+    one = report_of({"a": {REWARD: noisy}}).charts[0].drawing
+    two = report_of({name: {REWARD: noisy} for name in "ab"}).charts[0].drawing
     assert one.smoothing == two.smoothing > 0
     (around,) = one.picture.shades
     lows, highs = ([v for v in ends if v is not None] for ends in around.columns[:2])

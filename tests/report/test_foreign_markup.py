@@ -13,7 +13,7 @@ from property_examples import examples
 from reported import REWARD, report_of, rising
 
 from verl_tui.records import Sample
-from verl_tui.report.documents import drawn_charts, report_text, write_charts
+from verl_tui.report.documents import report_text, write_charts
 
 MARK = "zqx"
 """Stands in all foreign elements and attributes, and in nothing of ours."""
@@ -57,8 +57,7 @@ def test_no_element_and_no_attribute_comes_from_a_log(run, metric, text):
     samples = [Sample(9, text, text, 1.0, text)]
     columns = {REWARD: rising(9), metric: rising(9)}
     report = report_of({run: columns, "b": columns}, {run: samples})
-    pictures = drawn_charts(report)
-    shape = Shape(report_text(report, pictures, "html", [], "-")).found
+    shape = Shape(report_text(report, "html", [], "-")).found
     assert not [one for one in shape if MARK in "".join(one)]
     assert not {one[0] for one in shape} & {
         "comment",
@@ -68,6 +67,6 @@ def test_no_element_and_no_attribute_comes_from_a_log(run, metric, text):
         "img",
     }
     with TemporaryDirectory() as folder:
-        for path in write_charts(pictures, Path(folder)):
+        for path in write_charts(report, Path(folder)):
             for element in ElementTree.parse(path).iter():
                 assert MARK not in f"{element.tag} {' '.join(element.attrib)}"

@@ -14,7 +14,7 @@ from reported import KL, NOW, ORIGIN, REWARD, monitor_of, report_of, rising
 
 from verl_tui.records import Sample
 from verl_tui.rendering.session.notes import NoteBook
-from verl_tui.report.documents import drawn_charts, report_text
+from verl_tui.report.documents import report_text
 from verl_tui.report.record import make_report
 from verl_tui.report.svg import PAGE_STYLE, policy
 
@@ -23,7 +23,7 @@ FORMS = ("html", "md", "json")
 
 
 def form(report, name):
-    return report_text(report, drawn_charts(report), name, [], "-")
+    return report_text(report, name, [], "-")
 
 
 def bad(name="a"):
@@ -113,12 +113,11 @@ def test_the_data_have_no_number_that_json_does_not_know():
 
 def test_markdown_shows_charts_as_text_or_as_files():
     report = report_of(bad())
-    pictures = drawn_charts(report)
-    text = report_text(report, pictures, "md", [], "-")
+    text = report_text(report, "md", [], "-")
     assert "```text\nreward  0.69" in text
     assert "![" not in text
     charts = [Path("a b/reward.svg"), Path("a b/kl.svg")]
-    linked = report_text(report, pictures, "md", charts, "report.md")
+    linked = report_text(report, "md", charts, "report.md")
     assert "![reward](a%20b/reward.svg)" in linked
     assert "```text\nreward" not in linked
 

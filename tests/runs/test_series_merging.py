@@ -10,8 +10,8 @@ from array import array
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.records import MetricRows
-from verl_tui.runs.series import Pyramid, Series
+from verl_tui.records import MetricRows, SourceStatus
+from verl_tui.runs.series import Points, Series
 from verl_tui.runs.table import Table, precedence
 
 VALUES = st.sampled_from([0.5, 1.5, -2.0, 3.25, math.nan, math.inf])
@@ -60,10 +60,10 @@ def write(table, number, segment, rows, at):
             ([value for _, value, _ in rows],),
             orders,
         ),
-        precedence(number, 0, segment),
+        precedence(SourceStatus("", "", number), segment),
         array("d", [time for _, _, time in rows]),
     )
-    return [(step, precedence(number, 0, segment) + order, value, time, table.mean)
+    return [(step, precedence(SourceStatus("", "", number), segment) + order, value, time, table.mean)
             for order, (step, value, time) in zip(orders, rows, strict=True)]  # fmt: skip
 
 
@@ -89,5 +89,5 @@ def test_a_merged_series_is_what_rows_put_one_by_one_make(batches, means, count)
                                    zip(before[:2], columns(series)[:2], strict=True)):  # fmt: skip
             assert series.revision > revision, "whoever has read the points starts over"
         before = columns(series)
-        anew = Pyramid(series.steps, series.values)
-        assert series.pyramid.query(0, 4, 4) == anew.query(0, 4, 4)
+        anew = Points(series.steps, series.values)
+        assert series.query(0, 4, 4) == anew.query(0, 4, 4)

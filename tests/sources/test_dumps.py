@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from log_reading import Followed, drain_all, read_run, values
+from log_reading import Followed, drain, read_run, values
 
 from verl_tui.records import Dump, MetricRows, Record, Sample, Unreadable
 from verl_tui.runs.samples import Place
@@ -67,7 +67,7 @@ def test_all_steps_are_reported_at_once_and_the_newest_is_read_first(tmp_path):
     records, _ = source.read()
     assert [type(record) for record in records[:3]] == [Dump] * 3
     assert dumped(records) == [10, 2, 1]
-    records = (*records, *drain_all(source))
+    records = (*records, *drain(source))
     assert reported(records) == [(10, 1.0), (2, 0.2), (1, 0.1)]
     assert not [record for record in records if isinstance(record, Sample)], (
         "samples stay on disk"
@@ -131,24 +131,24 @@ def test_what_comes_and_goes_is_noticed(home):
 def test_a_growing_dump_is_read_on(home):
     path = write(home, 1, row(0.0))
     source = DumpSource(home)
-    drain_all(source)
+    drain(source)
     append(path, row(1.0)[:-20])
-    assert reported(drain_all(source)) == [], "half a row is none"
+    assert reported(drain(source)) == [], "half a row is none"
     append(path, row(1.0)[-20:], row(1.0))
-    records = drain_all(source)
+    records = drain(source)
     assert reported(records) == [(1, 2 / 3)]
     assert dumped(records) == [1]
     assert source.status().bytes_read == path.stat().st_size
     append(path, row(1.0).rstrip("\n"))
-    assert reported(drain_all(source)) == [(1, 0.75)], "a whole row needs no end"
+    assert reported(drain(source)) == [(1, 0.75)], "a whole row needs no end"
     append(path, "\n", row(0.0))
-    assert reported(drain_all(source)) == [(1, 0.6)]
+    assert reported(drain(source)) == [(1, 0.6)]
 
 
 def test_rows_that_cannot_be_read_are_reported_with_their_file(home):
     write(home, 7, row(), '{"input": "q", \n', '{"a": 1}\n', row())
     source = DumpSource(home)
-    found = [record for record in drain_all(source) if isinstance(record, Unreadable)]
+    found = [record for record in drain(source) if isinstance(record, Unreadable)]
     assert [(one.line, one.reason.split(":")[0]) for one in found] == [
         (2, "7.jsonl"),
         (3, "7.jsonl"),

@@ -29,8 +29,8 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(entry):
     prefix = b"(WorkerDict pid=31)" if entry["kind"] == "hard" else b""
     reader = ErrorReader()
     for frame in FRAMES if entry["kind"] in ("exception", "unusual") else ():
-        list(reader.read(prefix, frame, 1))
-    (event,) = reader.read(prefix, line, 3)
+        list(reader.read(prefix + frame, 1))
+    (event,) = reader.read(prefix + line, 3)
     if entry["kind"] in OF_TRACEBACKS:
         assert event.kind is EventKind.TRACEBACK
     else:

@@ -125,7 +125,7 @@ def test_a_silence_before_the_format_is_known_decides_nothing(end):
     os.write(end, FLAT)
     os.close(end)
     assert [
-        rows.steps.tolist() for rows in source.read()[0] if isinstance(rows, MetricRows)
+        [*rows.steps] for rows in source.read()[0] if isinstance(rows, MetricRows)
     ] == [[1, 2]]
     assert source.status().format == "tutorial JSONL"
 

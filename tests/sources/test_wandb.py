@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from log_reading import drain, drain_all, read_run, values
+from log_reading import drain, read_run, values
 from wandb_reading import said, source
 from wandb_writing import field, history, item, stats, written
 
@@ -48,7 +48,7 @@ def test_system_figures_keep_their_keys_beside_metrics_of_the_same_names(tmp_pat
         stats(100.0, {"cpu": "50"}),
         history(2, {"cpu": "2"}),
     ]
-    found = said(drain_all(source(tmp_path, written(records))))
+    found = said(drain(source(tmp_path, written(records))))
     assert found == {"cpu": {1: ["1.0"], 2: ["2.0"]}, "system/cpu": {1: ["50.0"]}}
 
 
@@ -75,7 +75,7 @@ def test_system_figures_stand_at_the_step_reached_and_are_no_progress(tmp_path):
         stats(115.5, {"cpu": "2", "gpu.0.gpu": "50.0"}),
         stats(130.5, {"gpu.0.gpu": "70.0", "cpu": "3"}),
     ]
-    found = drain_all(source(tmp_path, written(records)))
+    found = drain(source(tmp_path, written(records)))
     assert [(rows.progress, rows.mean, list(rows.times)) for rows in found] == [
         (False, True, [100.5, 115.5, 130.5]),
         (True, False, []),

@@ -6,7 +6,7 @@ import json
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_reading import drain, drain_all
+from log_reading import drain
 from property_examples import examples
 from wandb_reading import said, source
 from wandb_writing import history, stats, written
@@ -61,7 +61,7 @@ def test_damage_costs_records_but_never_changes_one(tmp_path, places):
     data = bytearray(MANY)
     for place, flip in places:
         data[place] ^= flip
-    records = drain_all(source(tmp_path, bytes(data)))
+    records = drain(source(tmp_path, bytes(data)))
     for key, steps in said(records).items():
         for step, found in steps.items():
             assert set(found) == {f"{step}.0"}, key

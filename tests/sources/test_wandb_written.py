@@ -13,7 +13,7 @@ from math import nan
 from typing import TYPE_CHECKING
 
 import pytest
-from log_reading import drain_all, read_run
+from log_reading import drain, read_run
 from wandb_reading import said
 
 from verl_tui.runs.samples import Place
@@ -127,7 +127,7 @@ def offline(tmp_path_factory):
 def test_what_wandb_itself_writes_is_read_value_for_value(offline):
     (path,) = offline.glob("offline-run-*/*.wandb")
     expected, code = truth(path)
-    found = said(drain_all(FileSource(path, wandb)))
+    found = said(drain(FileSource(path, wandb)))
     quantile = {key for key in found if key.startswith(("h/", "h2/"))}
     numbers = {key: found[key] for key in found.keys() - quantile}
     assert numbers == expected

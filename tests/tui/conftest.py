@@ -15,8 +15,7 @@ from inside_textual import quick_pilots
 from watching import NOW
 
 from verl_tui.config import Config
-from verl_tui.demo.grpo import GrpoRun
-from verl_tui.demo.simulation import Simulation
+from verl_tui.demo.grpo import GrpoRun, Simulation
 from verl_tui.monitor import load
 from verl_tui.on_demand import worker
 from verl_tui.tui import monitor_app

@@ -11,7 +11,7 @@ from verl_tui.config import Config
 from verl_tui.tui.screens.palette import ALSO, matching
 
 SAID = {
-    "export": {"Write the points in sight to a CSV file", "Screenshot as SVG"},
+    "export": {"Write the points in sight to a CSV file", "Screenshot (SVG and text)"},
     "picture": {"Screenshot (SVG and text)"},
     "error": {"Next finding", "Log: the console as text", "Sources"},
     "quit": {"Quit"},
@@ -48,7 +48,7 @@ async def test_what_people_say_finds_what_they_mean(tmp_path):
         assert found(app, "xyzzy") == []
         # The palette itself searches so.
         await press(pilot, "ctrl+p", *"picture")
-        await until(pilot, lambda: "Screenshot as text" in text(app))
+        await until(pilot, lambda: "Screenshot (SVG and text)" in text(app))
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,6 @@ from verl_tui.tui.keys import bindings
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.dashboard import Dashboard
 from verl_tui.tui.screens.palette import Palette
-from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Rows
 
 # -- focus -----------------------------------------------------------------------------------------
@@ -126,8 +125,6 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo):
         for panel in dashboard(app).query(Panel):
             for binding in named(app, type(panel)):
                 assert f"{panel.TITLE}: {binding.description}".lower() in offered
-        for binding in named(app, Chart):
-            assert f"charts: {binding.description}".lower() in offered
         assert offered["samples: best sample"] == "b"
         assert not {"maximize", "minimize", "keys", "focus next"} & set(offered)
         # Those of a screen.

@@ -9,6 +9,7 @@ from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from inside_textual import wait_until_idle
 from rich.cells import cell_len
 from textual.events import Paste
 
@@ -171,12 +172,17 @@ async def shows(pilot: Pilot[Any], *words: str) -> None:
     await until(pilot, lambda: all(map(text(pilot.app).__contains__, words)))
 
 
-async def start(pilot: Pilot[Any]) -> None:
-    """Wait until the app is up and its panels are there, if that has not been waited for."""
+async def start(pilot: Pilot[Any], *, paint: bool = True) -> None:
+    """Wait until the app is up and its panels are there, if that has not been waited for.
+
+    Args:
+        pilot: Of the app.
+        paint: Whether somebody looks at its first frame, which takes as long as all before it.
+    """
     if pilot not in _UP:
         _UP.add(pilot)
         await until(pilot, lambda: dashboard(pilot.app).view is not None)
-        await settle(pilot)
+        await wait_until_idle(paint=paint)
 
 
 class Typed(str):
@@ -187,7 +193,7 @@ class Typed(str):
 
 async def press(pilot: Pilot[Any], *keys: str) -> None:
     """Press keys once the app is up, and let it draw what they bring about."""
-    await start(pilot)
+    await start(pilot, paint=not keys)
     for typed, together in groupby(keys, lambda key: isinstance(key, Typed)):
         if typed:
             for word in together:
@@ -207,7 +213,7 @@ def all_read(pilot: Pilot[Any]) -> bool:
     screen = pilot.app.screen
     return pilot.app.browser.idle and (
         not isinstance(screen, LogScreen)
-        or (screen.window.reader.idle and screen.window.search is None)
+        or (screen.window.reader.idle and not screen.window.progress)
     )
 
 

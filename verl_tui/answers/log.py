@@ -11,6 +11,7 @@ from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.on_demand.log_blocks import (
     BLOCK,
     LogFile,
+    LogLine,
     SearchJob,
     read_block,
     search_next,
@@ -21,14 +22,11 @@ from verl_tui.sources.files import CHUNK, opened, why
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.on_demand.log_blocks import LogLine
     from verl_tui.plain_data import Data
     from verl_tui.rendering.text.search import Search
     from verl_tui.runs.run import Run
     from verl_tui.secrets import Mask
 
-LONG = 2 * 2**20
-"""Bytes from which on only the end of a log is read for its last lines."""
 SHOWN = 1000
 """Characters of a line, unless all are asked for."""
 
@@ -153,7 +151,7 @@ def _matching(file: LogFile, search: Search, count: int) -> _Found:
 
 
 def _last_match(file: LogFile, query: StepLine | TextQuery, origin: int) -> int | None:
-    search = SearchJob(query, origin, -1, file.size)
+    search = SearchJob(query, origin, -1, origin)
     while not search.done and file.size:
         search_next(file, search)
     return search.found

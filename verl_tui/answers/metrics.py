@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe, known_metrics
-from verl_tui.plain_data import value_fields
+from verl_tui.plain_data import Data, value_fields
+from verl_tui.runs.series import Series
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -22,14 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
 
 _TYPO = 0.85
 """Similarity from which on a key of the run is what was meant: one wrong letter in seven."""
-LONG = 2 * 2**20
-"""Bytes from which on a log is read from its end for the newest points."""
 
 
 def metrics_of(reading: Reading, pattern: str | None = None) -> Data:
@@ -67,20 +64,34 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> Data:
 
 
 def points_of(
-    reading: Reading, metric: str, count: int, around: int | None = None
+    reading: Reading, metrics: Iterable[str], count: int, around: int | None = None
 ) -> Data | None:
-    """Return points of a metric, ascending in step; None if more of the run has to be read.
+    """Return points of a metric or several, ascending in step; None if more of the run has to be
+    read.
 
     Args:
         reading: The run.
-        metric: The log's own key, or an indicator.
-        count: Most points.
+        metrics: The log's own keys, or indicators.
+        count: Most points of each.
         around: The step that they are nearest to, None for the last points.
 
     Raises:
         RunError: There is no such metric.
         NothingError: The run has no value of it so far.
     """
+    shared = {**reading.part, "steps_estimated": has_estimated_steps(reading.run)}
+    found = []
+    for metric in dict.fromkeys(metrics):
+        one = _points(reading, metric, count, around)
+        if one is None:
+            return None
+        found.append(one)
+    return {**shared, **(found[0] if len(found) == 1 else {"metrics": found})}
+
+
+def _points(
+    reading: Reading, metric: str, count: int, around: int | None
+) -> Data | None:
     run = reading.run
     key = metric if metric in run.keys else run.indicators.get(metric, metric)
     series = run.present(key)
@@ -97,10 +108,8 @@ def points_of(
     times = factor(metric, series.key) if key != metric else 1
     total = len(series) if reading.whole else None
     return {
-        **reading.part,
         "key": series.key,
         "indicator": run.meanings.get(key),
-        "steps_estimated": has_estimated_steps(run),
         "total": total,
         "left_out": None if total is None else total - len(shown),
         "points": [_point(series, at, times) for at in shown],
@@ -124,13 +133,6 @@ def _holds(series: Series, reading: Reading, start: int, around: int | None) -> 
     if begin is None or (around is not None and around < begin):
         return False
     return start >= bisect_left(series.steps, begin)
-
-
-def several_points(found: Sequence[Data]) -> Data:
-    """Return the points of several metrics of a run as one answer."""
-    own = ("key", "indicator", "total", "left_out", "points")
-    shared = {name: value for name, value in found[0].items() if name not in own}
-    return {**shared, "metrics": [{name: one[name] for name in own} for one in found]}
 
 
 def _no_metric(run: Run, metric: str, where: str) -> RunError:

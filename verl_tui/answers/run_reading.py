@@ -12,15 +12,16 @@ from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.ends import EndSource, end_source
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.files import file_size
+from verl_tui.sources.files import Source, file_size
 from verl_tui.sources.source_reader import source_of
 from verl_tui.text import one_line
 from verl_tui.words import few
 
 if TYPE_CHECKING:
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files import Source
 
+LONG = 2 * 2**20
+"""Bytes from which on a log is read from its end where the newest of it are asked for."""
 FIRST = 2**20
 """Bytes read at the end of a long log in the first attempt."""
 _FURTHER = 4
@@ -105,8 +106,8 @@ def readings(
     name: str | None,
     now: float,
     *,
-    least: int = 0,
-    first: int | None = FIRST,
+    long: int | None = None,
+    first: int = FIRST,
     alive: bool = False,
 ) -> Iterator[Reading]:
     """Yield a run, each time with more of the end of its long logs, at last whole: whoever has an
@@ -116,17 +117,17 @@ def readings(
         specs: Paths.
         name: The run, None where there is only one.
         now: Seconds since the epoch.
-        least: Bytes from which on a log is long.
-        first: Bytes read at the end of a long log in the first attempt, None for all.
+        long: Bytes from which on a log is long, None where all is to be read at once.
+        first: Bytes read at the end of a long log in the first attempt.
         alive: Whether to look up which processes write its logs, by which its state is judged.
 
     Raises:
         RunError: There are several runs and none of them is named, or none has this name.
         NothingError: There is none.
     """
-    wanted, spent, whole = first, 0, False
+    wanted, spent, whole = None if long is None else first, 0, False
     while not whole:
-        reading = read_run(specs, name, now, wanted, least, spent, alive=alive)
+        reading = read_run(specs, name, now, wanted, long or 0, spent, alive=alive)
         whole, spent = reading.whole, reading.bytes_read
         wanted = None if wanted is None or reading.needs_all else wanted * _FURTHER
         if not reading.needs_all:
@@ -138,7 +139,7 @@ def read_run(
     name: str | None,
     now: float,
     wanted: int | None = None,
-    least: int = 0,
+    long: int = 0,
     spent: int = 0,
     *,
     alive: bool = False,
@@ -150,14 +151,14 @@ def read_run(
         name: The run.
         now: Seconds since the epoch.
         wanted: Bytes at the end of long logs, None for all.
-        least: Bytes from which on a log is long.
+        long: Bytes from which on a log is long.
         spent: Bytes that earlier attempts have read.
         alive: Whether to look up which processes write its logs.
     """
     ends: list[EndSource] = []
 
     def chosen(file: FoundFile, ordinal: int) -> Source:
-        if wanted is not None and file_size(file.path) > max(least, wanted):
+        if wanted is not None and file_size(file.path) > max(long, wanted):
             end = end_source(file, ordinal, wanted)
             if end is not None:
                 ends.append(end)

@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.on_demand.samples import StepSamples
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.records import Sample
 from verl_tui.sources.files import why
 from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
-    from verl_tui.plain_data import Data
     from verl_tui.runs.samples import Place, Samples
 
-LONG = 2 * 2**20
-"""Bytes from which on a log is read from its end for the newest samples."""
 SHOWN = 500
 """Characters of each text, unless all are asked for."""
 _TEXTS = ("prompt", "response", "ground_truth")
@@ -57,7 +54,9 @@ def samples_of(
         return None
     places = known[::-1]
     if around is not None:
-        places = [_nearest(known, around)]
+        places = sorted(
+            known, key=lambda one: (abs(one.step - around), -one.step, one.validation)
+        )[:1]
     chosen = _chosen(samples, places, count, order)
     newest = chosen[-1][0] if chosen else _opened(samples, places[0])
     fewer = order == "last" and len(chosen) < count
@@ -82,12 +81,6 @@ def _refuse(reading: Reading, validation: bool | None) -> None:
     if where is not None and (reading.whole or not reading.run.samples.places):
         kind = {None: "", True: "validation ", False: "training "}[validation]
         raise NothingError(f"{one_line(reading.run.name)} has no {kind}samples{where}")
-
-
-def _nearest(places: Sequence[Place], step: int) -> Place:
-    return min(
-        places, key=lambda one: (abs(one.step - step), -one.step, one.validation)
-    )
 
 
 def _chosen(

@@ -23,13 +23,13 @@ LONG = 64 * 2**20
 """Bytes from which on a log is read from its end: the verdict takes all of it."""
 
 
-def state_of(reading: Reading, guide: Guide, now: float) -> Data | None:
+def state_of(reading: Reading, now: float, guide: Guide) -> Data | None:
     """Return how a run is; None if more of it has to be read.
 
     Args:
         reading: The run.
-        guide: The rules in force.
         now: Seconds since the epoch.
+        guide: The rules in force.
     """
     run = reading.run
     if not reading.whole and run.step is None:
@@ -62,11 +62,10 @@ def _progress(step: int | None, total: int | None) -> float | None:
 
 def state_line(found: Data) -> str:
     """Return the answer as a line of text."""
-    step, total, progress = (found[key] for key in ("step", "total_steps", "progress"))
-    parts = [found["state"]]
-    if step is not None:
-        of = f" of {total} ({int(100 * progress)}%)" if progress is not None else ""
-        parts.append(f"step {step}{of}")
+    parts, done = [found["state"]], found["progress"]
+    if found["step"] is not None:
+        of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
+        parts.append(f"step {found['step']}{of}")
     if found["steps_estimated"]:
         parts.append("steps estimated")
     if found["remaining_s"] is not None:
@@ -85,13 +84,13 @@ def _judged(found: Data) -> str:
     return f"{found['verdict'] or 'no verdict yet'}{worst}"
 
 
-def findings_of(reading: Reading, guide: Guide, now: float, least: str) -> Data:
+def findings_of(reading: Reading, now: float, guide: Guide, least: str) -> Data:
     """Return the findings on a run, the worst first.
 
     Args:
         reading: The run, all of it read.
-        guide: The rules in force.
         now: Seconds since the epoch.
+        guide: The rules in force.
         least: The lowest severity to include.
     """
     verdict = Judge(guide, reading.run).verdict(now)
@@ -124,7 +123,7 @@ def findings_lines(found: Data) -> Iterator[str]:
             yield f"  advice: {one_line(finding['advice'], 1000)}"
 
 
-def ledger_of(reading: Reading, guide: Guide, now: float) -> Data:
+def ledger_of(reading: Reading, now: float, guide: Guide) -> Data:
     """Return where the hours of a run went, all of which has been read.
 
     Raises:

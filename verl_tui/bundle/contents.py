@@ -22,7 +22,7 @@ from verl_tui.check.note import note_text
 from verl_tui.exporters.csv import write_csv
 from verl_tui.failures import note_failure
 from verl_tui.on_demand.samples import StepSamples
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.rendering.charts.page import ChartFilter, list_charts
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from psutil import Process
 
     from verl_tui.monitor import Monitor
-    from verl_tui.plain_data import Data
     from verl_tui.records import Sample
     from verl_tui.runs.run import Run
     from verl_tui.secrets import Mask

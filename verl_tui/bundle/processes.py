@@ -24,8 +24,15 @@ _PATIENCE = 30.0
 _WORDS = 20_000
 """Characters of a dump or a command line that are kept."""
 _FACTS = (
-    *("pid", "ppid", "name", "cmdline", "create_time", "status", "cwd"),
-    *("num_threads", "memory_info"),
+    "pid",
+    "ppid",
+    "name",
+    "cmdline",
+    "create_time",
+    "status",
+    "cwd",
+    "num_threads",
+    "memory_info",
 )
 """What psutil is asked about a process."""
 NO_PROCESS = "no process of this host is known to write this run's logs"

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import (
     KINDS_OF_REASONS,
+    Coverage,
+    Episode,
     Verdict,
     coverage_of,
     kind_of_reason,
 )
 from verl_tui.health.next_step import next_step
 from verl_tui.indicators import INDICATORS, factor
-from verl_tui.plain_data import plain, value_fields
+from verl_tui.plain_data import Data, plain, value_fields
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import Best, BestBy, best, called_best, targets_of
 from verl_tui.runs.views.identity import as_data, identity
@@ -34,11 +36,9 @@ from verl_tui.sources.http.addresses import SERVER
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.bands import Against
-    from verl_tui.health.finding import Coverage, Episode
+    from verl_tui.comparison.differences import Against
     from verl_tui.health.guide import Guide
     from verl_tui.monitor import Monitor
-    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
@@ -81,16 +81,13 @@ def report(
         if held is None or name in held:
             verdict = monitor.verdicts.get(name, Verdict())
             found = run_data(run, verdict, monitor.guide, now, by, wanted)
-            runs.append({**found, **_against(held[name] if held else None)})
+            if held is not None:
+                against = plain(held[name])
+                found = {**found, "against": {**against, "outcome": outcome(against)}}
+            runs.append(found)
     passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
     whole = {"version": VERSION, "runs": runs, "passed_over": passed}
     return {**whole, **_summed(runs)} if held else whole
-
-
-def _against(held: Against | None) -> Data:
-    """Return what is said of a run that is compared with a baseline."""
-    found = plain(held)
-    return {"against": {**found, "outcome": outcome(found)}} if found else {}
 
 
 def _summed(runs: Sequence[Data]) -> Data:

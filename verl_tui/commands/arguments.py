@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.commands.shared import CommandError
+from verl_tui.commands.shared import CommandError, Options
 from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
@@ -141,13 +141,13 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"name a command: {', '.join(self.commands)}")
         return self.parse_args(argv)
 
-    def _read_mixed(self, argv: list[str]) -> argparse.Namespace:
+    def _read_mixed(self, argv: list[str]) -> Options:
         # All words after `--` are paths, or the guard's command; argparse's intermixed parsing
         # would take them for options.
         end = argv.index("--") if "--" in argv else len(argv)
         if any(map(_is_empty, argv if self.rest == "paths" else argv[:end])):
             self.error("a path or value is empty: is a variable not set?")
-        options, unknown = self.parse_known_intermixed_args(argv[:end])
+        options, unknown = self.parse_known_intermixed_args(argv[:end], Options())
         if unknown:
             self._refuse(unknown)
         rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]
@@ -236,11 +236,15 @@ def _ending(module: Any) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _snapshot(text: str) -> Path:
-    path = Path(text)
-    if path.suffix not in (".svg", ".txt"):
-        raise argparse.ArgumentTypeError(f"{text} must end in .svg or .txt")
-    return path
+def _file(*endings: str) -> Callable[[str], Path]:
+    def value(text: str) -> Path:
+        path = Path(text)
+        if path.suffix in endings:
+            return path
+        listed = " or ".join(endings)
+        raise argparse.ArgumentTypeError(f"{text} must end in {listed}")
+
+    return value
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -268,9 +272,12 @@ def _number(
 
 _FACTOR = _number(float, lambda one: 0 < one < math.inf, "number above 0")
 _VALUES: Mapping[str, Callable[[str], object]] = {
-    **dict.fromkeys(("DIR", "FILE", "FILE.prom", "FILE.zip"), Path),
+    "DIR": Path,
+    "FILE": Path,
+    "FILE.prom": _file(".prom"),
+    "FILE.svg": _file(".svg", ".txt"),
+    "FILE.zip": _file(".zip"),
     "COLSxROWS": _size,
-    "FILE.svg": _snapshot,
     "FACTOR": _FACTOR,
     "LIMIT": _FACTOR,
     "N": _number(int, lambda one: one >= 1, "whole number (1 or more)"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,8 @@ from verl_tui.commands.shared import (
     CONFIG,
     EXIT_NOTHING,
     CommandError,
+    Options,
     check_target,
-    configuration,
-    loaded,
     piped,
     print_messages,
     print_note,
@@ -51,10 +49,14 @@ PATH...       log or directory of a run
 {CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the bundle; return the exit code."""
     if not options.list:
-        _check_target(options.output)
+        if options.output is None:
+            raise CommandError(
+                "name the file to make: -o FILE.zip, or list what would be in it: --list"
+            )
+        check_target(options.output)
     if piped(options.paths):
         raise CommandError(
             "-: standard input is kept nowhere, write it to a file first"
@@ -64,7 +66,7 @@ def run(options: Namespace) -> int:
     from verl_tui.sources.host.gpus import read_once
 
     now = time.time()
-    monitor = loaded(options, now, configuration(options))
+    monitor = options.load(now)
     monitor.apply(read_once(now), now)
     run = _chosen(monitor, options.run)
     wanted = options.lines, options.stacks, options.samples
@@ -87,17 +89,6 @@ def run(options: Namespace) -> int:
         out.buffer.write(data)
     print_note(f"wrote {options.output}")
     return 0
-
-
-def _check_target(path: Path | None) -> None:
-    """Refuse a file that cannot be made before anything is read."""
-    if path is None:
-        raise CommandError(
-            "name the file to make: -o FILE.zip, or list what would be in it: --list"
-        )
-    if path.suffix != ".zip":
-        raise CommandError(f"{path} must end in .zip")
-    check_target(path)
 
 
 def _chosen(monitor: Monitor, named: str | None) -> Run:

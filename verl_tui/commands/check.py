@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,10 @@ from verl_tui.commands.shared import (
     CONFIG,
     PATHS,
     CommandError,
+    Options,
     close_stdout,
     colour,
-    configuration,
-    loaded,
     notifier_for,
-    paths_of,
     print_message,
     print_messages,
     unwritten,
@@ -29,7 +26,7 @@ from verl_tui.commands.shared import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.bands import Against, Width
+    from verl_tui.comparison.differences import Against, Width
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
@@ -58,7 +55,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the report; return the exit code."""
     from verl_tui.check.data import exit_code, report
     from verl_tui.runs.views.checkpoints import BestBy
@@ -69,13 +66,13 @@ def run(options: Namespace) -> int:
         raise CommandError(
             "--band says how far a run may lie from that of --against RUN"
         )
-    paths_of(options)
-    config = configuration(options)
+    options.need_paths()
+    config = options.configuration()
     widths = {} if against is None else _widths(options.band or ())
     notifier = _notifier(options, config)
     if against is not None and is_there(against):
         options.paths.append(against)  # it need not be among the others
-    monitor = loaded(options, now, config)
+    monitor = options.load(now, config)
     by = BestBy.of(options.best_by)
     held = None if against is None else _held(monitor, against, widths)
     found = report(monitor, now, by, held)
@@ -93,7 +90,7 @@ def run(options: Namespace) -> int:
 
 
 def _written(
-    found: Mapping[str, Any], monitor: Monitor, now: float, options: Namespace
+    found: Mapping[str, Any], monitor: Monitor, now: float, options: Options
 ) -> str:
     if options.json:
         return json.dumps(found, indent=2, allow_nan=False) + "\n"
@@ -112,7 +109,7 @@ def _written(
 
 def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
     """Return the bands of all figures: the defaults, except those that the user set."""
-    from verl_tui.comparison.bands import WIDTHS, Width
+    from verl_tui.comparison.differences import WIDTHS, Width
 
     widths = dict(WIDTHS)
     for text in bands:
@@ -136,7 +133,7 @@ def _held(
     monitor: Monitor, named: str, widths: Mapping[str, Width]
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
-    from verl_tui.comparison.bands import hold
+    from verl_tui.comparison.differences import hold
     from verl_tui.runs.run_id import all_meant
 
     runs = [*monitor.runs.values()]
@@ -149,7 +146,7 @@ def _held(
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
-def _notifier(options: Namespace, config: Config) -> Notifier | None:
+def _notifier(options: Options, config: Config) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
     notifier = notifier_for(config) if options.notify else None
     if options.state is not None:

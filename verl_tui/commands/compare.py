@@ -6,8 +6,6 @@ import json
 import shutil
 import sys
 import time
-from argparse import Namespace
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -15,9 +13,8 @@ from verl_tui.commands.shared import (
     CONFIG,
     PATHS,
     CommandError,
+    Options,
     baseline_first,
-    configuration,
-    loaded,
     plain_output,
     print_message,
 )
@@ -49,7 +46,7 @@ OPTIONS = f"""{BASELINE}
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the comparison; return the exit code."""
     from verl_tui.comparison.compare import compare
     from verl_tui.comparison.run_columns import value_of
@@ -57,7 +54,7 @@ def run(options: Namespace) -> int:
     from verl_tui.runs.time.step_clocks import Alignment
 
     now = time.time()
-    monitor = loaded(options, now, configuration(options))
+    monitor = options.load(now)
     at = Moment(now, monitor.verdicts)
     columns = _narrow(monitor, options, at)
     found = compare(
@@ -72,12 +69,12 @@ def run(options: Namespace) -> int:
         run.name: {one: value_of(one, run, at) for one in columns}
         for run in monitor.runs.values()
     }
-    found = replace(found, asked=asked if columns else {})
+    found = found._replace(asked=asked if columns else {})
     print(_written(found, options), end="", flush=True)
     return 0
 
 
-def _narrow(monitor: Monitor, options: Namespace, at: Moment) -> tuple[str, ...]:
+def _narrow(monitor: Monitor, options: Options, at: Moment) -> tuple[str, ...]:
     """Leave the runs that are asked for, in their order; return the columns."""
     from verl_tui.comparison.run_columns import apart, meeting, parse_columns, sorted_by
 
@@ -100,7 +97,7 @@ def _narrow(monitor: Monitor, options: Namespace, at: Moment) -> tuple[str, ...]
     return apart(columns, runs)
 
 
-def _written(found: Comparison, options: Namespace) -> str:
+def _written(found: Comparison, options: Options) -> str:
     from verl_tui.comparison.written import as_csv, as_data, as_markdown, as_text
 
     if not (options.json or options.csv or options.md):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
-from verl_tui.commands.shared import CONFIG
+from verl_tui.commands.shared import CONFIG, Options
 from verl_tui.config import config_path, documented_defaults, load_config
 from verl_tui.given_files import is_there
 
@@ -14,7 +12,7 @@ EXITS = "0 done"
 OPTIONS = CONFIG
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write it; return the exit code."""
     path = config_path(options.config)
     load_config(options.config)

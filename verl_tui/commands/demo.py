@@ -7,7 +7,6 @@ import shlex
 import tempfile
 import threading
 import time
-from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from verl_tui.commands.shared import (
     EXIT_OUTPUT,
     SCREEN,
     CommandError,
-    configuration,
+    Options,
     need_terminal,
     writing,
 )
@@ -34,9 +33,9 @@ OPTIONS = f"""
 {SCREEN}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Simulate until the user leaves; return the exit code."""
-    config = configuration(options)
+    config = options.configuration()
     if not options.headless:
         need_terminal()
     kept: Path | None = options.dir
@@ -55,8 +54,8 @@ def run(options: Namespace) -> int:
             print(f"the simulated runs are in {kept}", flush=True)
 
 
-def _play(directory: Path, options: Namespace, config: Config) -> int:
-    from verl_tui.demo.simulation import Simulation
+def _play(directory: Path, options: Options, config: Config) -> int:
+    from verl_tui.demo.grpo import Simulation
 
     simulation = Simulation(directory, options.seed, time.time)
     runs = [run.directory for run in simulation.runs]

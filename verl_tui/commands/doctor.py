@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from argparse import Namespace
 from typing import Any
 
-from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, configuration, paths_of
+from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, Options
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import is_there
 
@@ -24,7 +23,7 @@ PATH...  log, directory, quoted glob, address or -; none: the machine alone
 {CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the report; return the exit code."""
     from verl_tui.bundle.versions import installed
     from verl_tui.check.data import is_readable
@@ -42,7 +41,7 @@ def run(options: Namespace) -> int:
 
     now = time.time()
     config, about = _configuration(options)
-    paths = paths_of(options) if options.paths else ()
+    paths = options.need_paths() if options.paths else ()
     monitor = load(paths, config, now) if paths else Monitor(config)
     found: dict[str, Any] = {
         "version": VERSION,
@@ -63,14 +62,14 @@ def run(options: Namespace) -> int:
     return 1 if found["wrong"] else 0
 
 
-def _configuration(options: Namespace) -> tuple[Config, dict[str, Any]]:
+def _configuration(options: Options) -> tuple[Config, dict[str, Any]]:
     """Return the configuration and remarks on it; the defaults in place of a faulty one."""
     from verl_tui.doctor.examination import changes
 
     path = config_path(options.config)
     problem = None
     try:
-        config = configuration(options)
+        config = options.configuration()
     except ConfigError as error:
         config = Config()
         problem = f"{error}; the defaults are used here"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
 from verl_tui.commands.shared import (
     CONFIG,
-    configuration,
+    Options,
     guide_of,
-    paths_of,
     print_messages,
 )
 from verl_tui.text import one_line
@@ -27,15 +25,15 @@ PATH...  directory, log, quoted glob or address of a run
 {CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the explanation; return the exit code."""
     from verl_tui.answers.run_reading import NothingError, read_run
     from verl_tui.explain import explain
     from verl_tui.health.judge import Judge
 
     now = time.time()
-    guide = guide_of(configuration(options))
-    reading = read_run(paths_of(options), options.run, now, alive=True)
+    guide = guide_of(options.configuration())
+    reading = read_run(options.need_paths(), options.run, now, alive=True)
     print_messages(reading.sentences)
     run = reading.run
     if not any(one.records for one in run.statuses):

@@ -7,23 +7,20 @@ from __future__ import annotations
 import difflib
 import json
 import shutil
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_NOTHING,
     PATHS,
     CommandError,
-    configuration,
+    Options,
     guide_of,
+    need_runs,
     notifier_for,
-    paths_of,
     print_message,
     print_messages,
-    something_at,
 )
 from verl_tui.commands.signals import heeded
 
@@ -59,7 +56,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
     from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.checkpoints import BestBy
@@ -73,9 +70,8 @@ def run(options: Namespace) -> int:
     if command and shutil.which(command[0]) is None:
         raise CommandError(f"{command[0]}: no such command, or not executable")
     config = _limited(options)
-    paths = paths_of(options)
-    if not something_at(paths):
-        return EXIT_NOTHING
+    paths = options.need_paths()
+    need_runs(paths)
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)
     guard = _follow(paths, config, orders)
@@ -84,7 +80,7 @@ def run(options: Namespace) -> int:
 
 def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
-    from verl_tui.guard.following import follow
+    from verl_tui.guard.events import follow
     from verl_tui.guard.watcher import Guard
     from verl_tui.monitor import Monitor
 
@@ -111,11 +107,11 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
             print_messages(notifier.close())
 
 
-def _limited(options: Namespace) -> Config:
+def _limited(options: Options) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    config = configuration(options)
+    config = options.configuration()
     known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
         near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)

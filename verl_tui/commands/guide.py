@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
-
-from verl_tui.commands.shared import CONFIG, configuration, guide_of
+from verl_tui.commands.shared import CONFIG, Options, guide_of
 
 HELP = "the rules in force, with their thresholds and sources"
 EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")
@@ -16,9 +14,9 @@ OPTIONS = f"""
 {CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the rules; return the exit code."""
-    guide = guide_of(configuration(options))
+    guide = guide_of(options.configuration())
     if options.format == "prometheus":
         from verl_tui.exporters.guide.alerts import alert_rules
 

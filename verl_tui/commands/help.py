@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -21,8 +20,8 @@ from verl_tui.commands.shared import (
     CONFIG,
     EXIT_OUTPUT,
     CommandError,
+    Options,
     colour,
-    configuration,
     guide_of,
     print_message,
     writing,
@@ -52,14 +51,14 @@ _DIRECTIONS = {
 }
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Show a page, or write it; return the exit code."""
     if options.skill is not None:
         if options.topics != ["agents"]:
             raise CommandError("--skill is of one topic: help agents --skill DIR")
         return _write_skill(options.skill)
     try:
-        config = configuration(options)
+        config = options.configuration()
     except ConfigError as error:  # help is needed then
         print_message(str(error))
         config = Config()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-from argparse import Namespace
 from functools import partial
 from threading import Thread
 from typing import Any
@@ -14,8 +13,7 @@ from verl_tui import __version__
 from verl_tui.commands.shared import (
     CONFIG,
     CommandError,
-    configuration,
-    paths_of,
+    Options,
     piped,
 )
 from verl_tui.commands.signals import at_end
@@ -31,10 +29,10 @@ PATH...  log, directory, quoted glob or address
 {CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Serve until the client goes away; return the exit code."""
-    paths = paths_of(options)
-    configuration(options)
+    paths = options.need_paths()
+    options.configuration()
     if piped(paths):
         raise CommandError("-: standard input is the client's; write the log to a file")
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -12,9 +11,8 @@ from verl_tui.commands.shared import (
     NO_ADDRESS,
     PATHS,
     CommandError,
-    configuration,
+    Options,
     destination_for,
-    loaded,
     print_message,
     settings_for,
 )
@@ -42,7 +40,7 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Send or show; return the exit code."""
     if options.test == options.show:
         raise CommandError(
@@ -50,11 +48,11 @@ def run(options: Namespace) -> int:
         )
     if options.test and options.paths:
         raise CommandError("--test sends one message and reads no PATH")
-    config = configuration(options)
+    config = options.configuration()
     return _test(options, config) if options.test else _show(options, config)
 
 
-def _test(options: Namespace, config: Config) -> int:
+def _test(options: Options, config: Config) -> int:
     from verl_tui.notify.delivery import NotSentError, deliver
     from verl_tui.notify.message import Message
 
@@ -71,14 +69,15 @@ def _test(options: Namespace, config: Config) -> int:
     return 0
 
 
-def _show(options: Namespace, config: Config) -> int:
+def _show(options: Options, config: Config) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.notify.delivery import json_of
-    from verl_tui.notify.notifier import Changes, Limits
+    from verl_tui.notify.notifier import Changes
+    from verl_tui.notify.notify_settings import Limits
 
     now = time.time()
     settings = settings_for(config)
-    monitor = loaded(options, now, config)
+    monitor = options.load(now, config)
     if not monitor.runs:
         return EXIT_NOTHING
     found = Changes(settings).look(monitor, now)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import sys
-from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     EXIT_NOTHING,
     SCREEN,
     CommandError,
-    configuration,
+    Options,
     need_terminal,
-    paths_of,
     piped,
     print_messages,
 )
@@ -41,13 +39,13 @@ PATH...        log, directory or quoted glob
 {SCREEN}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Play until the user leaves; return the exit code."""
     if piped(options.paths):
         raise CommandError(
             "-: standard input cannot be replayed, write it to a file first"
         )
-    paths, config = paths_of(options), configuration(options)
+    paths, config = options.need_paths(), options.configuration()
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 

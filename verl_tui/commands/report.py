@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from argparse import Namespace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +17,8 @@ from verl_tui.commands.shared import (
     EXIT_OUTPUT,
     PATHS,
     CommandError,
+    Options,
     baseline_first,
-    configuration,
-    loaded,
-    paths_of,
     plain_output,
     print_message,
     print_messages,
@@ -54,21 +51,21 @@ _MOST_OF_COMMENT = 65_536
 """Characters of a pull request's description or comment on GitHub."""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the report; return the exit code."""
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.rendering.session.preferences import state_path
     from verl_tui.report.record import Origin, make_report
     from verl_tui.report.reported_samples import masked
 
-    paths_of(options)
+    options.need_paths()
     if options.status:
         return _status(options)
     form = _form(options)
     if options.output != "-":
         _check_target(Path(options.output), force=options.force)
     now = time.time()
-    monitor = loaded(options, now, configuration(options))
+    monitor = options.load(now)
     origin = Origin(
         version=__version__,
         command=masked(shlex.join(["verl-tui", *sys.argv[1:]])),
@@ -81,7 +78,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _status(options: Namespace) -> int:
+def _status(options: Options) -> int:
     """Write the page on how runs are; return the exit code."""
     from verl_tui.check.data import is_readable, report
     from verl_tui.monitor import load
@@ -94,7 +91,7 @@ def _status(options: Namespace) -> int:
         ours = options.force or _begins_with(Path(target), MARK)
         _check_target(Path(target), force=ours)
     now = time.time()
-    monitor = load(options.paths, configuration(options), now)
+    monitor = load(options.paths, options.configuration(), now)
     print_messages(monitor.sentences)
     _put(status_text(monitor, now, __version__), target, replace=True)
     return 0 if is_readable(report(monitor, now)) else EXIT_NOTHING
@@ -117,7 +114,7 @@ def _put(text: str, target: str, *, replace: bool) -> None:
         write_new(Path(target), text, replace=replace)
 
 
-def _form(options: Namespace) -> str:
+def _form(options: Options) -> str:
     """Return the form that was asked for.
 
     Raises:
@@ -147,17 +144,12 @@ def _check_target(path: Path, *, force: bool) -> None:
         raise CommandError(f"{path}: there is no directory {path.parent}", EXIT_OUTPUT)
 
 
-def _write(report: Report, form: str, options: Namespace) -> None:
-    from verl_tui.report.documents import (
-        drawn_charts,
-        report_text,
-        write_charts,
-    )
+def _write(report: Report, form: str, options: Options) -> None:
+    from verl_tui.report.documents import report_text, write_charts
 
-    pictures = drawn_charts(report)
     with writing(options.output):
-        written = write_charts(pictures, options.charts, replace=options.force)
-    text = report_text(report, pictures, form, written, options.output)
+        written = write_charts(report, options.charts, replace=options.force)
+    text = report_text(report, form, written, options.output)
     _put(text, options.output, replace=options.force)
     for path in (*written, options.output) if options.output != "-" else ():
         print_note(f"wrote {path}")

@@ -238,24 +238,57 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
 # -- options, paths, the configuration -------------------------------------------------------------
 
 
-def paths_of(options: Namespace) -> Sequence[str]:
-    """Return the paths that were named.
+class Options(Namespace):
+    """The options and paths of a command line, by their names."""
 
-    Raises:
-        CommandError: None was named, or standard input is to be read and is a terminal.
-    """
-    paths: list[str] = options.paths
-    if not paths:
-        raise CommandError(
-            "name a log, the directory of a run, or a quoted glob, for example: "
-            f"{options.example}; `verl-tui demo` shows a simulated training and needs nothing, "
-            "`verl-tui help` explains"
-        )
-    if piped(paths) and sys.stdin.isatty():
-        raise CommandError(
-            "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
-        )
-    return paths
+    def need_paths(self) -> list[str]:
+        """Return the paths that were named.
+
+        Raises:
+            CommandError: None was named, or standard input is to be read and is a terminal.
+        """
+        paths: list[str] = self.paths
+        if not paths:
+            raise CommandError(
+                "name a log, the directory of a run, or a quoted glob, for example: "
+                f"{self.example}; `verl-tui demo` shows a simulated training and needs nothing, "
+                "`verl-tui help` explains"
+            )
+        if piped(paths) and sys.stdin.isatty():
+            raise CommandError(
+                "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
+            )
+        return paths
+
+    def configuration(self) -> Config:
+        """Return the configuration with the changes of the command line, its rules and notification
+        settings checked.
+        """
+        config = load_config(self.config)
+        for sentence in broken():
+            raise ConfigError(sentence)
+        if (
+            config.guide or config.notify
+        ):  # else there is nothing of the user's to check
+            try:
+                guide_of(config)
+                settings_for(config)
+            except ValueError as error:
+                raise ConfigError(f"{config_path(self.config)}: {error}") from error
+        ascii = True if getattr(self, "ascii", False) else config.ascii
+        mouse = config.mouse and not getattr(self, "no_mouse", False)
+        return replace(config, ascii=ascii, mouse=mouse)
+
+    def load(self, now: float, config: Config | None = None) -> Monitor:
+        """Return the runs at the named paths, read and judged, with a message on what was not
+        read.
+        """
+        from verl_tui.monitor import load
+
+        paths = self.need_paths()
+        monitor = load(paths, config or self.configuration(), now)
+        print_messages(monitor.sentences)
+        return monitor
 
 
 def piped(paths: Sequence[str]) -> bool:
@@ -265,10 +298,12 @@ def piped(paths: Sequence[str]) -> bool:
     return any(map(pipe.is_meant, paths))
 
 
-def something_at(paths: Sequence[str]) -> bool:
+def need_runs(paths: Sequence[str]) -> None:
     """Look once at what the paths lead to, with a message on each problem, and on what is waited
-    for while there is no run; return whether there is one, or one may come. The readers are
-    imported only if a server has to be asked.
+    for while there is no run. The readers are imported only if a server has to be asked.
+
+    Raises:
+        CommandError: There is no run, and none may come.
     """
     from verl_tui.sources.http import addresses
 
@@ -280,35 +315,12 @@ def something_at(paths: Sequence[str]) -> bool:
         from verl_tui.sources.discovery.finder import Finder
 
         found = Finder(paths).scan()
-    print_messages((*found.problems, *(found.pending if not found.runs else ())))
-    return bool(found.runs or found.pending)
-
-
-def loaded(options: Namespace, now: float, config: Config) -> Monitor:
-    """Return the runs at the named paths, read and judged, with a message on what was not read."""
-    from verl_tui.monitor import load
-
-    monitor = load(paths_of(options), config, now)
-    print_messages(monitor.sentences)
-    return monitor
-
-
-def configuration(options: Namespace) -> Config:
-    """Return the configuration with the changes of the command line, its rules and notification
-    settings checked.
-    """
-    config = load_config(options.config)
-    for sentence in broken():
-        raise ConfigError(sentence)
-    if config.guide or config.notify:  # else there is nothing of the user's to check
-        try:
-            guide_of(config)
-            settings_for(config)
-        except ValueError as error:
-            raise ConfigError(f"{config_path(options.config)}: {error}") from error
-    ascii = True if getattr(options, "ascii", False) else config.ascii
-    mouse = config.mouse and not getattr(options, "no_mouse", False)
-    return replace(config, ascii=ascii, mouse=mouse)
+    said = [*found.problems, *(found.pending if not found.runs else ())]
+    if not (found.runs or found.pending):
+        *said, last = said or ["no run found"]
+        print_messages(said)
+        raise CommandError(last, EXIT_NOTHING)
+    print_messages(said)
 
 
 def guide_of(config: Config) -> Guide:

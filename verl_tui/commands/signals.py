@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_NOTHING,
     EXIT_OUTPUT,
     CommandError,
+    need_runs,
     print_message,
-    something_at,
     unread,
     unwritten,
 )
@@ -100,8 +99,7 @@ def write_until_stopped(
     """
     from verl_tui.exporters.following import follow
 
-    if not something_at(paths):
-        return EXIT_NOTHING
+    need_runs(paths)
     caught: list[int] = []
     at_end(lambda number, _: caught.append(number))
     has_worked, problem = False, ""

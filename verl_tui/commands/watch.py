@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from argparse import Namespace
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_NOTHING,
     PATHS,
     SCREEN,
+    Options,
     check_target,
-    configuration,
+    need_runs,
     need_terminal,
     notifier_for,
-    paths_of,
     print_messages,
-    something_at,
     writing,
 )
 from verl_tui.commands.signals import heeded
@@ -47,17 +44,16 @@ UNNAMED = f"""{SCREEN}
 OPTIONS = UNNAMED + PATHS
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Draw until the user leaves; return the exit code."""
-    paths, config = paths_of(options), configuration(options)
+    paths, config = options.need_paths(), options.configuration()
     if options.events:
         return _tell(paths, config)
     if options.snapshot is None:
         need_terminal(paths)
     else:
         check_target(options.snapshot, replaces=True)
-    if not something_at(paths):
-        return EXIT_NOTHING
+    need_runs(paths)
     # a page in a browser sends nothing, since each page would send the same
     mute = options.snapshot is not None or os.environ.get("TEXTUAL_DRIVER")
     notifier = None if mute else notifier_for(config, "watch")
@@ -81,12 +77,10 @@ def run(options: Namespace) -> int:
 def _tell(paths: Sequence[str], config: Config) -> int:
     """Write events until all runs have ended; return the exit code."""
     from verl_tui.check.data import CRITICAL
-    from verl_tui.guard.events import Events, bounded
-    from verl_tui.guard.following import follow
+    from verl_tui.guard.events import Events, bounded, follow
     from verl_tui.monitor import Monitor
 
-    if not something_at(paths):
-        return EXIT_NOTHING
+    need_runs(paths)
     events = Events(Monitor(config))
     for _, happened in follow(paths, events, heeded()):
         for one in happened:

@@ -6,19 +6,16 @@ import asyncio
 import shlex
 import signal
 import sys
-from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_NOTHING,
     SCREEN,
     CommandError,
-    configuration,
-    paths_of,
+    Options,
+    need_runs,
     piped,
     print_message,
-    something_at,
     writing,
 )
 
@@ -37,10 +34,10 @@ PATH...           log, directory or quoted glob
 {SCREEN}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Serve until ctrl+c; return the exit code."""
-    paths = paths_of(options)
-    configuration(options)
+    paths = options.need_paths()
+    options.configuration()
     public = (options.public_url or "").rstrip("/")
     _check(options, paths)
     try:
@@ -49,15 +46,14 @@ def run(options: Namespace) -> int:
         raise CommandError(
             "`web` needs textual-serve: pip install 'verl-tui[web]'"
         ) from error
-    if not something_at(paths):
-        return EXIT_NOTHING
+    need_runs(paths)
     command = _command(options, paths)
     with writing(f"{options.bind}:{options.port}"):
         asyncio.run(_serve(WebServer(command, options.bind, options.port, public)))
     return 0
 
 
-def _check(options: Namespace, paths: Sequence[str]) -> None:
+def _check(options: Options, paths: Sequence[str]) -> None:
     """Refuse paths and addresses that cannot be served."""
     public = options.public_url
     if piped(paths):
@@ -80,7 +76,7 @@ async def _serve(server: WebServer) -> None:
     await server.serve_until(stop, print_message)
 
 
-def _command(options: Namespace, paths: Sequence[str]) -> str:
+def _command(options: Options, paths: Sequence[str]) -> str:
     """Return the command of each page, for a shell."""
     words = [sys.executable, "-m", "verl_tui", "watch"]
     if options.config is not None:

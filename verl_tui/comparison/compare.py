@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.comparison.differences import (
     Association,
@@ -20,7 +19,7 @@ from verl_tui.comparison.settings import (
     differing_settings,
     grouped,
 )
-from verl_tui.health.finding import Severity, Verdict, weighty
+from verl_tui.health.finding import Verdict, weighty
 from verl_tui.metrics import modern, slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_clocks import Alignment, stops
@@ -30,6 +29,7 @@ from verl_tui.words import few
 if TYPE_CHECKING:
     from verl_tui.comparison.run_columns import ColumnValue
     from verl_tui.health.guide import Guide
+    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
 
 _LONGER = 1.25
@@ -41,45 +41,26 @@ _SUCCESSFUL = NamePattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
 _ACCURACY = NamePattern(r"val-core/.+/acc/.+")
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRun:
-    """One run of a comparison."""
-
-    run: Run
-    measured: MeasuredRun
-    state: str
-    findings: int
-    """Warnings and worse, without those that only follow from another."""
-    worst: Severity | None
-    """The worst of these."""
-    group: str
-    """Name of its group."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self.run.name
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """Several runs compared with one of them."""
 
-    runs: tuple[ComparedRun, ...]
+    runs: Sequence[MeasuredRun]
     """The baseline first, runs of one group beside each other."""
+    heads: Sequence[Data]
+    """What is said of each run beside its figures: name, group, state, steps, warnings and worse
+    without those that only follow from another, and the worst of these.
+    """
     alignment: Alignment
-    last: int
-    """Number of last logged values that means are made of."""
     settings: Sequence[DifferingSetting]
     """With a value for each run, in the order of `runs`."""
-    groups: tuple[RunGroup, ...]
+    groups: Sequence[RunGroup]
     """The baseline's first."""
     differences: Sequence[Difference]
     """Differences of all other groups from the first one."""
     association: Association
     notes: Sequence[str]
     """Sentences on what is not compared and why, and on what to bear in mind."""
-    asked: Mapping[str, Mapping[str, ColumnValue]] = field(default_factory=dict)
+    asked: Mapping[str, Mapping[str, ColumnValue]] = {}
     """Run -> column that was asked for -> value, in the order that was asked for."""
 
 
@@ -103,28 +84,35 @@ def compare(
         last: Number of last logged values that means are made of; None: the usual, see `measure`.
     """
     measured = measure(runs, stops(runs, alignment), guide, last)
-    count = measured[0].count
-    groups = grouped(measured)
-    compared: list[ComparedRun] = []
-    for group in groups:
-        for one in group.members:
-            found = weighty(verdicts.get(one.run.name, Verdict()).primary)
-            worst = max((finding.severity for finding in found), default=None)
-            word = state(one.run, now).value
-            row = ComparedRun(one.run, one, word, len(found), worst, group.name)
-            compared.append(row)
+    base, *others = groups = grouped(measured)
+    members = [(group, one) for group in groups for one in group.members]
+    compared = [one for _, one in members]
     return Comparison(
-        runs=tuple(compared),
+        runs=compared,
+        heads=[_head(group.name, one, verdicts, now) for group, one in members],
         alignment=alignment,
-        last=count,
         settings=differing_settings([one.run for one in compared]),
         groups=groups,
-        differences=[
-            *chain(*(differences(groups[0], group, count) for group in groups[1:]))
-        ],
+        differences=[*chain(*(differences(base, group) for group in others))],
         association=associate(groups),
-        notes=[*_notes([one.measured for one in compared], groups, alignment)],
+        notes=[*_notes(compared, groups, alignment)],
     )
+
+
+def _head(
+    group: str, one: MeasuredRun, verdicts: Mapping[str, Verdict], now: float
+) -> Data:
+    found = weighty(verdicts.get(one.run.name, Verdict()).primary)
+    worst = max((finding.severity for finding in found), default=None)
+    return {
+        "name": one.run.name,
+        "group": group,
+        "state": state(one.run, now).value,
+        "step": one.stop.step,
+        "total_steps": one.run.total_steps,
+        "findings": len(found),
+        "worst": worst and worst.word,
+    }
 
 
 # -- notes -----------------------------------------------------------------------------------------

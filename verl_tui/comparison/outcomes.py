@@ -118,13 +118,15 @@ class MeasuredRun:
             return None
         return series.until(self.stop.step) or None
 
-    def last_values(self, indicator: str, count: int) -> list[float]:
-        """Return those of the last logged values that are numbers, oldest first."""
+    def last_values(self, indicator: str, count: int | None = None) -> list[float]:
+        """Return those of the last logged values that are numbers, oldest first; of so many as
+        means are made of, unless a number is given.
+        """
         series = self.series(indicator)
         if series is None:
             return []
         sign = factor(indicator, series.key)
-        return [sign * value for value in finite(series.tail(count))]
+        return [sign * value for value in finite(series.tail(count or self.count))]
 
 
 def _figure(one: MeasuredRun, kind: FigureKind) -> Figure:
@@ -146,7 +148,7 @@ def _figure(one: MeasuredRun, kind: FigureKind) -> Figure:
 
 
 def _mean(one: MeasuredRun, kind: FigureKind, series: Series) -> Figure:
-    known = one.last_values(kind.indicator, one.count)
+    known = one.last_values(kind.indicator)
     return Figure(
         mean(known) if known else None,
         deviation(known),

@@ -40,7 +40,6 @@ from verl_tui.runs.views.state import state, state_words
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from verl_tui.health.finding import Moment
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -181,10 +180,9 @@ def together(
     found = [(run, one) for run in runs if (one := _found(column, run))]
     values = (value_of(column, run, at) for run, _ in found)
     known = finite(one for one in values if isinstance(one, float))
-    if not known or len({id for _, (_, _, id, _) in found}) > 1:
+    if not known or len({one.id for _, one in found}) > 1:
         return None
-    of, _, id, series = found[0][1]
-    up = _way(of, id, series)
+    up = found[0][1].way
     best = max(known, key=lambda one: one * up)
     return mean(known), best if up else None
 
@@ -219,41 +217,53 @@ def _series(run: Run, name: str) -> tuple[str, Series] | None:
     return None if series is None else (id if key else "", series)
 
 
-def _found(column: str, run: Run) -> tuple[str, int | None, str, Series] | None:
-    """Return of a column of a metric what it is of the values, or at which step, and these."""
+class _RunFigure(NamedTuple):
+    """What a column of a metric shows of a run."""
+
+    of: str
+    """What it is of the values: `best`, `last`, empty for the newest."""
+    step: int | None
+    """Up to which step."""
+    id: str
+    """The indicator, empty for none."""
+    series: Series
+
+    @property
+    def way(self) -> int:
+        """Which side is meant, or is better: 1 above, -1 below, 0 neither."""
+        about = INDICATORS[self.id] if self.id else describe(self.series.key)
+        return _UP.get(self.of) or _UP.get(about.direction, 0)
+
+    @property
+    def value(self) -> float | None:
+        """The value, None where the metric has not come so far."""
+        series, step = self.series, self.step
+        sign = factor(self.id, series.key)
+        if step is not None and series.steps[-1] < step:
+            return None
+        values = series.until(step)
+        if self.of in ("", "last"):
+            return series.values[len(values) - 1] * sign
+        point = values.highest_point(self.way * sign) if self.way else None
+        return None if point is None else point.value * sign
+
+
+def _found(column: str, run: Run) -> _RunFigure | None:
     of, name = _FORM.fullmatch(column).groups(default="")  # type: ignore[union-attr]
     if found := _series(run, name):
-        return of, None, *found
+        return _RunFigure(of, None, *found)
     named = _AT.fullmatch(name)
     if named and (found := _series(run, named[1])):
-        return of, int(named[2]), *found
+        return _RunFigure(of, int(named[2]), *found)
     return None
 
 
 def _value(column: str, run: Run) -> ColumnValue:
     if found := _found(column, run):
-        return _figure(*found)
+        return found.value
     setting = None if _indicator(column.casefold()) else stated_as(run, column)
     value = number(setting)
     return value if value is not None or setting is None else short(setting)
-
-
-def _way(of: str, id: str, series: Series) -> int:
-    """Return which side of a figure is meant, or is better: 1 above, -1 below, 0 neither."""
-    way = INDICATORS[id].direction if id else describe(series.key).direction
-    return _UP.get(of if of in _UP else way, 0)
-
-
-def _figure(of: str, step: int | None, id: str, series: Series) -> float | None:
-    """Return a value up to a step, None where the metric has not come so far."""
-    sign, last = factor(id, series.key), series.steps[-1]
-    if last < (last if step is None else step):
-        return None
-    if of in ("", "last"):
-        return series.values[len(series.until(step)) - 1] * sign
-    up = _way(of, id, series)
-    point = series.until(step).highest_point(up * sign) if up else None
-    return None if point is None else point.value * sign
 
 
 # -- conditions ------------------------------------------------------------------------------------

@@ -6,10 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.comparison.differences import SEEDS, WITHIN_RUN, Difference
-from verl_tui.comparison.outcomes import FIGURES, KINDS, direction, incomparable
+from verl_tui.comparison.differences import (
+    SEEDS,
+    WITHIN_RUN,
+    Association,
+    Correlation,
+    Difference,
+)
+from verl_tui.comparison.outcomes import (
+    FIGURES,
+    KINDS,
+    Figure,
+    FigureKind,
+    MeasuredRun,
+    direction,
+    incomparable,
+)
 from verl_tui.comparison.run_columns import text_of
-from verl_tui.comparison.settings import ABSENT, is_own, is_seed
+from verl_tui.comparison.settings import (
+    ABSENT,
+    DifferingSetting,
+    RunGroup,
+    is_own,
+    is_seed,
+)
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
 from verl_tui.text import one_line
@@ -17,16 +37,15 @@ from verl_tui.times import duration
 from verl_tui.words import counted, few, number, rounded, with_spread
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.comparison.differences import Association, Correlation
-    from verl_tui.comparison.outcomes import Figure, FigureKind
-    from verl_tui.comparison.settings import DifferingSetting, RunGroup
+    from verl_tui.comparison.compare import Comparison
+    from verl_tui.plain_data import Data
 
 UNKNOWN = "–"
 _LONGEST = 40
 """Most characters of a setting's value."""
 _OUTCOME = [kind for kind in FIGURES if kind.table == "outcome"]
 _COURSE = [kind for kind in FIGURES if kind.table == "course"]
+_HEADLINES = ("final_reward", "final_loss", "last_validation")
 _MOST_ROWS = 40
 """Most rows of settings, differences and correlations."""
 _MOST_WEAK = 5
@@ -58,13 +77,13 @@ def caption(comparison: Comparison) -> str:
     base = comparison.groups[0]
     runs = f" ({counted(len(base.members), 'run')})" * (len(base.members) > 1)
     where = str(comparison.alignment.value)
-    steps = {run.measured.stop.step for run in comparison.runs} - {None}
+    steps = {run.stop.step for run in comparison.runs} - {None}
     if comparison.alignment is Alignment.STEP and len(steps) == 1:
         where = f"at step {steps.pop()}"
     return (
         f"{counted(len(comparison.runs), 'run')}, {where}; baseline: {one_line(base.name)}{runs}. "
         "Final values, throughput, lengths and step times are means of the last "
-        f"{comparison.last} logged values, ± their standard deviation."
+        f"{comparison.runs[0].count} logged values, ± their standard deviation."
     )
 
 
@@ -72,21 +91,21 @@ def headlines(comparison: Comparison) -> Iterator[str]:
     """Yield a sentence on which runs reached most, and whether that is certain, for each outcome
     that can be compared.
     """
-    runs = [one.measured for one in comparison.runs]
-    outcomes = ("final_reward", "final_loss", "last_validation")
-    for kind in map(KINDS.__getitem__, outcomes) if len(comparison.groups) > 1 else ():
-        if not incomparable(kind, runs):
-            yield from _headline(kind, comparison, up=direction(kind, runs) > 0)
+    for kind in map(
+        KINDS.__getitem__, _HEADLINES if len(comparison.groups) > 1 else ()
+    ):
+        if not incomparable(kind, comparison.runs):
+            yield from _headline(kind, comparison)
 
 
-def _headline(kind: FigureKind, comparison: Comparison, *, up: bool) -> Iterator[str]:
-    figures = [(one.figures[kind.id].value, one.name) for one in comparison.groups]
+def _headline(kind: FigureKind, comparison: Comparison) -> Iterator[str]:
+    groups, up = comparison.groups, direction(kind, comparison.runs) > 0
+    figures = ((one.figures[kind.id].value, one.name) for one in groups)
     known = [(value, name) for value, name in figures if value is not None]
     if known:
         value, name = max(known) if up else min(known)
         said = _verdicts(kind, comparison).get(name)
-        word = "highest" if up else "lowest"
-        held = f" ({said})" if said else ""
+        word, held = "highest" if up else "lowest", f" ({said})" if said else ""
         yield f"{word} {kind.label}: {one_line(name)}, {number(value)}{held}"
 
 
@@ -101,14 +120,14 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     """Yield the tables from top to bottom; those with nothing to say are left out."""
     yield _asked(comparison)
     yield _capped(_settings(comparison))
-    runs = comparison.runs
-    names = [one_line(run.name) for run in runs]
-    figures = [run.measured.figures for run in runs]
+    runs, heads = comparison.runs, comparison.heads
+    names = [one_line(head["name"]) for head in heads]
+    figures = [run.figures for run in runs]
     columns = {
-        "state": [run.state for run in runs],
-        "steps": list(map(_steps, runs)),
+        "state": [head["state"] for head in heads],
+        "steps": [*map(steps_text, runs)],
         **_columns(_OUTCOME, figures),
-        "findings": list(map(_findings, runs)),
+        "findings": list(map(_findings, heads)),
     }
     yield _transposed("outcome", {"run": names, **columns})
     course = _columns(_COURSE, figures)
@@ -173,8 +192,8 @@ def _settings(comparison: Comparison) -> TextTable:
             note = "there is only one run, so nothing differs"
         return TextTable(heading, note=note)
     note = ""
-    table = [["setting", *(one_line(one.name) for one in runs)]]
-    table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
+    table = [["setting", *(one_line(one.run.name) for one in runs)]]
+    table += [[one_line(one.label), *map(setting_text, one.values)] for one in found]
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
         table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
@@ -187,7 +206,8 @@ def _tells_apart(setting: DifferingSetting) -> bool:
     return any(is_seed(key) or not is_own(key) for key in setting.keys.values())
 
 
-def _setting(value: object) -> str:
+def setting_text(value: object) -> str:
+    """Write a setting's value, in so many characters at most."""
     if value is ABSENT:
         return UNKNOWN
     return "null" if value is None else one_line(short(value), _LONGEST)
@@ -229,12 +249,13 @@ def _figure(id: str, figure: Figure, unit: str) -> str:
     return text
 
 
-def _findings(one: ComparedRun) -> str:
-    return "0" if one.worst is None else f"{one.findings} ({one.worst.word})"
+def _findings(head: Data) -> str:
+    return f"{head['findings']} ({head['worst']})" if head["worst"] else "0"
 
 
-def _steps(one: ComparedRun) -> str:
-    step, total = one.measured.stop.step, one.run.total_steps
+def steps_text(one: MeasuredRun) -> str:
+    """Write the steps of a run: those that count, and at its end in total."""
+    step, total = one.stop.step, one.run.total_steps
     if step is None:
         return UNKNOWN
     return f"{step}/{total}" if total and step == one.run.step else str(step)
@@ -268,10 +289,16 @@ def _differences(comparison: Comparison) -> TextTable:
     if lucky := len(found) // 20:
         said = f"about {lucky} would exclude zero by chance alone"
         notes.append(f"Of {len(found)} intervals, {said}.")
-    columns = (
-        *("figure", "of", "baseline", "value", "difference", "interval"),
-        *("from", "verdict"),
-    )
+    columns = [
+        "figure",
+        "of",
+        "baseline",
+        "value",
+        "difference",
+        "interval",
+        "from",
+        "verdict",
+    ]
     rows = list(map(_difference, found))
     return TextTable(heading, columns, rows, " ".join(notes), numbers=False, naming=2)
 
@@ -282,14 +309,19 @@ def _difference(one: Difference) -> Sequence[str]:
         basis = f"{one.n[0]} and {one.n[1]} seeds"
     between = f"{_signed(one.low or 0.0)} to {_signed(one.high or 0.0)}"
     return (
-        *(KINDS[one.figure].label, one_line(one.group)),
-        *(number(one.baseline), number(one.value), _signed(one.difference)),
-        *(between, basis, one.verdict or ""),
+        KINDS[one.figure].label,
+        one_line(one.group),
+        number(one.baseline),
+        number(one.value),
+        _signed(one.difference),
+        between,
+        basis,
+        one.verdict or "",
     )
 
 
 def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + rounded(value)
+    return f"{'+' if value > 0 else ''}{rounded(value)}"
 
 
 # -- correlations ----------------------------------------------------------------------------------

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from verl_tui.comparison.outcomes import KINDS, Figure
+from verl_tui.comparison.outcomes import KINDS, Figure, MeasuredRun
 from verl_tui.comparison.settings import ABSENT
 from verl_tui.comparison.tables import TextTable, caption, headlines, tables
 from verl_tui.patterns import pattern
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.runs.run_id import run_id
 from verl_tui.text import cell, one_line
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.compare import ComparedRun, Comparison
-    from verl_tui.plain_data import Data
+    from verl_tui.comparison.compare import Comparison
 
 
 # -- for people ------------------------------------------------------------------------------------
@@ -155,15 +154,15 @@ VERSION = 1
 def as_data(comparison: Comparison) -> Data:
     """Return a comparison ready for JSON: no value is NaN or infinite."""
     association = comparison.association
-    names = [one.name for one in comparison.runs]
+    names = [one.run.name for one in comparison.runs]
     runs = [
         {
-            **_head(one),
+            **head,
             "id": run_id(one.run),
             "paths": one.run.paths,
-            "figures": _known(one.measured.figures),
+            "figures": _known(one.figures),
         }
-        for one in comparison.runs
+        for head, one in zip(comparison.heads, comparison.runs, strict=True)
     ]
     settings = [
         {
@@ -191,7 +190,7 @@ def as_data(comparison: Comparison) -> Data:
             "version": VERSION,
             "baseline": comparison.groups[0].name,
             "align": comparison.alignment.name.lower(),
-            "last": comparison.last,
+            "last": comparison.runs[0].count,
             "runs": runs,
             "settings": settings,
             "groups": groups,
@@ -209,19 +208,6 @@ def _known(figures: Mapping[str, Figure]) -> dict[str, Figure | None]:
     return {id: None if one.value is None else one for id, one in figures.items()}
 
 
-def _head(one: ComparedRun) -> Data:
-    """Return what stands beside a run's figures."""
-    return {
-        "name": one.name,
-        "group": one.group,
-        "state": one.state,
-        "step": one.measured.stop.step,
-        "total_steps": one.run.total_steps,
-        "findings": one.findings,
-        "worst": one.worst and one.worst.word,
-    }
-
-
 def as_csv(comparison: Comparison) -> str:
     """Return a table with one row per run: names and figures first, then the settings that
     differ.
@@ -229,8 +215,8 @@ def as_csv(comparison: Comparison) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     for at, one in enumerate(comparison.runs):
-        row = dict(_cells(one))
-        for column, value in comparison.asked.get(one.name, {}).items():
+        row = dict(_cells(comparison.heads[at], one))
+        for column, value in comparison.asked.get(one.run.name, {}).items():
             row[f"column:{column}"] = plain(value)
         for setting in comparison.settings:
             value = setting.values[at]
@@ -241,11 +227,10 @@ def as_csv(comparison: Comparison) -> str:
     return out.getvalue()
 
 
-def _cells(one: ComparedRun) -> Iterator[tuple[str, Any]]:
-    yield "run", one.name
-    yield from [*_head(one).items()][1:]
+def _cells(head: Data, one: MeasuredRun) -> Iterator[tuple[str, Any]]:
+    yield from (("run" if key == "name" else key, head[key]) for key in head)
     for kind in KINDS.values():
-        figure = one.measured.figures[kind.id]
+        figure = one.figures[kind.id]
         if kind.of != "steps":
             yield kind.id, plain(figure.value)
         if kind.of == "mean":

@@ -1,12 +1,13 @@
-"""A simulated GRPO run: the output of verl 0.9, with metrics computed from the very rollouts it
-dumps, and `train.log` as a terminal shows it: Ray's coloured prefixes, step lines, progress bars.
+"""Two simulated GRPO runs that write real logs, at once or live: the output of verl 0.9, with
+metrics computed from the very rollouts they dump, and `train.log` as a terminal shows it: Ray's
+coloured prefixes, step lines, progress bars.
 """
 
 from __future__ import annotations
 
 import pprint
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import mean, stdev
@@ -21,12 +22,13 @@ from verl_tui.demo.rollouts import (
     PROMPTS,
     TRAIN_SIZE,
     VALIDATION_SIZE,
+    Rollout,
     Rollouts,
     dump,
 )
 
 if TYPE_CHECKING:
-    from verl_tui.demo.rollouts import Rollout
+    import threading
 
 _NUMPY = ("val-", "training/num_turns/")
 """Prefixes of the metrics that V1 hands on as numpy scalars; all others are plain Python numbers by
@@ -317,3 +319,70 @@ def _advantages(scores: Sequence[float]) -> list[float]:
         centre, spread = mean(group), stdev(group)
         values += [(score - centre) / (spread + 1e-6) for score in group]
     return values
+
+
+# -- both runs -------------------------------------------------------------------------------------
+
+
+HISTORY = 120
+"""Steps that lie in the past when the demo opens; half a minute before the collapse."""
+PACE_S = 1.0
+"""Seconds between two steps, in the history as well as live."""
+
+
+class Simulation:
+    """The demo's trainings: a healthy one, and one that collapses before one's eyes.
+
+    Args:
+        directory: Where the runs' directories are made.
+        seed: Chooses the story's details; the same seed and times write the same bytes.
+        now: The clock.
+    """
+
+    def __init__(self, directory: Path, seed: int, now: Callable[[], float]) -> None:
+        self.directory = directory
+        self._now = now
+        self.runs = (
+            GrpoRun(directory / "run_grpo_gsm8k", seed),
+            GrpoRun(directory / "run_grpo_high_lr", seed, collapses=True),
+        )
+        self._written = 0
+        """Steps of each run so far."""
+
+    @property
+    def finished(self) -> bool:
+        """True once every run has written its last line."""
+        return self._written == GrpoRun.total
+
+    def prepare(self, history: int = HISTORY) -> None:
+        """Start all runs and write so many steps of their past, as if they had been training until
+        this moment.
+        """
+        end = self._now()
+        for run in self.runs:
+            run.start(end - history * PACE_S)
+        for left in reversed(range(history)):
+            self._step(end - left * PACE_S)
+
+    def advance(self) -> bool:
+        """Write one more step of each run, if any is left; return whether there is more to come."""
+        if not self.finished:
+            self._step(self._now())
+        return not self.finished
+
+    def run(self, stop: threading.Event, pace_s: float = PACE_S) -> None:
+        """Advance at a steady pace until the runs are over or `stop` is set.
+
+        Args:
+            stop: Ends the simulation at once, also between two steps.
+            pace_s: Seconds between two steps.
+        """
+        while not stop.wait(pace_s) and self.advance():
+            pass
+
+    def _step(self, time: float) -> None:
+        self._written += 1
+        for run in self.runs:
+            run.write(self._written, time)
+            if self.finished:
+                run.finish(time)

@@ -107,12 +107,6 @@ def solve(problem: Problem, rng: random.Random, *, right: bool, care: float) -> 
     return "\n".join([*known, f"So the number should be {slip}.", f"#### {slip}"])
 
 
-def stutter(rng: random.Random, characters: int) -> str:
-    """Return a response that never comes to its end token."""
-    unit = rng.choice(_STUTTERS)
-    return unit * (characters // len(unit))
-
-
 PROMPTS, GROUP = 16, 4
 """Prompts of a training batch, and responses to each."""
 TRAIN_SIZE, VALIDATION_SIZE = 1600, 40
@@ -182,7 +176,8 @@ class Rollouts:
     ) -> Rollout:
         loops = self._collapses and rng.random() < curves.lost(step)
         if loops:
-            output = stutter(rng, _LONGEST * 5 // 2)
+            unit = rng.choice(_STUTTERS)  # it never comes to its end token
+            output = unit * (_LONGEST * 5 // 2 // len(unit))
         else:
             care = 0.15 + 0.5 * step / curves.STEPS
             output = solve(problem, rng, right=right, care=care)

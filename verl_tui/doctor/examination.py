@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.check.data import source_data
 from verl_tui.config import Config
 from verl_tui.given_files import is_there
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.rendering.text.ascii_table import keeps_to_ascii
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
@@ -40,7 +40,6 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
-    from verl_tui.plain_data import Data
     from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
@@ -356,15 +355,15 @@ def terminal(config: Config, environment: Mapping[str, str] = os.environ) -> Dat
 def _inside(environment: Mapping[str, str]) -> str | None:
     """Return the multiplexer in which it runs, and whether that lets notifications through."""
     if environment.get("TMUX"):
-        passes = _tmux("allow-passthrough")
+        passes = _passthrough()
         return "tmux" + (f", allow-passthrough {passes}" if passes else "")
     return "screen" if environment.get("STY") else None
 
 
-def _tmux(option: str) -> str:
+def _passthrough() -> str:
     try:
-        done = subprocess.run(  # noqa: S603 - fixed words, and no shell
-            ["tmux", "show", "-gv", option],  # noqa: S607 - the tmux that the user has started
+        done = subprocess.run(
+            ["tmux", "show", "-gv", "allow-passthrough"],  # noqa: S607 - the user's own
             capture_output=True,
             timeout=2,
             check=False,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -169,9 +169,7 @@ def _labelled(runs: Sequence[Run]) -> dict[str, Run]:
     labels: dict[str, Run] = {}
     for run in sorted(runs, key=lambda run: run.name):
         name = one_line(run.name) or "run"
-        numbered = (f"{name} ({number})" for number in count(2))
-        label = next(one for one in chain([name], numbered) if one not in labels)
-        labels[label] = run
+        labels[name if name not in labels else f"{name} ({len(labels)})"] = run
     return labels
 
 

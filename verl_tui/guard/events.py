@@ -1,34 +1,179 @@
-"""Tells what happens to runs in lines that a program, or a model, supervises them by: few, and
-short whatever a log wrote.
+"""Follows runs without a screen and looks at each again and again, for the guard and for whoever
+supervises them by lines of what happens: few, and short whatever a log wrote.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from verl_tui.guard.following import (
-    ABSENT,
-    Bests,
-    EventLine,
-    EventLines,
-    RunFollower,
-    event,
-    is_gone,
-    is_over,
-)
+from verl_tui import debug_log
+from verl_tui.given_files import is_there
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
-from verl_tui.runs.views.checkpoints import BestBy, best
-from verl_tui.runs.views.state import State, state
+from verl_tui.reading import refreshes
+from verl_tui.runs.run_id import run_id
+from verl_tui.runs.views.checkpoints import Best, BestBy, best
+from verl_tui.runs.views.signs_of_life import unattended
+from verl_tui.runs.views.state import State, patience, state, waited
 from verl_tui.secrets import shown
+from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.runs.combined import RestartMark
     from verl_tui.runs.run import Run
+
+ABSENT = 10
+"""Looks in a row without its log after which a run is gone: one that is rotated is away shortly."""
+_SETTLED = 5.0
+"""Seconds without a write from which on an end is one: heuristic."""
+_FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yourself"}
+OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
+EventLine = dict[str, Any]
+"""One line of output: `event` is its kind, `time` its time, `run` and `run_id` whose it is."""
+EventLines: TypeAlias = "Iterator[EventLine]"
+"""What happens, as it comes."""
+
+
+class Bests:
+    """Knows the best of each run so far."""
+
+    def __init__(self, apart: float = 0.0) -> None:
+        """Begin to watch; two bests of a run are told no less than so many seconds apart."""
+        self._apart = apart
+        self._seen: dict[tuple[str, BestBy], int] = {}
+        """Revision of each run at the last look."""
+        self._best: dict[tuple[str, BestBy], Best | None] = {}
+        self._told: dict[str, float] = {}
+
+    def new(
+        self, run: Run, by: BestBy, now: float, *, at_once: bool = False
+    ) -> tuple[Best, bool] | None:
+        """Return a new best of a run, and whether it was there at the first look."""
+        name = run.name, by
+        soon = now - self._told.get(run.name, -math.inf) < self._apart
+        if (soon and not at_once) or self._seen.get(name) == run.revision:
+            return None
+        self._seen[name] = run.revision
+        found = best(run, by.metric, lowest=by.lowest)
+        first = name not in self._best
+        known = self._best.setdefault(name, found)
+        if found is None or not (first or _is_better(found, known)):
+            return None
+        self._best[name] = found
+        if not first:
+            self._told[run.name] = now
+        return found, first
+
+
+def _is_better(found: Best, known: Best | None) -> bool:
+    """Return whether a best is a new and better one; a restarted run may lose its earlier best."""
+    if known is None:
+        return True
+    higher = found.value > known.value
+    alike = found.value == known.value or found.step == known.step
+    return not alike and higher is not found.lowest
+
+
+def is_over(run: Run, now: float) -> bool:
+    """Return whether a run has ended: a log without a writer on this host may be a copy that goes
+    on with its next piece, and the last lines of a crash may say what they are about.
+    """
+    may_go_on = unattended(run) and (waited(run, now) or 0.0) <= patience(run)
+    is_written = 0 <= now - (run.modified or 0.0) < _SETTLED
+    return state(run, now) in OVER and not may_go_on and not is_written
+
+
+def is_gone(run: Run) -> bool:
+    """Return whether all logs of a run are missing now."""
+    logs = [one for one in run.statuses if one.records and one.path.startswith("/")]
+    return bool(logs) and all(one.problem and not is_there(one.path) for one in logs)
+
+
+class RunFollower:
+    """Looks at all runs; an error of ours is reported, once, and costs no other run."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        """Begin to watch what the monitor reads."""
+        self.monitor = monitor
+        self.now = 0.0
+        """The time of the present look, in seconds since the epoch."""
+        self._states: dict[str, State] = {}
+        self._over: set[str] = set()
+        """The runs that have ended or were stopped."""
+        self._failures: dict[str, str] = {}
+        """Why a run could not be looked at when that was last tried."""
+
+    @property
+    def done(self) -> bool:
+        """True if every run has ended or was stopped; what is no training is not waited for."""
+        known = self._states.items()
+        none = {name for name, one in known if one is State.NO_TRAINING}
+        return bool(self._over) and self._over | none >= self.monitor.runs.keys()
+
+    def tick(self, now: float) -> EventLines:
+        """Judge, act, and yield what has happened.
+
+        Args:
+            now: Seconds since the epoch.
+        """
+        self.now = now
+        self.monitor.judge(now)
+        for run in list(self.monitor.runs.values()):
+            try:
+                yield from self.look(run)
+            except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
+                why = f"cannot be guarded: {type(error).__name__}: {error}"
+                if self._failures.get(run.name) != why:
+                    self._failures[run.name] = why
+                    debug_log.note_error(f"guarding {run.name}", error)
+                    said = one_line(why, 200)
+                    yield self.event("unguarded", run, message=said, **_FAILED)
+
+    def look(self, run: Run) -> EventLines:
+        """Act on one run, and yield what has happened to it."""
+        raise NotImplementedError
+
+    def event(self, kind: str, run: Run, **more: object) -> EventLine:
+        """Return one line of output."""
+        at = datetime.fromtimestamp(self.now, timezone.utc)
+        time = at.isoformat(timespec="milliseconds")
+        whose = {"run": run.name, "run_id": run_id(run)}
+        return {"time": time, "event": kind, **whose, **more}
+
+
+def follow(
+    specs: Sequence[str],
+    follower: RunFollower,
+    stop: Callable[[], object],
+) -> Iterator[tuple[float, EventLines]]:
+    """Yield each look until every run has ended, or it is stopped: when it is, and what has
+    happened, which is found out as it is taken.
+
+    Args:
+        specs: Paths, directories and globs; runs that appear later are watched, too.
+        follower: Looks at the runs.
+        stop: Says whether to end.
+    """
+    monitor = follower.monitor
+    with closing(refreshes(specs, monitor, clock=time.time, stop=stop)) as following:
+        for _ in following:
+            now = time.time()
+            yield now, follower.tick(now)
+            if follower.done:
+                break
+
+
+# -- what happens, for programs --------------------------------------------------------------------
+
 
 VERSION = 1
 """Version of the events: grows when a field is removed or changes its meaning."""
@@ -67,71 +212,71 @@ class Events(RunFollower):
         self.critical: set[str] = set()
         """The runs that have ended with a critical finding."""
 
-    def look(self, run: Run, now: float) -> EventLines:
+    def look(self, run: Run) -> EventLines:
         """Yield what has happened to a run since the last look."""
-        before, current = self._states.get(run.name), state(run, now)
+        before, current = self._states.get(run.name), state(run, self.now)
         self._states[run.name] = current
         if before is None:
             self._known[run.name] = _Known(run.step, set(run.restarts))
-            yield self._told("start", run, now, total_steps=run.total_steps)
+            yield self._told("start", run, total_steps=run.total_steps)
         known = self._known[run.name]
-        yield from self._restarts(run, known, now)
+        yield from self._restarts(run, known)
         if before and before is not current:
-            yield self._told("state", run, now, before=before.value)
-        yield from self._findings(run, known, now)
-        yield from self._end(run, known, now)
+            yield self._told("state", run, before=before.value)
+        yield from self._findings(run, known)
+        yield from self._end(run, known)
 
-    def _end(self, run: Run, known: _Known, now: float) -> EventLines:
+    def _end(self, run: Run, known: _Known) -> EventLines:
         """Yield a new best, and the end of a run."""
         known.missing = known.missing + 1 if is_gone(run) else 0
         gone = known.missing > ABSENT
-        over = gone or is_over(run, now)
-        yield from self._best(run, now, over=over)
+        over = gone or is_over(run, self.now)
+        yield from self._best(run, over=over)
         if over and run.name not in self._over:
-            yield self._told("end", run, now, **_GONE if gone else {})
+            yield self._told("end", run, **_GONE if gone else {})
         is_bad = over and Severity.CRITICAL is self.monitor.verdicts[run.name].severity
         for names, holds in ((self._over, over), (self.critical, is_bad)):
             (names.add if holds else names.discard)(run.name)
 
-    def _restarts(self, run: Run, known: _Known, now: float) -> EventLines:
+    def _restarts(self, run: Run, known: _Known) -> EventLines:
         marks = set(run.restarts)
         for mark in sorted(marks - known.restarts):
             steps = {"from_step": known.step, "to_step": mark.step}
-            yield self._told("restart", run, now, **steps, reason=mark.reason)
+            yield self._told("restart", run, **steps, reason=mark.reason)
         known.step, known.restarts = run.step, marks
 
-    def _findings(self, run: Run, known: _Known, now: float) -> EventLines:
+    def _findings(self, run: Run, known: _Known) -> EventLines:
         """Yield findings that are over, and those that are new, or of another weight or cause."""
         found = self.monitor.verdicts[run.name].findings[::-1]
         present = {(one.id, one.key): one for one in found}  # the worst of each
         for name, told in known.findings.items():
             if told and name not in present:
                 known.findings[name] = None
-                yield self._told("cleared", run, now, **_named(told))
+                yield self._told("cleared", run, **_named(told))
         for name, one in reversed(present.items()):
             repeated, told = name in known.findings, known.findings.get(name)
             known.findings[name] = one
             if told is None or _weight(told) != _weight(one):
                 yield self._told(
-                    "finding", run, now, **_named(one), message=one.message,
+                    "finding", run, **_named(one), message=one.message,
                     evidence=list(one.evidence[:_EVIDENCE]), follows=one.consequence_of,
                     repeated=repeated,
                 )  # fmt: skip
 
-    def _best(self, run: Run, now: float, *, over: bool) -> EventLines:
+    def _best(self, run: Run, *, over: bool) -> EventLines:
         """Yield a new best, by validation where there is one."""
         by = "validation" if "validation" in run.indicators else "reward"
-        new = self._bests.new(run, BestBy(by), now, at_once=over)
+        new = self._bests.new(run, BestBy(by), self.now, at_once=over)
         if new is not None and not new[1]:
             top = new[0]
             saved = top.checkpoint and top.checkpoint.path
             facts = {"value": top.value, "best_step": top.step, "checkpoint": saved}
-            yield self._told("best", run, now, metric=top.metric, key=top.key, **facts)
+            yield self._told("best", run, metric=top.metric, key=top.key, **facts)
 
-    def _told(self, kind: str, run: Run, now: float, **more: object) -> EventLine:
+    def _told(self, kind: str, run: Run, **more: object) -> EventLine:
         current = self._states[run.name]
         first = next(iter(self.monitor.verdicts[run.name].primary), None)
-        line = event(kind, now, run, state=current.value, step=run.step)
+        line = self.event(kind, run, state=current.value, step=run.step)
         return {**line, "next": next_step(run, first, current, best(run)), **more}
 
 

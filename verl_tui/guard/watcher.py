@@ -8,16 +8,21 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from verl_tui.guard.following import OVER, Bests, RunFollower, event, is_over
+from verl_tui.guard.events import (
+    OVER,
+    Bests,
+    EventLine,
+    EventLines,
+    RunFollower,
+    is_over,
+)
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 
 if TYPE_CHECKING:
-    from verl_tui.guard.following import EventLine, EventLines
     from verl_tui.monitor import Monitor
     from verl_tui.runs.run import Run
     from verl_tui.runs.views.checkpoints import Best, BestBy
@@ -45,8 +50,7 @@ def start(command: Sequence[str], facts: Mapping[str, str]) -> _Process:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Orders:
+class Orders(NamedTuple):
     """The findings that trip, and the command to run."""
 
     ids: frozenset[str] = frozenset(BREAKERS)
@@ -106,29 +110,29 @@ class Guard(RunFollower):
             if (code := process.poll()) is None:
                 continue
             del self._running[name]
-            yield event("command-ended", now, run, code=code)
+            yield self.event("command-ended", run, code=code)
             if code == 0 and name in self._acted - self._over:
                 self._over.add(name)
-                yield event("ended", now, run, state="stopped", step=run.step)
+                yield self.event("ended", run, state="stopped", step=run.step)
         for name in [one for one in self._waiting if one not in self._running]:
-            yield self._begun(*self._waiting.pop(name), now)
+            yield self._begun(*self._waiting.pop(name))
 
-    def look(self, run: Run, now: float) -> EventLines:
+    def look(self, run: Run) -> EventLines:
         """Act on one run."""
-        current = state(run, now)
+        current = state(run, self.now)
         if run.name not in self._states:
-            yield event("watching", now, run, paths=list(run.paths))
+            yield self.event("watching", run, paths=list(run.paths))
         if self._states.get(run.name) is not current:
             self._states[run.name] = current
-            yield event("state", now, run, state=current.value, step=run.step)
+            yield self.event("state", run, state=current.value, step=run.step)
         for finding in self.monitor.verdicts[run.name].findings:
             name = (run.name, finding.id, finding.key, finding.begun)
             if name not in self._reported and self._trips(finding, current):
                 self._reported.add(name)
-                yield self._trip(run, finding, current, now)
-        yield from self._note_end(run, current, now)
+                yield self._trip(run, finding, current)
+        yield from self._note_end(run, current)
         if self.orders.best is not None:
-            yield from self._best(run, self.orders.best, now)
+            yield from self._best(run, self.orders.best)
 
     def _trips(self, finding: Finding, current: State) -> bool:
         # A consequence of another finding trips through that one, where that one trips at all.
@@ -140,17 +144,18 @@ class Guard(RunFollower):
         is_critical = finding.severity is Severity.CRITICAL
         return finding.id not in _MAY_PASS or current in OVER or is_critical
 
-    def _note_end(self, run: Run, current: State, now: float) -> EventLines:
-        over, busy = is_over(run, now), {*self._over, *self._waiting, *self._running}
+    def _note_end(self, run: Run, current: State) -> EventLines:
+        over, busy = (
+            is_over(run, self.now),
+            {*self._over, *self._waiting, *self._running},
+        )
         if over and run.name not in busy:
             self._over.add(run.name)
-            yield event("ended", now, run, state=current.value, step=run.step)
+            yield self.event("ended", run, state=current.value, step=run.step)
         elif not over and run.name not in self._acted:
             self._over.discard(run.name)  # a resumed run is watched again
 
-    def _trip(
-        self, run: Run, finding: Finding, current: State, now: float
-    ) -> EventLine:
+    def _trip(self, run: Run, finding: Finding, current: State) -> EventLine:
         self.tripped = True
         ended = current in OVER
         told = {name: finding.as_data()[name] for name in _FACTS}
@@ -162,11 +167,11 @@ class Guard(RunFollower):
             facts |= {"FINDING": finding.id, "KEY": finding.key, "STATE": current.value}
             facts["EVIDENCE"] = "\n".join(finding.evidence)
             self._waiting[run.name] = run, facts
-        return event("tripped", now, run, id=finding.id, **told, ended=ended)
+        return self.event("tripped", run, id=finding.id, **told, ended=ended)
 
-    def _best(self, run: Run, by: BestBy, now: float) -> EventLines:
+    def _best(self, run: Run, by: BestBy) -> EventLines:
         """Yield a new best; the first look only reports the best before the guard."""
-        new = self._bests.new(run, by, now)
+        new = self._bests.new(run, by, self.now)
         if new is None:
             return
         found, first = new
@@ -174,11 +179,11 @@ class Guard(RunFollower):
         told = {
             name: getattr(found, name) for name in ("metric", "key", "step", "value")
         }
-        yield event("best", now, run, **told, path=facts["PATH"], before=first)
+        yield self.event("best", run, **told, path=facts["PATH"], before=first)
         if self.orders.command and not first:
             self._waiting[run.name] = run, facts
 
-    def _begun(self, run: Run, facts: _Facts, now: float) -> EventLine:
+    def _begun(self, run: Run, facts: _Facts) -> EventLine:
         """Start the command; return the line that says so, or why it cannot be started."""
         argv, pid = list(self.orders.command), None
         named = {"RUN": run.name, "RUN_ID": run_id(run)}
@@ -192,11 +197,11 @@ class Guard(RunFollower):
                 process = self._start(argv, texts)
             except OSError as error:
                 why = f"{argv[0]}: {(error.strerror or '').lower()}"
-                return event("problem", now, run, message=why)
+                return self.event("problem", run, message=why)
             self._running[run.name] = run, process
             pid = process.pid
         dry = self.orders.dry_run
-        return event("command", now, run, argv=argv, pid=pid, dry_run=dry)
+        return self.event("command", run, argv=argv, pid=pid, dry_run=dry)
 
 
 def _best_facts(found: Best) -> dict[str, object]:

@@ -68,25 +68,25 @@ def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Fo
     keys = _keys(context, rule)
     reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
     free = [key for key, reason in reasons.items() if reason is None]
-    if missing := _missing(context, rule, len(keys), len(free)):
+    second = context.key_of(rule.beside_indicator, rule.beside_metric)
+    if missing := _missing(context, rule, len(keys), len(free), second):
         return [Found(missing)]
     if rule.stream == "mean of all" and free:
-        return [_judge(context, rule, free, (), keep)]
+        return [_judge(context, rule, free, keep)]
     judged = [
-        _judge(context, rule, [key], _beside(context, rule, key, free), keep)
+        _judge(context, rule, [key], keep, _beside(rule, key, free, second))
         for key in free
     ]
     return [*map(Found, filter(None, reasons.values())), *judged]
 
 
 def _beside(
-    context: RuleContext, rule: Rule, key: str, free: Sequence[str]
+    rule: Rule, key: str, free: Sequence[str], second: str | None
 ) -> Sequence[str]:
     """Return the metrics that one is held against: all others, or the rule's second one."""
     if rule.stream == "of the others":
         return [other for other in free if other != key]
-    beside = context.key_of(rule.beside_indicator, rule.beside_metric)
-    return [beside] if beside else []
+    return [second] if second else []
 
 
 def _of_others_names(context: RuleContext, rule: Rule) -> str | None:
@@ -102,10 +102,10 @@ def _judge(
     context: RuleContext,
     rule: Rule,
     keys: Sequence[str],
-    beside: Sequence[str],
     keep: Keep,
+    beside: Sequence[str] = (),
 ) -> Found:
-    """Judge one metric, or several as one column."""
+    """Judge one metric, or several as one column, beside those that it is held against."""
     run = context.run
     limit = LIMITS[rule.of](run, context.guide) if rule.of else None
     gate = _gate(context, rule)
@@ -113,13 +113,14 @@ def _judge(
     scale = _scale(rule, series)
     restarts = tuple([mark.step for mark in run.restarts])
     threshold = rule.threshold * (limit.value if limit else 1.0)
+    title = rule.title + " in validation" * keys[0].startswith("val_samples/")
     same = tuple([(one.key, one.revision) for one in series])
     basis = (same, threshold, gate, scale, restarts)
     newest = [(len(one), one.values[-1:].tobytes()) for one in series]
 
     def judge() -> Judged:
         column = column_of(series, context.end, rule.stream, scale, gate)
-        column = Column(*column[:2], restarts)
+        column = Column(column.steps, column.values, restarts)
         return KINDS[rule.condition].judge(column, rule, threshold)
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
@@ -127,27 +128,24 @@ def _judge(
     breaches = _not_exempt(context, rule, keys, judged, known)
     now: Finding | str | None = judged.needs
     if judged.facts and open_breach(breaches):
-        now = _told(context, rule, keys[0], judged.facts, judged.words, limit)
+        facts, words = judged.facts, judged.words
+        now = _told(context, rule, keys[0], title, facts, words, limit)
     else:
         excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
         now = _exempt(context, rule, keys, excuses) or now
-    return Found(now, breaches, _title(rule, keys[0]), keys[0])
+    return Found(now, breaches, title, keys[0])
 
 
-def _title(rule: Rule, key: str) -> str:
-    where = " in validation" if key.startswith("val_samples/") else ""
-    return rule.title + where
-
-
-def _missing(context: RuleContext, rule: Rule, keys: int, free: int) -> str | None:
+def _missing(
+    context: RuleContext, rule: Rule, keys: int, free: int, second: str | None
+) -> str | None:
     """Return what the log lacks of a rule's metrics, by the number of its own, and of those that
-    are not exempt.
+    are not exempt, and by the one that they are held against.
     """
     beside = rule.beside_indicator, rule.beside_metric
     least = 1 + (rule.stream == "of the others")
     if keys >= least and (not free or free >= least):
-        is_there = context.key_of(*beside) or not any(beside)
-        return None if is_there else _has_no(*beside)
+        return None if second or not any(beside) else _has_no(*beside)
     if rule.parts:
         return f"{LACKS} no components of the reward"
     if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
@@ -209,6 +207,7 @@ def _told(
     context: RuleContext,
     rule: Rule,
     key: str,
+    title: str,
     known: Mapping[str, Any],
     words: Mapping[str, Any],
     limit: Limit | None,
@@ -218,7 +217,7 @@ def _told(
     is_alone = rule.stream not in ("widest", "of the others")
     facts = {
         **known,
-        "title": _title(rule, key),
+        "title": title,
         "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
         "newest": f"{number(last)} at step {newest}",
@@ -332,7 +331,10 @@ def column_of(
         scale: Factor of all values.
         limit: The limit of `at limit` and `without spread`.
     """
-    first, *others = [_points(one.until(end)) for one in series]
+    known = [one.until(end) for one in series]
+    first, *others = [
+        Column(np.array(one.steps), np.array(one.values)) for one in known
+    ]
     steps, values, _ = first
     with np.errstate(all="ignore"):
         if kind == "mean of all":
@@ -342,9 +344,9 @@ def column_of(
             if kind == "of the others":
                 beside = Column(steps, _mean(steps, others))
             is_known = np.isin(steps, beside.steps)
-            known = beside.values[np.isin(beside.steps, steps)]
+            second = beside.values[np.isin(beside.steps, steps)]
             steps, values = steps[is_known], values[is_known]
-            values = COMBINATIONS[kind](values, known, limit)
+            values = COMBINATIONS[kind](values, second, limit)
         elif kind == "absolute":
             values = abs(values)
         elif kind == "highest":
@@ -352,11 +354,6 @@ def column_of(
         values = values * scale
     finite = np.isfinite(values)
     return Column(steps[finite], values[finite])
-
-
-def _points(series: Series) -> Column:
-    values = np.array(series.values, np.float64)
-    return Column(np.array(series.steps, np.int64), values)
 
 
 def _mean(steps: Places, metrics: Sequence[Column]) -> Numbers:

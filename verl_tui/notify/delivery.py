@@ -157,14 +157,13 @@ def read_private(path: Path) -> tuple[str, str]:
 def _not_private(path: Path, status: os.stat_result) -> str | None:
     """Return why a file cannot be trusted with an address, None if it can."""
     mode = stat.S_IMODE(status.st_mode)
-    reasons = {
-        "is no file": not stat.S_ISREG(status.st_mode),
-        "belongs to somebody else, who could change the address": status.st_uid
-        not in (os.geteuid(), 0),
-        f"others may read or change it (mode {mode:04o}): chmod 600 {path}": mode
-        & 0o077,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    if not stat.S_ISREG(status.st_mode):
+        return "is no file"
+    if status.st_uid not in (os.geteuid(), 0):
+        return "belongs to somebody else, who could change the address"
+    if mode & 0o077:
+        return f"others may read or change it (mode {mode:04o}): chmod 600 {path}"
+    return None
 
 
 def _form(url: str, preset: str | None, token: str) -> str:
@@ -182,24 +181,24 @@ def _form(url: str, preset: str | None, token: str) -> str:
         raise ValueError("is no address") from None
     is_webhook = parts.scheme in _WEB and parts.hostname not in _CHATS
     form = preset or ("json" if is_webhook else "apprise")
-    if why := _misfit(parts, form, token):
-        raise ValueError(why)
+    _check(parts, form, token)
     return form
 
 
-def _misfit(parts: SplitResult, form: str, token: str) -> str | None:
-    """Return why an address cannot be used, None if it can."""
-    is_web, is_json = parts.scheme in _WEB, form == "json"
-    within = "apprise takes a token within the address only, such as ntfys://TOKEN@ntfy.sh/TOPIC"
-    reasons = {
-        "is no address: it begins with https://, say": not parts.scheme,
-        "has no host in it": is_web and not parts.hostname,
-        "preset json needs an address with https://": is_json and not is_web,
-        f"has a login in it; put a token into {TOKEN} instead": is_json
-        and "@" in parts.netloc,
-        within: token and not is_json,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+def _check(parts: SplitResult, form: str, token: str) -> None:
+    """Refuse an address that cannot be used."""
+    if not parts.scheme:
+        raise ValueError("is no address: it begins with https://, say")
+    if parts.scheme in _WEB and not parts.hostname:
+        raise ValueError("has no host in it")
+    if form == "json":
+        if parts.scheme not in _WEB:
+            raise ValueError("preset json needs an address with https://")
+        if "@" in parts.netloc:
+            raise ValueError(f"has a login in it; put a token into {TOKEN} instead")
+    elif token:
+        within = "within the address only, such as ntfys://TOKEN@ntfy.sh/TOPIC"
+        raise ValueError(f"apprise takes a token {within}")
 
 
 def deliver(to: Destination, message: Message, deadline: float = DEADLINE) -> str:

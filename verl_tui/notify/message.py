@@ -8,16 +8,13 @@ from datetime import datetime, timezone
 from typing import Any
 from uuid import uuid4
 
-from verl_tui.health.finding import Finding, Severity
+from verl_tui.health.finding import Severity
 from verl_tui.secrets import shown
-from verl_tui.words import few
 
 VERSION = 1
 """Version of the fields: grows when a field is removed or changes its meaning."""
 NAME = 120
 """Characters of a run's name, or of a key."""
-_LINES = 12
-"""Runs and findings that a summary names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,49 +90,6 @@ class Message:
             "title": self.title,
             "text": self.text,
         }
-
-
-def of_finding(
-    run: str,
-    finding: Finding,
-    now: float,
-    *,
-    run_id: str | None = None,
-    repeated: bool = False,
-) -> Message:
-    """Return the message about a finding; its evidence stays here, as it may quote the log."""
-    return Message(
-        event="finding",
-        time=now,
-        message=shown(finding.message) or "",
-        run=shown(run, NAME),
-        run_id=run_id,
-        finding=finding.id,
-        key=shown(finding.key, NAME),
-        severity=finding.severity,
-        step=finding.step,
-        since_step=finding.since_step,
-        advice=shown(finding.advice),
-        repeated=repeated,
-    )
-
-
-def summary_message(held: Mapping[str, int], worst: Severity, now: float) -> Message:
-    """Return one message in place of all that were held back.
-
-    Args:
-        held: What they were about -> how often.
-        worst: Their greatest severity.
-        now: Seconds since the epoch.
-    """
-    names = [name if times == 1 else f"{name} ×{times}" for name, times in held.items()]
-    return Message(
-        event="summary",
-        time=now,
-        message=few(names, _LINES),
-        severity=worst,
-        held_back=dict(held),
-    )
 
 
 def of_guard(event: Mapping[str, object], now: float) -> Message:

@@ -29,10 +29,9 @@ from verl_tui.notify.delivery import Destination, NotSentError, deliver
 from verl_tui.notify.message import (
     NAME,
     Message,
-    of_finding,
     of_guard,
-    summary_message,
 )
+from verl_tui.notify.notify_settings import Choice, Limits, NotifySettings
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
 from verl_tui.secrets import shown
@@ -40,7 +39,6 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
-    from verl_tui.notify.notify_settings import Choice, NotifySettings
     from verl_tui.runs.run import Run
 
 _SAME = {"crash": State.CRASHED, "hang": State.STALLED}
@@ -134,7 +132,8 @@ class Changes:
                 continue
             self._sent[id][one.id, one.key] = _Last(one.begun, one.severity, now)
             if due or not self._is_told(id, one, choice, run, now):
-                yield of_finding(run.name, one, now, run_id=id, repeated=known)
+                say = self._message(id, run, now)
+                yield say(event="finding", repeated=known, **_facts(one))
 
     def _is_due(self, last: _Last | None, now: float) -> bool:
         again = self._settings.repeat_after
@@ -217,6 +216,19 @@ class Changes:
         self._states |= {id: State(value) for id, value in data["states"].items()}
 
 
+def _facts(one: Finding) -> dict[str, Any]:
+    """Return what a message says of a finding; its evidence stays here, as it may quote the log."""
+    return {
+        "message": shown(one.message) or "",
+        "finding": one.id,
+        "key": shown(one.key, NAME),
+        "severity": one.severity,
+        "step": one.step,
+        "since_step": one.since_step,
+        "advice": shown(one.advice),
+    }
+
+
 def _by_id(runs: Iterable[Run]) -> Iterator[tuple[str, Run]]:
     """Yield runs by their ids; of copies of one run the later ones also by their names."""
     known: set[str] = set()
@@ -235,69 +247,9 @@ PAUSES = (2.0, 10.0, 30.0)
 """Seconds between attempts; after the last one a message is given up."""
 _MOST = 100
 """Messages that may wait: five hours' worth at the usual limit."""
-_HOUR = 3600.0
 _KIND = {"kind": "verl-tui notifications", "version": 1}
 _LARGEST = 16 * 2**20
 """Bytes of a file with what was sent."""
-
-
-class Limits:
-    """Lets messages pass, or holds them back: at most so many go an hour, and in quiet hours only
-    critical ones. One message sums up what was held back as soon as it may go.
-    """
-
-    def __init__(self, settings: NotifySettings) -> None:
-        self._settings = settings
-        self.sent: list[float] = []
-        """Times of the messages sent within the last hour, summaries included."""
-        self.held: Counter[str] = Counter()
-        """What waits for a summary -> how often."""
-        self.worst = Severity.INFO
-        """The greatest severity of what waits."""
-
-    @property
-    def waiting(self) -> int:
-        """Number of messages that wait for a summary."""
-        return sum(self.held.values())
-
-    def take(self, messages: Iterable[Message], now: float) -> Sequence[Message]:
-        """Return what goes now: a summary of what was held back, and new messages.
-
-        Args:
-            messages: New ones, in order.
-            now: Seconds since the epoch.
-        """
-        # A clock that was set back must not hold everything back until it has caught up.
-        self.sent = [time for time in self.sent if now - _HOUR < time <= now]
-        passing = self._passing(now)
-        room = self._settings.per_hour - len(self.sent)
-        out: list[Message] = []
-        if self.held and room > 0 and Severity.INFO in passing:
-            out.append(summary_message(self.held, self.worst, now))
-            self.held, self.worst = Counter(), Severity.INFO
-        for one in messages:
-            if len(out) < room and one.severity in passing:
-                out.append(one)
-            else:
-                self._hold({one.subject: 1}, one.severity)
-        self.sent += [now] * len(out)
-        return out
-
-    def _passing(self, now: float) -> list[Severity]:
-        """Return the severities that go at this hour."""
-        settings = self._settings
-        if settings.quiet is None or not settings.quiet.hold(now):
-            return [*Severity]
-        return [Severity.CRITICAL] if settings.critical_passes else []
-
-    def take_back(self, message: Message) -> None:
-        """Count a message as not sent; what a summary stands for is held back again."""
-        self.sent = self.sent[:-1]
-        self._hold(message.held_back, message.severity)
-
-    def _hold(self, subjects: dict[str, int], severity: Severity) -> None:
-        self.held.update(subjects)
-        self.worst = max(self.worst, severity) if self.held else self.worst
 
 
 class Sender:

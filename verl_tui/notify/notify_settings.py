@@ -1,9 +1,12 @@
-"""The user's [notify] settings: what is sent, how often, and when nothing is."""
+"""The user's [notify] settings: what is sent, how often, and when nothing is; and what they hold
+back.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from fnmatch import fnmatchcase
@@ -20,8 +23,9 @@ from verl_tui.config import (
     whole,
 )
 from verl_tui.health.finding import SEVERITIES, Finding, Severity
-from verl_tui.notify.message import GUARD_EVENTS
+from verl_tui.notify.message import GUARD_EVENTS, Message
 from verl_tui.runs.views.state import State
+from verl_tui.words import few
 
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""
@@ -187,3 +191,84 @@ _OF_ALL: dict[str, Setting] = {
     ),
     "runs": Setting("a table with a table for each pattern of names", _is_tables),
 }
+
+
+# -- what goes when --------------------------------------------------------------------------------
+
+
+_LINES = 12
+"""Runs and findings that a summary names."""
+_HOUR = 3600.0
+
+
+class Limits:
+    """Lets messages pass, or holds them back: at most so many go an hour, and in quiet hours only
+    critical ones. One message sums up what was held back as soon as it may go.
+    """
+
+    def __init__(self, settings: NotifySettings) -> None:
+        self._settings = settings
+        self.sent: list[float] = []
+        """Times of the messages sent within the last hour, summaries included."""
+        self.held: Counter[str] = Counter()
+        """What waits for a summary -> how often."""
+        self.worst = Severity.INFO
+        """The greatest severity of what waits."""
+
+    @property
+    def waiting(self) -> int:
+        """Number of messages that wait for a summary."""
+        return sum(self.held.values())
+
+    def take(self, messages: Iterable[Message], now: float) -> Sequence[Message]:
+        """Return what goes now: a summary of what was held back, and new messages.
+
+        Args:
+            messages: New ones, in order.
+            now: Seconds since the epoch.
+        """
+        # A clock that was set back must not hold everything back until it has caught up.
+        self.sent = [time for time in self.sent if now - _HOUR < time <= now]
+        passing = self._passing(now)
+        room = self._settings.per_hour - len(self.sent)
+        out: list[Message] = []
+        if self.held and room > 0 and Severity.INFO in passing:
+            out.append(self._summary(now))
+        for one in messages:
+            if len(out) < room and one.severity in passing:
+                out.append(one)
+            else:
+                self._hold({one.subject: 1}, one.severity)
+        self.sent += [now] * len(out)
+        return out
+
+    def _summary(self, now: float) -> Message:
+        """Return one message in place of all that wait, which then wait no more."""
+        held, worst = self.held, self.worst
+        self.held, self.worst = Counter(), Severity.INFO
+        names = [
+            one if count == 1 else f"{one} ×{count}" for one, count in held.items()
+        ]
+        return Message(
+            event="summary",
+            time=now,
+            message=few(names, _LINES),
+            severity=worst,
+            held_back=dict(held),
+        )
+
+    def _passing(self, now: float) -> list[Severity]:
+        """Return the severities that go at this hour."""
+        settings = self._settings
+        if settings.quiet is None or not settings.quiet.hold(now):
+            return [*Severity]
+        return [Severity.CRITICAL] if settings.critical_passes else []
+
+    def take_back(self, message: Message) -> None:
+        """Count a message as not sent; what a summary stands for is held back again."""
+        self.sent = self.sent[:-1]
+        self._hold(message.held_back, message.severity)
+
+    def _hold(self, subjects: dict[str, int], severity: Severity) -> None:
+        self.held.update(subjects)
+        self.worst = max(self.worst, severity) if self.held else self.worst

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from verl_tui.sources.formats.console.kept import printed_line
@@ -157,6 +158,9 @@ def _states(data: bytes, start: int, end: int, rest: int = 0) -> Iterator[LogLin
 class LineMatcher(Protocol):
     """A condition for lines."""
 
+    words: str
+    """What is looked for."""
+
     def worth(self, data: bytes) -> bool:
         """Return True if bytes that begin and end anywhere may contain a matching line."""
         ...
@@ -166,26 +170,20 @@ class LineMatcher(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class SearchJob:
     """A search for the next line that matches, from a position towards one end of the file."""
 
-    def __init__(self, query: LineMatcher, origin: int, way: int, size: int) -> None:
-        """Begin a search.
-
-        Args:
-            query: The condition.
-            origin: Position in bytes to search from.
-            way: 1 for lines that begin there or later, -1 for earlier ones.
-            size: Bytes of the file.
-        """
-        self.query = query
-        self.origin = origin
-        self.way = way
-        self.at = min(max(0, origin), size)
-        """Position in the file, in bytes."""
-        self.found: int | None = None
-        """Start of the line found."""
-        self.done = False
+    query: LineMatcher
+    origin: int
+    """Position in bytes to search from."""
+    way: int
+    """1 for lines that begin there or later, -1 for earlier ones."""
+    at: int
+    """Position reached, at first the origin."""
+    found: int | None = None
+    """Start of the line found."""
+    done: bool = False
 
     def share(self, size: int) -> float:
         """Return the share of the way that has been searched, 0..1."""

@@ -79,7 +79,7 @@ class Log(FileJob):
         self.generation = 0
         """Grows when the file is replaced or rewritten."""
         self.search: SearchJob | None = None
-        """The current or the last search."""
+        """The search under way, or over with what it found; who has taken that forgets it."""
         self.cutoff: ReplayCutoff | None = None
         """End of the visible part, None for all of it."""
         self._stamp: tuple[object, ...] = ()
@@ -117,7 +117,7 @@ class Log(FileJob):
     def find(self, query: LineMatcher, origin: int, way: int) -> SearchJob:
         """Begin a search in place of the current one."""
         with self._wake:
-            self.search = SearchJob(query, origin, way, self.size)
+            self.search = SearchJob(query, origin, way, origin)
             self._wake.notify()
             return self.search
 
@@ -154,12 +154,14 @@ class Log(FileJob):
         requested = self._count_to > self._before[-1]
         return not self._all_counted and (requested or self.size <= _COUNTED)
 
-    def _searches(self) -> bool:
-        return self.search is not None and not self.search.done
+    def _searching(self) -> SearchJob | None:
+        """Return the search to go on with."""
+        search = self.search
+        return search if search is not None and not search.done else None
 
     def waits(self) -> bool:
         """Return True if there is something to read."""
-        more = self._wanted or self._searches() or self._counts()
+        more = self._wanted or self._searching() or self._counts()
         return self._look or (self.problem is None and bool(more))
 
     def is_urgent(self) -> bool:
@@ -215,14 +217,11 @@ class Log(FileJob):
                     del self._blocks[next(iter(self._blocks))]
         else:
             for _ in range(_AT_ONCE):
-                self._go_on(file)
-        return wanted is not None or self._searches() or not self._counts()
-
-    def _go_on(self, file: LogFile) -> None:
-        if self.search is not None and not self.search.done:
-            search_next(file, self.search)
-        elif self._counts():
-            self._count(file)
+                if search := self._searching():
+                    search_next(file, search)
+                elif self._counts():
+                    self._count(file)
+        return wanted is not None or bool(self._searching()) or not self._counts()
 
     def _count(self, file: LogFile) -> None:
         """Count the lines that begin in the next block, after a newline or at the beginning."""

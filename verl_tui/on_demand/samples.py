@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.on_demand.worker import FileJob, Job, Worker
 from verl_tui.records import Dump, Sample, SampleFacts, Unreadable
-from verl_tui.runs.samples import Place, Samples
 from verl_tui.sources.fields.jsonl import number
 from verl_tui.sources.fields.sample import all_text, group_of
 from verl_tui.sources.folders.dumps import DumpFile
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from verl_tui.runs.samples import Place, Samples
 
 
 _PAGES = 4
@@ -55,18 +56,19 @@ class Hits:
     """True once all rows have been searched."""
 
 
+@dataclass(eq=False)
 class KeptRows:
     """Samples in memory, as the rows of a dump."""
 
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self.samples = samples
+    samples: Sequence[Sample]
+    complete, generation = True, 0
 
     @property
     def count_so_far(self) -> int:
         """Rows there are."""
         return len(self.samples)
 
-    def index(self) -> None:
+    def index(self, limit: float = math.inf) -> None:
         """Know the rows: they are all there."""
 
     def span(self, start: int, size: int = 0) -> int:  # noqa: ARG002 - a dump's has bytes
@@ -90,8 +92,18 @@ def _fact(sample: Sample, index: int) -> SampleFacts:
     return SampleFacts(index, *known, sample.validation, prompt)
 
 
+def rows_at(samples: Samples, place: Place) -> DumpFile | KeptRows:
+    """Return the samples of a step as rows; those of a dump are not read yet."""
+    dump = samples.dump(place)
+    if dump is None:
+        return KeptRows(samples.kept(place))
+    return DumpFile(dump.path, place.step, validation=place.validation)
+
+
 class SamplePage(FileJob):
-    """The samples of one step as far as they are known; the browser's thread adds to them."""
+    """The samples of one step as far as they are known, read as they are needed: the browser's
+    thread adds to them.
+    """
 
     def __init__(
         self, place: Place, rows: DumpFile | KeptRows, wake: threading.Condition
@@ -102,7 +114,7 @@ class SamplePage(FileJob):
         """The rows, for the browser's thread; those of a dump may raise OSError."""
         self.count = 0
         """Number of rows known so far."""
-        self.complete = False
+        self.complete = isinstance(rows, KeptRows)
         """True once all rows are known."""
         self.facts: list[SampleFacts] = []
         """Facts of the rows read so far, from the first on."""
@@ -110,20 +122,42 @@ class SamplePage(FileJob):
         """Grows when the file is rewritten, which makes all rows known before invalid."""
         self._hits: Hits | None = None
         """The newest search."""
+        self._dump: Dump | None = None
+        self._read: dict[int, Sample] = {}
+        """Rows of a dump in memory, the one read last at the end."""
+        self._is_new, self._grown = True, False
+        """True until it has been looked at, and if the file may hold more rows than are known."""
+
+    def show(self, dump: Dump | None, kept: Sequence[Sample]) -> None:
+        """Update the state of the dump, else the samples in memory, which are mostly the same ones
+        and more. A dump that could not be read is tried again at times.
+        """
+        if isinstance(self.rows, KeptRows):
+            self._keep(self.rows, kept)
+        elif dump != self._dump or (self.problem is not None and self._may_try()):
+            self._dump = dump
+            self._grown = True
+            self.problem = None
+
+    def _keep(self, rows: KeptRows, samples: Sequence[Sample]) -> None:
+        known, rows.samples = rows.samples, samples
+        self.count = len(samples)
+        if self.count < len(known) or known[:1] != samples[:1]:
+            self.facts = []
+        if self.count != len(self.facts):
+            self._search_anew()
+            self.facts += rows.facts(len(self.facts), self.count)
 
     def sample(self, index: int) -> Sample | None:
         """Return a row; None if it does not exist or is still being read, then ask again later."""
-        raise NotImplementedError
-
-    def lines(
-        self,
-        indices: Iterable[int],  # noqa: ARG002 - a page of a dump has some
-    ) -> Iterator[bytes | None] | None:
-        """Return the raw rows of a dump, None for one that is not JSON, or None for other samples.
-
-        For the browser's thread; the iterator may raise OSError.
-        """
-        return None
+        if isinstance(self.rows, KeptRows):
+            return self.rows.row(index) if 0 <= index < self.count else None
+        with self._wake:
+            found = self._read.get(index)
+            may_be = 0 <= index < (math.inf if self._grown else self.count)
+            if found is None and may_be:
+                self._want(index)
+            return found
 
     def hits(self, query: TextMatcher) -> Hits:
         """Return the rows found so far in whose texts a query matches: prompt, response, ground
@@ -140,93 +174,11 @@ class SamplePage(FileJob):
         """Restart the search, since the rows have changed."""
         self._hits = Hits(self._hits.query) if self._hits is not None else None
 
-    def _searching(self) -> Hits | None:
-        """Return the search to go on with."""
-        hits = self._hits
-        return hits if hits is not None and not hits.complete else None
-
     def waits(self) -> bool:
         """Return True if there is something to read or to search."""
-        return self._searching() is not None
-
-    def _read_on(self) -> bool:
-        """Search a little."""
-        hits, rows = self._searching(), self.rows
-        if hits is not None:
-            for index in range(hits.searched, rows.span(hits.searched, SLICE)):
-                row = rows.row(index)
-                texts = all_text(row) if isinstance(row, Sample) else (row.excerpt,)
-                if hits.query.found(texts):
-                    hits.rows.append(index)
-                hits.searched = index + 1
-            hits.complete = hits.searched >= self.count
-        return True
-
-
-class MemoryPage(SamplePage):
-    """Samples that are kept in memory."""
-
-    rows: KeptRows
-
-    def __init__(self, place: Place, wake: threading.Condition) -> None:
-        super().__init__(place, KeptRows(()), wake)
-        self.complete = True
-
-    def show(self, samples: Sequence[Sample]) -> None:
-        """Replace the samples, mostly by the same ones and more."""
-        known = self.rows.samples
-        if known and (len(samples) < len(known) or samples[0] is not known[0]):
-            self.facts = []
-        self.rows.samples = samples
-        self.count = len(samples)
-        if self.count != len(self.facts):
-            self._search_anew()
-            self.facts += self.rows.facts(len(self.facts), self.count)
-
-    def sample(self, index: int) -> Sample | None:
-        """Return a sample."""
-        return self.rows.row(index) if 0 <= index < self.count else None
-
-
-class DumpPage(SamplePage):
-    """The rows of a dump, which are read as they are needed."""
-
-    rows: DumpFile
-
-    def __init__(self, dump: Dump, wake: threading.Condition) -> None:
-        rows = DumpFile(dump.path, dump.step, validation=dump.validation)
-        super().__init__(Place(dump.step, dump.validation), rows, wake)
-        self._dump = dump
-        self._read: dict[int, Sample] = {}
-        """Rows in memory, the one read last at the end."""
-        self._is_new = self._grown = True
-        """True until it has been looked at, and if the file may hold more rows than are known."""
-
-    def show(self, dump: Dump) -> None:
-        """Update the state of the dump; one that could not be read is tried again at times."""
-        failed = self.problem is not None
-        if dump != self._dump or (failed and self._may_try()):
-            self._dump = dump
-            self._grown = True
-            self.problem = None
-
-    def sample(self, index: int) -> Sample | None:
-        """Return a row, None while it is being read."""
-        with self._wake:
-            found = self._read.get(index)
-            may_be = 0 <= index < (math.inf if self._grown else self.count)
-            if found is None and may_be:
-                self._want(index)
-            return found
-
-    def lines(self, indices: Iterable[int]) -> Iterator[bytes | None]:
-        """Return the raw rows."""
-        return self.rows.lines(indices)
-
-    def waits(self) -> bool:
-        """Return True if there is something to read."""
         behind = self._grown or self._wanted or len(self.facts) < self.count
-        return self.problem is None and (bool(behind) or super().waits())
+        searches = self._hits is not None and not self._hits.complete
+        return self.problem is None and (bool(behind) or searches)
 
     def is_urgent(self) -> bool:
         """Return True if a requested row can be read at once."""
@@ -249,9 +201,19 @@ class DumpPage(SamplePage):
             return self._index()
         elif start < self.count:
             self.facts += self.rows.facts(start, self.rows.span(start, SLICE))
-        else:
-            return super()._read_on()
+        elif self._hits is not None:
+            self._search(self._hits)
         return True
+
+    def _search(self, hits: Hits) -> None:
+        """Search a little."""
+        for index in range(hits.searched, self.rows.span(hits.searched, SLICE)):
+            row = self.rows.row(index)
+            texts = all_text(row) if isinstance(row, Sample) else (row.excerpt,)
+            if hits.query.found(texts):
+                hits.rows.append(index)
+            hits.searched = index + 1
+        hits.complete = hits.searched >= self.count
 
     def _next_wanted(self) -> int | None:
         with self._wake:
@@ -283,7 +245,8 @@ class DumpPage(SamplePage):
         return rewritten or self.count > before or self.complete
 
     def _unreadable(self, row: Unreadable) -> Sample:
-        """Return a sample that stands for an unreadable row."""
+        """Return a sample that stands for an unreadable row of a dump."""
+        assert isinstance(self.rows, DumpFile)
         reason = f"{self.rows.path.name}, line {row.line}: {row.reason}"
         step, validation = self.place
         extras = {"unreadable": reason}
@@ -301,16 +264,12 @@ class SampleBrowser(Worker[SamplePage]):
     def page(self, samples: Samples, place: Place) -> SamplePage:
         """Return the page of a step without reading or waiting."""
         dump = samples.dump(place)
+        key = (id(samples), place) if dump is None else dump.path
         with self._wake:
-            if dump is None:
-                key = id(samples), place
-                page = self._recall(key, lambda: MemoryPage(place, self._wake))
-                assert isinstance(page, MemoryPage)
-                page.show(samples.kept(place))
-            else:
-                page = self._recall(dump.path, lambda: DumpPage(dump, self._wake))
-                assert isinstance(page, DumpPage)
-                page.show(dump)
+            page = self._recall(
+                key, lambda: SamplePage(place, rows_at(samples, place), self._wake)
+            )
+            page.show(dump, samples.kept(place))
             self._wake.notify()
         return page
 
@@ -345,13 +304,9 @@ class StepSamples:
             OSError: The dump cannot be read.
         """
         self.place = place
-        dump = samples.dump(place)
-        self._rows: DumpFile | KeptRows = KeptRows(samples.kept(place))
-        self.complete = True
-        if dump is not None:
-            file = DumpFile(dump.path, dump.step, validation=dump.validation)
-            file.index(size)
-            self._rows, self.complete = file, file.complete
+        self._rows = rows_at(samples, place)
+        self._rows.index(size)
+        self.complete = self._rows.complete
 
     def __len__(self) -> int:
         return self._rows.count_so_far

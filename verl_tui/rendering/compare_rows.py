@@ -19,7 +19,8 @@ from verl_tui.comparison.outcomes import (
     measure,
 )
 from verl_tui.comparison.run_columns import apart, text_of, value_of
-from verl_tui.comparison.settings import ABSENT, differing_settings
+from verl_tui.comparison.settings import differing_settings
+from verl_tui.comparison.tables import UNKNOWN, setting_text, steps_text
 from verl_tui.health.finding import weighty
 from verl_tui.indicators import factor
 from verl_tui.rendering.charts.sparkline import sparkline
@@ -40,7 +41,6 @@ from verl_tui.rendering.text.piece import (
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
-from verl_tui.runs.views.identity import short
 from verl_tui.runs.views.state import remaining, state_words
 from verl_tui.times import clock_time, duration
 
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-_UNKNOWN = "–"
 _MARKS = {"better": "✓", "worse": "✗", "": "="}
 """Signs of better, worse and the same."""
 _LEGEND = "✓ better, ✗ worse than the baseline; = the same"
@@ -99,24 +98,17 @@ def comparison(
     ends = stops(runs, alignment)
     found = measure(runs, ends, view.monitor.guide)
     now = "" if alignment is Alignment.END else ", now"
-    figures = [row for row in _figures(view, found, now) if row is not None]
-    legend = _LEGEND * any(row.is_judged for row in figures)
+    figures = [*_figures(view, found, now)]
     settings, note = _settings(runs)
-    differently = (
-        [_heading("measured differently"), *paragraph(one, "dim", width)]
-        for one in measured_differently(runs)
-    )
     table = _table(len(runs), width, current, [*figures, *settings])
     above = [*_names(view, runs, current, table)]
     if sparks:
         above += _sparks(view, runs, [end.step for end in ends])
-    rows = [
-        _heading("figures"),
-        *map(table.row, figures),
-        *paragraph(legend, "dim", width),
-    ]
-    for words in differently:
-        rows += [[], *words]
+    rows = [_heading("figures"), *map(table.row, figures)]
+    if any(row.is_judged for row in figures):
+        rows += paragraph(_LEGEND, "dim", width)
+    for words in measured_differently(runs):
+        rows += [[], _heading("measured differently"), *paragraph(words, "dim", width)]
     rows += [[], _heading("settings that differ"), *map(table.row, settings)]
     return [*map(table.row, above)], [*rows, *paragraph(note, "dim", width)]
 
@@ -220,7 +212,7 @@ def _settings(runs: Sequence[Run]) -> tuple[list[_Row], str]:
     """Return the settings that differ, or why there is none."""
     rows = []
     for setting in differing_settings(runs):
-        texts = [*map(_shown, setting.values)]
+        texts = [*map(setting_text, setting.values)]
         rows.append(_Row(setting.label, partial(_setting, texts)))
     if rows:
         return rows, ""
@@ -235,83 +227,76 @@ def _setting(texts: Sequence[str], at: int, cells: int) -> Pieces:
     return [(middle(texts[at], cells), role)]
 
 
-def _shown(setting: object) -> str:
-    if setting is ABSENT:
-        return _UNKNOWN
-    return "null" if setting is None else short(setting)
-
-
 # -- figures ---------------------------------------------------------------------------------------
 
 
-class _Value(NamedTuple):
-    """A value of one run."""
-
-    text: str = _UNKNOWN
-    number: float | None = None
-    """The number compared with the baseline's, None if there is none."""
-    unit: str = ""
-    outside: bool | None = None
-    """True beyond the healthy band, None where no band applies."""
-
-
-def _figures(
-    view: View, found: Sequence[MeasuredRun], now: str
-) -> Iterator[_Row | None]:
-    """Yield the rows on these runs, None for one that no run has a value of; `now` follows the
+def _figures(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row]:
+    """Yield the rows on these runs, but for those that no run has a value of; `now` follows the
     labels of values at each run's end.
     """
     yield from _chosen(view, found, now)
     runs = [one.run for one in found]
     states = (state_words(run, shown_state(view, run)) for run in runs)
-    yield _texts(f"state{now}", states)
-    yield _texts("step", map(_steps, found))
-    yield _texts("time so far", (duration(one.stop.elapsed) for one in found))
+    yield from _texts(f"state{now}", states)
+    yield from _texts("step", map(steps_text, found))
+    yield from _texts("time so far", (duration(one.stop.elapsed) for one in found))
     for kind in FIGURES:
         if kind.indicator:
             yield from _of_kind(kind, found)
-    yield _texts(f"ETA{now}", (_end(one.run, view.now) for one in found))
-    counts = [_findings(view, one.run) for one in found]
-    yield _values(f"findings{now}", counts, -1, is_count=True)
+    yield from _texts(f"ETA{now}", (_end(one.run, view.now) for one in found))
+    verdicts = view.monitor.verdicts
+    counts = [
+        Figure(len(weighty(open_findings(view, run))))
+        if run.name in verdicts
+        else Figure()
+        for run in runs
+    ]
+    yield from _values(f"findings{now}", counts, -1, is_count=True)
 
 
 def _end(run: Run, now: float) -> str:
     """Return how long a run takes from now on, and when it ends, as far as that is known."""
     left = remaining(run, now)
     if left is None:
-        return _UNKNOWN
+        return UNKNOWN
     return f"{duration(left)}, {clock_time((run.last_record or now) + left, now)}"
 
 
-def _chosen(
-    view: View, found: Sequence[MeasuredRun], now: str
-) -> Iterator[_Row | None]:
+def _chosen(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row]:
     """Yield the columns that the user has chosen for the list of runs."""
     runs = [one.run for one in found]
     chosen = (one for one in view.listing.kept.run_columns if one not in USUAL_COLUMNS)
     for title in apart(chosen, runs):
         values = (value_of(title, run, view.moment) for run in runs)
-        yield _texts(title + now, (text_of(one) or _UNKNOWN for one in values))
+        yield from _texts(title + now, (text_of(one) or UNKNOWN for one in values))
 
 
-def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row | None]:
+def _of_kind(kind: FigureKind, found: Sequence[MeasuredRun]) -> Iterator[_Row]:
     """Yield a row with a figure, and one with its step if it is the best."""
-    figures = [one.figures[kind.id] for one in found]
+    known = [one.figures[kind.id] for one in found]
+    figures = [one._replace(unit=one.unit or kind.unit) for one in known]
     better = 0 if incomparable(kind, found) else direction(kind, found)
-    yield _values(kind.label, [_figure(one, kind) for one in figures], better)
+    yield from _values(kind.label, figures, better)
     if kind.of == "best":
-        steps = (_UNKNOWN if one.step is None else str(one.step) for one in figures)
-        yield _texts(f"{kind.label} at step", steps)
+        steps = (UNKNOWN if one.step is None else str(one.step) for one in figures)
+        yield from _texts(f"{kind.label} at step", steps)
 
 
-def _texts(label: str, words: Iterable[str]) -> _Row | None:
-    return _values(label, [_Value(word) for word in words], 0)
+def _texts(label: str, words: Iterable[str]) -> Iterator[_Row]:
+    texts = [*map(printable, words)]
+    if {*texts} != {UNKNOWN}:
+        yield _Row(label, partial(_text, texts))
+
+
+def _text(texts: Sequence[str], at: int, cells: int) -> Pieces:
+    text = texts[at]
+    return [(fit(text, cells), "dim" if text == UNKNOWN else "value")]
 
 
 def _values(
-    label: str, values: Sequence[_Value], better: int, *, is_count: bool = False
-) -> _Row | None:
-    """Return a row of values, None without any.
+    label: str, values: Sequence[Figure], better: int, *, is_count: bool = False
+) -> Iterator[_Row]:
+    """Yield a row of values, nothing without any.
 
     Args:
         label: What they are.
@@ -320,64 +305,42 @@ def _values(
             decides.
         is_count: True for small counts, of which percentages mean nothing.
     """
-    if all(one.text == _UNKNOWN for one in values):
-        return None
-    units = {one.unit for one in values if one.number is not None}
-    unit = units.pop() if len(units) == 1 else ""
-    judged = bool(better) or any(one.outside is not None for one in values)
+    texts = [UNKNOWN if one.value is None else compact(one.value) for one in values]
+    units = {one.unit or "" for one in values if one.value is not None}
+    judged = bool(better) or any(one.outside_band is not None for one in values)
 
     def cell(at: int, room: int) -> Pieces:
         one, base = values[at], values[0]
-        text = printable(one.text)
         role = _judged(one, base, better) if at else None
         if role is None:
-            return [(fit(text, room), "dim" if text == _UNKNOWN else "value")]
-        cells = max(1, min(max(_NUMBER, len(text)), room - 2))
+            return _text(texts, at, room)
+        cells = max(1, min(max(_NUMBER, len(texts[at])), room - 2))
         mark = f" {_MARKS[role]}"
-        if role and one.number is not None and base.number is not None:
-            change = _change(one.number - base.number, base.number, is_count=is_count)
+        if role and one.value is not None and base.value is not None:
+            change = _change(one.value - base.value, base.value, is_count=is_count)
             mark += f" {change}" * (len(mark) + 1 + len(change) <= room - cells)
-        return [(text[:cells].ljust(cells), "value"), (mark, role or "dim")]
+        return [(texts[at][:cells].ljust(cells), "value"), (mark, role or "dim")]
 
-    return _Row(label, cell, unit, is_judged=judged)
-
-
-def _figure(one: Figure, kind: FigureKind) -> _Value:
-    if one.value is None:
-        return _Value()
-    unit = one.unit or kind.unit
-    return _Value(compact(one.value), one.value, unit, one.outside_band)
+    if units:
+        unit = units.pop() if len(units) == 1 else ""
+        yield _Row(label, cell, unit, is_judged=judged)
 
 
-def _steps(one: MeasuredRun) -> str:
-    step, total = one.stop.step, one.run.total_steps
-    if step is None:
-        return _UNKNOWN
-    shown = f"/{total}" if total and step == one.run.step else ""
-    return f"{step}{shown}"
-
-
-def _findings(view: View, run: Run) -> _Value:
-    if run.name not in view.monitor.verdicts:
-        return _Value()
-    count = len(weighty(open_findings(view, run)))
-    return _Value(str(count), float(count))
-
-
-def _judged(one: _Value, base: _Value, better: int) -> str | None:
+def _judged(one: Figure, base: Figure, better: int) -> str | None:
     """Return how a value is against the baseline's: `better`, `worse`, empty for the same; None
     where nothing can be said. Values that read the same are the same; without a better side only
     the edge of the healthy band is judged.
     """
-    if one.number is None or base.number is None or one.unit != base.unit:
+    if one.value is None or base.value is None or one.unit != base.unit:
         return None
     if better:
-        if one.text == base.text:
+        if compact(one.value) == compact(base.value):
             return ""
-        return "better" if (one.number - base.number) * better > 0 else "worse"
-    if None in (one.outside, base.outside) or one.outside is base.outside:
+        return "better" if (one.value - base.value) * better > 0 else "worse"
+    outside, before = one.outside_band, base.outside_band
+    if None in (outside, before) or outside is before:
         return None
-    return "worse" if one.outside else "better"
+    return "worse" if outside else "better"
 
 
 def _change(change: float, base: float, *, is_count: bool) -> str:

@@ -19,13 +19,13 @@ from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import (
     Pieces,
     TextRows,
-    cells_of,
     cut,
+    fit,
     middle,
     paragraph,
     printable,
-    wrapped,
 )
+from verl_tui.rendering.text.table import sized, stacked
 from verl_tui.rendering.verdict_row import MARKS, headline
 from verl_tui.words import counted
 
@@ -57,7 +57,7 @@ class HealthLayout(NamedTuple):
 class FindingList:
     """The findings about the shown run, which one is chosen, and what is unfolded."""
 
-    view: View | None = None
+    view: View
     chosen_name: FindingName | None = None
     unfolded: set[FindingName] = field(default_factory=set)
     reasons: bool = False
@@ -69,14 +69,11 @@ class FindingList:
 
         Consequences follow their cause, and only while that is unfolded.
         """
-        view = self.view
-        if view is None:
-            return ()
-        listed: list[Finding] = []
-        for finding in sorted(view.verdict.primary, key=partial(_acknowledged, view)):
+        verdict, listed = self.view.verdict, list[Finding]()
+        for finding in sorted(verdict.primary, key=partial(_acknowledged, self.view)):
             listed.append(finding)
             if _name(finding) in self.unfolded:
-                listed += view.verdict.consequences(finding)
+                listed += verdict.consequences(finding)
         return tuple(listed)
 
     @property
@@ -112,73 +109,63 @@ class FindingList:
         self.choose(finding)
         self.unfolded ^= {_name(finding)}
 
-    def needed(self, view: View, width: int) -> int:
+    def needed(self, width: int) -> int:
         """Return the rows that the findings take, with the reasons where those are shown; none
         where the verdict says all there is: of one finding at most, as long as no more is asked
         for.
         """
-        if len(view.verdict.primary) < 2 and not self._is_detailed:
+        if len(self.view.verdict.primary) < 2 and not self._is_detailed:
             return 0
-        return len(self._whole(view, width).rows)
+        return len(self._whole(width).rows)
 
-    def lay_out(self, view: View, width: int, height: int) -> HealthLayout:
+    def lay_out(self, width: int, height: int) -> HealthLayout:
         """Return the rows of a panel of this size, each message in one row where that makes all
         fit; those that must scroll are a cell narrower.
-
-        Args:
-            view: The state to show.
-            width: Cells of a row.
-            height: Rows of the panel.
         """
-        whole = self._whole(view, width)
+        whole = self._whole(width)
         if len(whole.rows) <= height:
             return whole
-        short = self._stacked(view, width, short=True)
+        short = self._stacked(width, short=True)
         if len(short.rows) <= height and not self._is_detailed:
             return short
-        return self._whole(view, width - 1)
+        return self._whole(width - 1)
 
     @property
     def _is_detailed(self) -> bool:
         """True if more than messages is shown: reasons, or the evidence of a finding."""
         return self.reasons or any(_name(one) in self.unfolded for one in self.findings)
 
-    def _whole(self, view: View, width: int) -> HealthLayout:
+    def _whole(self, width: int) -> HealthLayout:
         """Return all findings, and where asked for below them the rules that were not judged."""
-        rows, starts, _ = self._stacked(view, width)
-        shown = self.reasons and view.run is not None
-        rules = _not_judged(view, width) if shown and view.verdict.not_judged else []
-        return HealthLayout([*rows, *rules], starts, len(rows) if rules else None)
+        rows, starts, _ = self._stacked(width)
+        shown = self.reasons and self.view.run is not None
+        if not shown or not self.view.verdict.not_judged:
+            return HealthLayout(rows, starts)
+        return HealthLayout([*rows, *_not_judged(self.view, width)], starts, len(rows))
 
-    def _stacked(self, view: View, width: int, *, short: bool = False) -> HealthLayout:
+    def _stacked(self, width: int, *, short: bool = False) -> HealthLayout:
         """Return all findings, each message in one row if they are to be short; without any the
         reason why.
         """
-        rows: TextRows = []
-        starts = []
-        for finding in self.findings:
-            starts.append(len(rows))
-            rows += self._block(view, finding, width, short=short)
-        return HealthLayout(rows if starts else _quiet(view, width), starts)
+        found = self.findings
+        rows, starts = stacked(self._block(one, width, short=short) for one in found)
+        return HealthLayout(rows if starts else _quiet(self.view, width), starts)
 
-    def _block(
-        self, view: View, finding: Finding, width: int, *, short: bool
-    ) -> Iterator[Pieces]:
-        """Yield a finding: head and message; if it is unfolded also evidence and advice. What is
+    def _block(self, finding: Finding, width: int, *, short: bool) -> TextRows:
+        """Return a finding: head and message; if it is unfolded also evidence and advice. What is
         only a consequence of the one above is indented.
         """
-        unfolded = _name(finding) in self.unfolded
+        view, unfolded = self.view, _name(finding) in self.unfolded
         indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
         room = width - indent
         role = "dim" if _acknowledged(view, finding) else "text"
-        message = _indented("", finding.message, role, room)
+        message = paragraph(finding.message, role, room, (_indent(width), ""))
         if short:
             message = [cut([*chain(*message)], room)]
         rows = [_head(view, finding, room, unfolded=unfolded), *message]
         rows += _details(finding, room) if unfolded else ()
         rows += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)
-        for row in rows:
-            yield [(" " * indent, ""), *row] if indent else row
+        return [[(" " * indent, ""), *row] for row in rows] if indent else rows
 
 
 # -- a finding -------------------------------------------------------------------------------------
@@ -197,16 +184,14 @@ def _head(view: View, finding: Finding, width: int, *, unfolded: bool) -> Pieces
     """Write sign and name, and at the right since when it holds, where the name has room."""
     since = "" if finding.since_step is None else f"since step {finding.since_step}"
     role = finding.severity.word
-    sign = f"{MARKS[role]} "
     if _acknowledged(view, finding):
         since, role = "acknowledged", "dim"
     right = f"{since} {'▾' if unfolded else '▸'}"
     if width - len(right) - 4 < min(16, cell_len(finding.id)):
         right = right[-1:]
     room = width - len(right) - 2
-    badge = [(sign[: max(0, room)], role), (middle(finding.id, room - 2), role)]
-    gap = width - len(right) - cells_of(badge)
-    return [*badge, (" " * gap, ""), (right, "dim")] if gap > 0 else badge
+    badge = fit(f"{MARKS[finding.severity.word]} {middle(finding.id, room - 2)}", room)
+    return [*sized([(badge, role)], width - len(right)), (right, "dim")]
 
 
 def _followed(
@@ -216,29 +201,21 @@ def _followed(
         words = f"+{counted(len(follow), 'consequence')}"
         names = ", ".join(dict.fromkeys(one.id for one in follow))
         words = printable(words if unfolded else f"{words}: {names}")
-        indent = "  " if width > _NARROW else ""
-        yield cut([(indent, ""), (words, "dim")], width)
+        yield cut([(_indent(width), ""), (words, "dim")], width)
 
 
 def _details(finding: Finding, width: int) -> Iterator[Pieces]:
+    indent = _indent(width)
     for text in finding.evidence:
-        yield from _indented("· ", text, "dim", width)
+        yield from paragraph(text, "dim", width, (f"{indent}· ", "dim"))
     advice = finding.advice or ""
-    yield from _indented("→ ", advice, "text", width, mark_role="advice")
+    yield from paragraph(advice, "text", width, (f"{indent}→ ", "advice"))
     source = f"source: {finding.source}" if finding.source else ""
-    yield from _indented("  ", source, "dim", width)
+    yield from paragraph(source, "dim", width, (f"{indent}  ", ""))
 
 
-def _indented(
-    mark: str, text: str, role: str, width: int, *, mark_role: str = ""
-) -> TextRows:
-    """Write indented text."""
-    before = "  " * (width > _NARROW) + mark
-    rows: TextRows = []
-    for line in wrapped(text, width - len(before)):
-        rows.append([(before, mark_role or role), (line, role)])
-        before = " " * len(before)
-    return rows
+def _indent(width: int) -> str:
+    return "  " * (width > _NARROW)
 
 
 # -- where nothing was found -----------------------------------------------------------------------
@@ -256,9 +233,8 @@ def _not_judged(view: View, width: int) -> TextRows:
     counts = ", ".join(unjudged_rules([rule.reason for rule in known]))
     rows: TextRows = [[(middle(counts, width), "dim")]]
     for rule in known:
-        text, indent = f"{rule.id}: {reason_words(rule.reason)}", 2 * (width > _NARROW)
-        for at, line in enumerate(wrapped(text, width - 2 * indent)):
-            rows.append([(" " * indent * (1 + bool(at)) + line, "dim")])
+        text = f"{rule.id}: {reason_words(rule.reason)}"
+        rows += paragraph(text, "dim", width, (f"{_indent(width)}· ", "dim"))
     return rows
 
 
@@ -316,11 +292,7 @@ def history_page(
     """Return the rows of episodes, in this order; the row that each begins at, the fields of each
     that stay the same when it is cleared, and how many there are.
     """
-    rows: TextRows = []
-    starts: list[int] = []
-    for episode in episodes:
-        starts.append(len(rows))
-        rows += _episode_rows(view, episode, width)
+    rows, starts = stacked(_episode_rows(view, one, width) for one in episodes)
     if not starts:
         words = "nothing was found so far" if view.run is not None else "no run yet"
         rows = paragraph(words, "dim", width)
@@ -342,5 +314,5 @@ def _episode_rows(view: View, episode: Episode, width: int) -> TextRows:
     rows: TextRows = [[(f"{MARKS[episode.severity.word]} ", role), (name, role)]]
     message = (episode.message, "dim" if acknowledged else "text")
     for words, words_role in ((" · ".join(steps), "dim"), message):
-        rows += [[("  ", ""), *row] for row in paragraph(words, words_role, width - 2)]
+        rows += paragraph(words, words_role, width, ("  ", ""))
     return rows

@@ -4,8 +4,8 @@ runs side by side in one row.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,8 +19,7 @@ from verl_tui.rendering.session.run_order import ORDERS
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
-    not_reached,
-    passed_over,
+    not_shown,
     shown_state,
 )
 from verl_tui.rendering.text.numbers import compact, percent_done
@@ -37,9 +36,14 @@ from verl_tui.rendering.text.piece import (
     told_apart,
 )
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
-from verl_tui.rendering.verdict_row import MARKS, open_findings, standing
+from verl_tui.rendering.verdict_row import (
+    MARKS,
+    open_findings,
+    standing,
+    state_piece,
+)
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.provenance import KL_INDICATORS, shown_kl
+from verl_tui.runs.views.provenance import shown_kl
 from verl_tui.runs.views.state import (
     State,
     ahead,
@@ -53,8 +57,9 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
 
 _NAME = 18
@@ -64,14 +69,6 @@ _TITLE_AT = 2
 _NAMES = pattern(r"(?<! )( *)(\S+)")
 _PLAIN = frozenset({"", "state", "step", "done", "ETA"})
 """Columns that say what they are without a heading."""
-_LOGGED = {
-    "KL": KL_INDICATORS,
-    "throughput": ("throughput",),
-    "reward": ("reward",),
-    "trend": ("reward",),
-}
-_OPTIONAL = {"done", "ETA", "findings", *_LOGGED}
-"""Columns that may be empty for all runs."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
 _HEADING = 26
@@ -91,16 +88,13 @@ SIGNS = "✓ finished, † crashed, ‖ stalled, ? stopped"
 """What the signs of states mean."""
 BADGES = "✖ critical, ▲ warning, ● healthy, ○ not fully judged"
 """What the marks of badges mean."""
-_STATES: dict[State | Unread, tuple[str, str]] = {
-    State.RUNNING: (" ", "ok"),
-    State.FINISHED: ("✓", "ok"),
-    State.CRASHED: ("†", "critical"),
-    State.STALLED: ("‖", "warning"),
-    State.ENDED: ("?", "dim"),
+_SIGNS: dict[State | Unread, str] = {
+    State.FINISHED: "✓",
+    State.CRASHED: "†",
+    State.STALLED: "‖",
+    State.ENDED: "?",
 }
-"""Signs of states if a name needs the room, and roles; others have none, and are dim. A running run
-has its badge only.
-"""
+"""Signs of states where a name needs the room; a running run has its badge only."""
 
 
 class RunRows(NamedTuple):
@@ -117,7 +111,7 @@ class RunRows(NamedTuple):
 def rows_of(groups: Mapping[str, Sequence[Run]]) -> int:
     """Return how many rows runs have, those of their groups among them."""
     return sum(
-        len(members) + (1 + (len(members) > 1)) * bool(words)
+        len(members) + min(2, len(members)) * bool(words)
         for words, members in groups.items()
     )
 
@@ -145,40 +139,43 @@ def lay_out(
     width -= len(rows) + rows_of(groups) > height
     # the end of a heading would lie under the corner of the frame
     width -= GAP * titled
-    table = FittedTable(_columns(view, runs, width, titled=titled), width)
     names, starts = tuple(run.name for run in runs), list[int]()
-
-    def row(at: int) -> Pieces:
-        return table.row(_Listed(view, runs[at], at, names))
-
+    listed = [_Listed(view, run, at, names) for at, run in enumerate(runs)]
+    table = FittedTable(_columns(view, listed, width, titled=titled), width)
     for words, members in groups.items():
         over = partial(_group_row, view, table, words, members)
-        rows += [partial(over, 0)] * bool(words)
-        rows += [partial(over, 1)] * (bool(words) and len(members) > 1)
-        for _ in members:
-            rows.append(partial(row, len(starts)))
-            starts.append(len(rows) - 1)
+        rows += [partial(over, at) for at in range(min(2, len(members)) * bool(words))]
+        first = len(starts)
+        starts += range(len(rows), len(rows) + len(members))
+        rows += [partial(table.row, one) for one in listed[first : len(starts)]]
     return RunRows(table.heading(), rows, starts)
 
 
 def _columns(
-    view: View, runs: Sequence[Run], width: int, *, titled: bool
+    view: View, listed: Sequence[_Listed], width: int, *, titled: bool
 ) -> list[TextColumn[_Listed]]:
     """Return the columns that have something to show, the name first."""
+    runs = [one.run for one in listed]
     first, *others = _usual(view, runs, width, titled=titled)
     usual = {one.title.casefold(): one for one in others}
     found = [first]
     for at, title in enumerate(view.listing.kept.run_columns):
         known = usual.get(title.casefold())
         found += [known] if known else _chosen(title, runs, view, 9 - at / 100)
-    hidden = _empty(view, runs)
-    hidden |= set() if titled else {one.title for one in found} - _PLAIN
     ranked = _SORTED_BY.get(view.listing.order, view.listing.order)
     return [
         replace(one, stays=98) if one.title == ranked else one
         for one in found
-        if one.title == ranked or one.title not in hidden
+        if one.title == ranked or _is_shown(one, listed, titled=titled)
     ]
+
+
+def _is_shown(
+    column: TextColumn[_Listed], listed: Iterable[_Listed], *, titled: bool
+) -> bool:
+    """Return whether a column has something to show, and needs no heading that is out of sight."""
+    plain = titled or column.title in _PLAIN
+    return plain and any(column.cell(one, column.width) for one in listed)
 
 
 def _usual(
@@ -253,25 +250,6 @@ def _group_row(
     return [(middle(head, room - GAP).ljust(room) + figures.lstrip(), "heading")]
 
 
-def _empty(view: View, runs: Sequence[Run]) -> set[str]:
-    """Return the columns that no run has anything for."""
-    filled = set().union(*map(_logged, runs))
-    going = (run for run in runs if (run.total_steps or 0) > (run.step or 0))
-    if any(remaining(run, view.now) is not None for run in going):
-        filled.add("ETA")
-    if any(weighty(open_findings(view, run)) for run in runs):
-        filled.add("findings")
-    return _OPTIONAL - filled
-
-
-@cached_by_revision
-def _logged(run: Run) -> set[str]:
-    """Return the columns of `_OPTIONAL` that the log of a run has values for."""
-    known = run.indicators.keys()
-    logged = {name for name, ids in _LOGGED.items() if not known.isdisjoint(ids)}
-    return logged | {"done"} if run.total_steps else logged
-
-
 def on_edge(title: str, heading: Pieces) -> Pieces:
     """Return what stands in the upper edge of a frame: its title, and the columns' names in their
     places.
@@ -302,7 +280,7 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"by {listing.order}{' reversed' * listing.reverse}")
     if count := len(view.selected):
         words.append(f"{count} selected")
-    words = [*filter(None, (*words, passed_over(view), not_reached(view)))]
+    words = [*filter(None, words), *not_shown(view)]
     forms = (" · ".join(words), note, *words[-1:])
     return next((form for form in forms if form and len(form) <= width), "")
 
@@ -331,17 +309,13 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
     shown = runs.index(view.run) if view.run in runs else 0
     parts = {shown: _in_strip(view, runs, shown)}
     room = width - 2 * _MORE - cells_of(parts[shown])
-    # Those behind the shown run first: where all have room they are in their order anyway.
-    for way in (1, -1):
-        at = shown + way
-        while 0 <= at < len(runs):
-            part = _in_strip(view, runs, at)
-            room -= GAP + cells_of(part)
-            if room < 0:
-                room += GAP + cells_of(part)
-                break
-            parts[at] = part
-            at += way
+    # those behind the shown run first: where all have room they are in their order anyway
+    for at in (*range(shown + 1, len(runs)), *range(shown - 1, -1, -1)):
+        part = _in_strip(view, runs, at)
+        room -= GAP + cells_of(part)
+        if room < 0:
+            break
+        parts[at] = part
     first, after = min(parts), len(runs) - 1 - max(parts)
     row: Pieces = [(f"+{first}" + " " * GAP, "dim")] if first else []
     for at in sorted(parts):
@@ -352,13 +326,13 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
 
 def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     one = _Listed(view, runs[at], at, tuple(run.name for run in runs))
-    role, count = _badge(one)
+    mark, role = one.badge
     steps = _steps(one.run)
-    mark, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
+    pointer, name_role = ("▸", "shown") if view.run is one.run else (" ", "name")
     going = one.state is State.RUNNING and steps
     return [
-        (mark, "shown"),
-        (f"{MARKS[role]}{count.strip()} ", role),
+        (pointer, "shown"),
+        (f"{mark.strip()} ", role),
         (f"{one.name(_NAME)} ", name_role),
         (f"step {steps}", "dim") if going else _state(one, 0),
     ]
@@ -367,26 +341,36 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
 # -- cells -----------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False)
 class _Listed:
     """One run of the list."""
 
-    def __init__(self, view: View, run: Run, at: int, names: tuple[str, ...]) -> None:
-        self.view, self.run, self.at, self._names = view, run, at, names
-        self.state = shown_state(view, self.run)
-        self.trouble = weighty(open_findings(view, self.run))
+    view: View
+    run: Run
+    at: int
+    names: tuple[str, ...]
+
+    @cached_property
+    def state(self) -> State | Unread:
+        """How it is."""
+        return shown_state(self.view, self.run)
+
+    @cached_property
+    def trouble(self) -> Sequence[Finding]:
         """Its warnings and criticals that are not acknowledged, the worst first."""
+        return weighty(open_findings(self.view, self.run))
+
+    @property
+    def badge(self) -> Piece:
+        """Its mark and how many findings give it that, `+` for many, a space for none; and the
+        role.
+        """
+        count, role = len(self.trouble), standing(self.view, self.run)
+        return f"{MARKS[role]}{'+' if count > _MOST else count or ' '}", role
 
     def name(self, cells: int) -> str:
         """Return its name in at most so many cells, unlike the others'."""
-        return short_run_names(self._names, cells)[self.run.name]
-
-
-def _badge(one: _Listed) -> tuple[str, str]:
-    """Return the role of a run's badge, and how many findings give it that; `+` for many, a space
-    for none.
-    """
-    count = len(one.trouble) or " "
-    return standing(one.view, one.run), "+" if len(one.trouble) > _MOST else str(count)
+        return short_run_names(self.names, cells)[self.run.name]
 
 
 @cached_by_revision
@@ -402,12 +386,11 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
     """Write the start of a row: number, badge, letter and name."""
     letter, hue = one.view.selection.letter(one.run.name) or (" ", "")
     number = str(one.at + 1) if one.at < _MOST else " "
-    role, count = _badge(one)
+    mark, role = one.badge
     shown = "shown" if one.view.run is one.run else "name"
-    badge = (f"{MARKS[role]}{count} ", role)
     return [
         (f"{number} ", "dim"),
-        badge,
+        (f"{mark} ", role),
         (f"{letter} " * bool(one.view.selected), hue),
         (one.name(max(0, cells - before)), shown),
     ]
@@ -415,9 +398,9 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
 
 def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
-    sign, role = _STATES.get(one.state, (" ", "dim"))
-    role = "name" if role == "ok" and standing(one.view, one.run) != "good" else role
-    return sign if cells == 1 else state_words(one.run, one.state), role
+    words, role = state_piece(one.view, one.run)
+    sign = _SIGNS.get(one.state, " ")
+    return sign if cells == 1 else words, role or "name"
 
 
 def _last(one: _Listed, indicator: str) -> Pieces:

@@ -93,7 +93,7 @@ def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
         """Write of how many metrics the values in force come from a source."""
         return [(f"{leads.get(one.path, '-')}", "dim")]
 
-    columns: list[TextColumn[SourceStatus]] = [
+    columns = [
         TextColumn("path", lambda one, n: [(_path(one.path, n), "path")], 12, 9, WIDEST),
         TextColumn("format", lambda one, _: [(one.title, "dim")], WIDEST, 5),
         TextColumn("state", _state, 6, 8),
@@ -108,8 +108,8 @@ def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
     for item in items:
         yield table.row(item)
         for sentence, role in ((item.problem, "down"), (item.note, "dim")):
-            for row in paragraph(one_line(sentence or "", 1000), role, width - 2):
-                yield [("  ", ""), *row]
+            words = one_line(sentence or "", 1000)
+            yield from paragraph(words, role, width, ("  ", ""))
 
 
 def _grouped(states: Iterable[SourceState]) -> list[SourceStatus]:

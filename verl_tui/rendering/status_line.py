@@ -17,18 +17,17 @@ from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
     looking,
-    not_reached,
-    passed_over,
+    not_shown,
     shown_state,
     source_pieces,
 )
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, middle, text_of
-from verl_tui.rendering.verdict_row import headline, standing
+from verl_tui.rendering.verdict_row import headline, state_piece
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
-from verl_tui.runs.views.state import State, ahead, remaining, silence, state_words
+from verl_tui.runs.views.state import State, ahead, remaining, silence
 from verl_tui.text import one_line
 from verl_tui.times import age, clock_time, duration
 
@@ -37,13 +36,12 @@ if TYPE_CHECKING:
 
     from verl_tui.runs.run import Run
 
-_STATES: dict[State | Unread, tuple[str, int]] = {
-    State.RUNNING: ("good", 57),
-    State.FINISHED: ("good", 72),
-    State.STALLED: ("warning", 84),
-    State.CRASHED: ("critical", 84),
+_STATES: dict[State | Unread, int] = {
+    State.RUNNING: 57,
+    State.STALLED: 84,
+    State.CRASHED: 84,
 }
-"""Roles and priorities of states; others are dim."""
+"""Priorities of states; that of others is 72."""
 _NAMES = ((99, 22), (24, 42), (16, 66), (11, 78), (7, 100))
 """Most cells of a variant of the name, and its priority."""
 _GOES_ON = (State.WAITING, State.RUNNING, State.STALLED)
@@ -72,14 +70,8 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
         width: Cells of the row.
         alone: True if nothing else is in sight: the row then has the most important of everything.
     """
-    run = view.run
-    assert run is not None
-    parts = [*_identity(view, run)]
-    parts += [_finding(view)] if alone else []
-    parts += [_paused(view), *_forecast(view, run), *_figures(run, alone=alone)]
-    parts += [_host(view)] if alone else []
-    parts += [*_sources(view, run), *_newest(view, run)]
-    ways = [(-worth, n, words) for n, part in enumerate(parts) for worth, words in part]
+    parts = enumerate(_parts(view, alone=alone))
+    ways = [(-worth, n, words) for n, part in parts for worth, words in part]
     chosen: dict[int, Pieces] = {}
     for _, n, words in sorted(ways, key=itemgetter(0)):
         tried = {**chosen, n: words}
@@ -89,6 +81,29 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
     for n in sorted(chosen):
         row += [*[(" " * _GAP, "")] * bool(row), *chosen[n]]
     return row
+
+
+def _parts(view: View, *, alone: bool) -> Iterator[RowPart]:
+    """Yield the parts of the row from left to right."""
+    run = view.run
+    assert run is not None
+    yield from _identity(view, run)
+    if alone:
+        one = headline(view)
+        short = f"{one.mark} {middle(one.cause, 16)}"
+        yield _ways(one.role, (36, one.head), (80, short), (95, one.mark))
+    if view.paused:
+        words = f"PAUSED, {view.keys['pause']} goes on"
+        yield _ways("warning", (16, words), (88, "PAUSED"))
+    yield from _forecast(view, run)
+    yield from _figures(run, alone=alone)
+    if alone:
+        yield _host(view)
+    for warning in not_shown(view):
+        yield _ways("warning", (52, warning))
+    if found := [*source_pieces(run, view.keys)]:
+        yield [(62, found)]
+    yield from _newest(view, run)
 
 
 def _ways(role: str, *ways: tuple[int, str]) -> RowPart:
@@ -103,10 +118,7 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     if len(view.monitor.runs) > 1 and run in runs:
         yield _ways("dim", (82, f"{runs.index(run) + 1}/{len(runs)}"))
     current = shown_state(view, run)
-    role, worth = _STATES.get(current, ("dim", 72))
-    if role == "good" and standing(view, run) != "good":
-        role = ""
-    word = (state_words(run, current), role)
+    word, worth = state_piece(view, run), _STATES.get(current, 72)
     aside = ": no ETA" * (current is State.STALLED)
     aside += " no end marker" * (current is State.ENDED and run.outcome is None)
     yield [(worth, [word]), (18, [word, (aside, "dim")])]
@@ -152,12 +164,6 @@ def _host(view: View) -> RowPart:
     return _ways("", (50, f"GPU {fmean(busy):.0f}%")) if busy else []
 
 
-def _paused(view: View) -> RowPart:
-    """Say that the screen is not up to date."""
-    words = f"PAUSED, {view.keys['pause']} goes on"
-    return _ways("warning", (16, words), (88, "PAUSED")) if view.paused else []
-
-
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
     """Yield when the run is done, the time left and the speed."""
     left = remaining(run, view.now)
@@ -189,14 +195,6 @@ def _newest(view: View, run: Run) -> Iterator[RowPart]:
             yield _ways("dim", (4, f"last record {date}"))
 
 
-def _sources(view: View, run: Run) -> Iterator[RowPart]:
-    """Yield the state of the sources."""
-    for warning in filter(None, (passed_over(view), not_reached(view))):
-        yield _ways("warning", (52, warning))
-    if found := [*source_pieces(run, view.keys)]:
-        yield [(62, found)]
-
-
 def _metric(
     run: Run, key: str | None, label: str, worth: tuple[int, int, int], *, alone: bool
 ) -> RowPart:
@@ -220,13 +218,6 @@ def _metric(
         line = [*sparkline(series, 24, hue), (" ", "")]
         found.append((14, [named[0], *line, figure, arrow, pad]))
     return found
-
-
-def _finding(view: View) -> RowPart:
-    """Return the verdict in the words of its row."""
-    one = headline(view)
-    short = f"{one.mark} {middle(one.cause, 16)}"
-    return _ways(one.role, (36, one.head), (80, short), (95, one.mark))
 
 
 # -- the whole line --------------------------------------------------------------------------------

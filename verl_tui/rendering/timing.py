@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,8 @@ from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
 from verl_tui.rendering.text.piece import cut, fit, paragraph, printable
-from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
+from verl_tui.rendering.text.table import WIDEST, TextColumn, table_rows
+from verl_tui.rendering.verdict_row import why_no_step
 from verl_tui.runs.time.forecast import (
     next_occasions,
     pace,
@@ -30,7 +31,7 @@ from verl_tui.runs.time.step_timing import (
     throughput,
     waiting,
 )
-from verl_tui.runs.views.state import State, goes_on, is_evaluation, state_words
+from verl_tui.runs.views.state import State, goes_on, state_words
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
@@ -100,8 +101,7 @@ def hours_rows(
     rows, starts = [heading], []
     for row, (_, (*_, note)) in zip(begins, lines, strict=True):
         starts.append(len(rows))
-        indented = paragraph(note, "dim", width - 2)
-        rows += [row, *([("  ", ""), *line] for line in indented)]
+        rows += [row, *paragraph(note, "dim", width, ("  ", ""))]
     for sentence in in_words(found):
         rows += paragraph(sentence, "dim", width)
     begun = [
@@ -149,7 +149,7 @@ def _step_parts(
     yield [(fit(title, width), "heading")]
     lines = [*_lines(found, signs)]
     most = max((line.share for line in lines[1:]), default=1.0)
-    columns: list[TextColumn[_PartRow]] = [
+    columns = [
         TextColumn("", lambda line, _: [(line.sign, line.role)], 1, 8),
         TextColumn("", _part_name, 14, 9, most=WIDEST, gap=1),
         TextColumn("", lambda line, _: [(_short_time(line.seconds), "value")], 8, 5, right=True),
@@ -158,7 +158,7 @@ def _step_parts(
         TextColumn("", _trend, 7, 6, gap=1),
         TextColumn("", lambda line, n: [(fit(line.note, n), "dim")], 12, 1, most=width),
     ]  # fmt: skip
-    yield from map(FittedTable(columns, width, lines).row, lines)
+    yield from table_rows(lines, width, columns)
     if found.overlaps:
         more = _short_time(-found.rest)
         words = (
@@ -195,7 +195,7 @@ def _untimed(run: Run, view: View) -> str:
         seconds = _short_time(known.seconds)
         return f"{_NO_PARTS}; by the {known.origin} a step takes {seconds}."
     if run.step is None:
-        return _no_step(run, view)
+        return why_no_step(view, run)
     return "Nothing in the log says how long a step takes."
 
 
@@ -249,10 +249,11 @@ def _step_by_step(
     small = (_SOLID if signs[0] == _SOLID else ".", "dim")
     pairs = zip(zip(signs, PARTS, strict=True), found.parts, strict=False)
     looks = [look if part.share >= _SMALL else small for look, part in pairs]
+    looks += [small] * len(steps[0][1])
     size = len(str(steps[-1][0]))
     room = width - size - 11
     for step, seconds in steps:
-        bar = _stacked(seconds, room / longest, [*looks, small])
+        bar = _stacked(seconds, room / longest, looks)
         total = f" {_short_time(sum(seconds))}"
         yield [(f"{str(step).rjust(size)} ", "dim"), *bar, (total, "value")]
 
@@ -260,12 +261,11 @@ def _step_by_step(
 def _stacked(
     seconds: Sequence[float], cells_each: float, looks: Sequence[tuple[str, str]]
 ) -> Pieces:
-    """Draw the parts of a step side by side, those behind the last look with that."""
-    ends = [round(taken * cells_each) for taken in accumulate(seconds)]
-    all_looks = chain(looks, repeat(looks[-1]))
+    """Draw the parts of a step side by side."""
+    ends = [0, *(round(taken * cells_each) for taken in accumulate(seconds))]
     return [
         (sign * (end - begin), role)
-        for begin, end, (sign, role) in zip([0, *ends], ends, all_looks, strict=False)
+        for (begin, end), (sign, role) in zip(pairwise(ends), looks, strict=False)
     ]
 
 
@@ -275,10 +275,9 @@ def _stacked(
 def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     """Yield the step reached, the time of each kind of step, the ETA, and what is next."""
     total, step = run.total_steps, run.step
-    yield [("progress", "heading")]
     if step is None:
-        yield [(_no_step(run, view).rstrip(".").lower(), "dim")]
         return
+    yield [("progress", "heading")]
     share = (
         f" of {total} ({percent_done(step / total)})" if total else ", total unknown"
     )
@@ -306,14 +305,6 @@ def _paces(run: Run) -> Iterator[Pieces]:
         yield [(f"{kind} ", "label"), (time, "value"), (f"  {origin}", "dim")]
 
 
-def _no_step(run: Run, view: View) -> str:
-    """Say why there is no step."""
-    if is_evaluation(run):
-        return "An evaluation makes no steps."
-    over = shown_state(view, run) in (State.FINISHED, State.CRASHED, State.ENDED)
-    return "It ended before its first step." if over else "No step yet."
-
-
 def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
     current, now = shown_state(view, run), view.now
     if current is not State.RUNNING:
@@ -336,14 +327,14 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
 
 def _speeds(title: str, figures: Sequence[SpeedFigure], width: int) -> Iterator[Pieces]:
     """Yield a heading and one row for each figure; nothing without figures."""
-    columns: list[TextColumn[SpeedFigure]] = [
+    columns = [
         TextColumn("", lambda one, n: [(fit(printable(one.label), n), "label")], 8, 9, WIDEST),
         TextColumn("", lambda one, _: [(_speed(one), "value")], WIDEST, 10),
         TextColumn("", _key, _WIDE // 3, 1, most=width),
     ]  # fmt: skip
     if figures:
         yield [(title, "heading")]
-    yield from map(FittedTable(columns, width, figures).row, figures)
+    yield from table_rows(figures, width, columns)
 
 
 def _key(figure: SpeedFigure, cells: int) -> Pieces:

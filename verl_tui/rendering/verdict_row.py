@@ -5,6 +5,7 @@ what has no room evidence goes first, then advice; what a row begins with stays.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,10 +24,24 @@ from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import Unread, View, looking, shown_state
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import ELLIPSIS, Pieces, cells_of, fit, printable
+from verl_tui.rendering.text.piece import (
+    ELLIPSIS,
+    Piece,
+    Pieces,
+    cells_of,
+    fit,
+    printable,
+)
+from verl_tui.rendering.text.table import sized
 from verl_tui.runs.views.checkpoints import best
 from verl_tui.runs.views.signs_of_life import phase
-from verl_tui.runs.views.state import State, evaluated, is_evaluation, unread_form
+from verl_tui.runs.views.state import (
+    State,
+    evaluated,
+    is_evaluation,
+    state_words,
+    unread_form,
+)
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -36,6 +51,13 @@ if TYPE_CHECKING:
 
 MARKS = {"critical": "✖", "warning": "▲", "info": "•", "good": "●", "dim": "○"}
 """By roles and severities: they differ by shape as well as by colour."""
+_ROLES: dict[State | Unread, str] = {
+    State.RUNNING: "good",
+    State.FINISHED: "good",
+    State.STALLED: "warning",
+    State.CRASHED: "critical",
+}
+"""Roles of states; others are dim."""
 STANDINGS = ("critical", "warning", "good", "dim")
 """Roles of a run, the worst first."""
 _WAITS = "◌"
@@ -107,9 +129,8 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
         right += [(f"  {view.keys['health.not_judged']}: why", "dim")] * asks
         right += tally(view)
     room = width - cells_of(right)
-    left = one.in_row(room)
-    gap = (" " * (room - cell_len(left)), "")
-    return [[(left, one.role), *[gap] * bool(right), *right], *below]
+    left = [(one.in_row(room), one.role)]
+    return [[*sized(left, room), *right] if right else left, *below]
 
 
 def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequence[str]:
@@ -117,9 +138,10 @@ def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequen
     the other way round.
     """
     after = [f" → {one}" for one in reversed(advice)]
-    ways = [f"{proof}{one}" for proof in proofs for one in (*after, *[""] * firm)]
-    ways = [*(ways or proofs), *after * (not firm)]
-    return [printable(f"x{one}")[1:] for one in ways]
+    first, then = [*proofs, ""], after
+    if firm or not after:
+        first, then = [*proofs], [*after, ""]
+    return [printable(f"x{proof}{one}")[1:] for proof, one in product(first, then)]
 
 
 # -- what is said ----------------------------------------------------------------------------------
@@ -163,6 +185,14 @@ def standing(view: View, run: Run) -> str:
     if verdict is None or broken or run.preview or run.step is None or verdict.severity:
         return "dim"
     return "good" if coverage_of(run, verdict).complete else "dim"
+
+
+def state_piece(view: View, run: Run) -> Piece:
+    """Return the words for a run's state and their role: good only where its standing is, too."""
+    current = shown_state(view, run)
+    role = _ROLES.get(current, "dim")
+    good = role != "good" or standing(view, run) == "good"
+    return state_words(run, current), role if good else ""
 
 
 def tally(view: View) -> Pieces:
@@ -250,12 +280,8 @@ def _why_unjudged(view: View, run: Run, current: State | Unread, judged: int) ->
     """Return why nothing was judged; empty where something was."""
     if current is State.NO_TRAINING:
         return "no training found in it"
-    if is_evaluation(run):
-        return evaluated(run)
-    if unread_form(run):
-        return "its steps cannot be read"
     if run.step is None:
-        return _no_step(run, current)
+        return why_no_step(view, run)
     if run.name not in view.monitor.verdicts:
         return "no verdict yet"
     if not run.indicators:
@@ -263,9 +289,15 @@ def _why_unjudged(view: View, run: Run, current: State | Unread, judged: int) ->
     return "" if judged else "no verdict: no rule could judge it yet"
 
 
-def _no_step(run: Run, current: State | Unread) -> str:
-    """Return what a run without a step waits for, and for how long, as far as that is known."""
-    if current in (State.FINISHED, State.CRASHED, State.ENDED):
+def why_no_step(view: View, run: Run) -> str:
+    """Return what a run without a step that can be read waits for, and for how long, as far as that
+    is known, or why there will be none.
+    """
+    if is_evaluation(run):
+        return evaluated(run)
+    if unread_form(run):
+        return "its steps cannot be read"
+    if shown_state(view, run) in (State.FINISHED, State.CRASHED, State.ENDED):
         return "no step was logged"
     wait, doing = waiting(run), phase(run)
     if wait is None:
@@ -286,7 +318,7 @@ def course(run: Run) -> list[str]:
     if not way or len(values) < 2 * TREND_POINTS or not all(ends):
         return [f"reward {way}"] * bool(way)
     begun, now = (mean(one) for one in ends)
-    went = _WENT.get(trend((begun, begun, now, now), series.pyramid.bounds))
+    went = _WENT.get(trend((begun, begun, now, now), series.bounds))
     full = f"reward {way} at {compact(now)}"
     if went:
         pace = "still" if went == _WENT.get(way_of(series)) else "now"

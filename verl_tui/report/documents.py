@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.report import sentences
 from verl_tui.report.reported_samples import masked
-from verl_tui.report.run_charts import ChartDrawing, ReportChart, RunCurve, drawing_of
 from verl_tui.report.svg import PAGE_STYLE, TEMPLATES, policy, svg
 from verl_tui.text import fenced
 from verl_tui.words import counted
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from verl_tui.comparison.tables import TextTable
-    from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.report.record import Report, ReportedRun
-
-    Drawn = Sequence[tuple[ReportChart, ChartDrawing | None]]
+    from verl_tui.report.run_charts import ReportChart, RunCurve
+    from verl_tui.runs.series import Points
+    from verl_tui.runs.views.checkpoints import Best
 
 _SIZE = (76, 12)
 """Cells of a curve that is drawn in text."""
@@ -45,11 +45,6 @@ _NO_NAME = pattern(r"[^a-z0-9]+")
 _GAPS = pattern(r"\n{3,}")
 _KEPT = "\0"
 """Stands for a line's end in a block of code until gaps have been closed: no text has one."""
-
-
-def drawn_charts(report: Report) -> Drawn:
-    """Return the charts of a report with their drawings."""
-    return [(chart, drawing_of(chart)) for chart in report.charts]
 
 
 def write_new(path: Path, text: str, *, replace: bool) -> None:
@@ -65,9 +60,9 @@ def write_new(path: Path, text: str, *, replace: bool) -> None:
 
 
 def write_charts(
-    drawn: Drawn, folder: Path | None, *, replace: bool = False
+    report: Report, folder: Path | None, *, replace: bool = False
 ) -> list[Path]:
-    """Write each chart as a file into a directory; return their paths in order.
+    """Write each chart that can be drawn as a file into a directory; return their paths in order.
 
     Raises:
         OSError: One exists, or cannot be written.
@@ -76,45 +71,40 @@ def write_charts(
     if folder is None:
         return paths
     folder.mkdir(parents=True, exist_ok=True)
-    for chart, picture in drawn:
+    for chart in report.charts:
         plain = _NO_NAME.sub("-", chart.title.lower()).strip("-")[:40] or "chart"
         path = folder / f"{plain}.svg"
         if path in paths:
             path = folder / f"{plain}-{len(paths) + 1}.svg"
-        if picture is not None:
-            written = svg(chart, picture, path.stem, alone=True)
-            write_new(path, written + "\n", replace=replace)
+        if written := svg(chart, path.stem, alone=True):
+            write_new(path, f"{written}\n", replace=replace)
             paths.append(path)
     return paths
 
 
-def report_text(
-    report: Report, drawn: Drawn, form: str, charts: Sequence[Path], target: str
-) -> str:
+def report_text(report: Report, form: str, charts: Sequence[Path], target: str) -> str:
     """Return a report as text.
 
     Args:
         report: What it says.
-        drawn: Its charts with their drawings.
         form: `md`, `html` or `json`.
         charts: Files of the charts, which Markdown shows in place of text.
         target: The file that it will be in, `-` for standard output.
     """
     if form == "html":
-        return _filled("html", report, drawn).lstrip() + "\n"
+        return _filled("html", report).lstrip() + "\n"
     if form == "json":
         return json.dumps(as_data(report), allow_nan=False) + "\n"
     folder = Path.cwd() if target == "-" else Path(target).parent
     files = [os.path.relpath(path, folder) for path in charts]
-    text = _filled("md", report, drawn, files=iter(files), linked=bool(files))
+    text = _filled("md", report, files=iter(files), linked=bool(files))
     return _GAPS.sub("\n\n", text.strip()).replace(_KEPT, "\n") + "\n"
 
 
-def _filled(form: str, report: Report, drawn: Drawn, **more: object) -> str:
+def _filled(form: str, report: Report, **more: object) -> str:
     TEMPLATES.filters |= {one.__name__: one for one in _FILTERS}
     return TEMPLATES.get_template(f"report.{form}.jinja").render(
         report=report,
-        drawn=drawn,
         letters=LETTERS,
         policy=policy(PAGE_STYLE),
         style=PAGE_STYLE,
@@ -137,7 +127,7 @@ def in_text(chart: ReportChart) -> str:
     lettered = (
         tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     )
-    overlaid = chart._replace(curves=lettered).overlaid
+    overlaid = replace(chart, curves=lettered).overlaid
     data = overlaid._replace(shades=())
     rows = ChartRenderer().rows(data, *_SIZE)
     return masked("\n".join(text_of(row).rstrip() for row in rows))
@@ -181,16 +171,23 @@ def as_data(report: Report) -> dict[str, Any]:
 
 def _run(run: ReportedRun) -> dict[str, Any]:
     same = {name: run.described[name] for name in ("id", "verdict", "why", "next")}
-    bests = [one._asdict() for one in run.bests]
-    for one in bests:
-        del one["lowest"]
-        for name in ("checkpoint", "nearest", "latest"):
-            suffix = "" if name == "checkpoint" else "_checkpoint"
-            one[f"{name}{suffix}"] = one.pop(name)
-    rest = {"bests": plain(bests), "samples": plain(run.excerpts)}
-    rest["hours"] = run.hours
-    rest["notes"] = [{"step": step, "text": text} for step, text in run.notes]
-    return {"name": run.name, **same, "check": run.described, **rest}
+    return {
+        "name": run.name,
+        **same,
+        "check": run.described,
+        "bests": plain([_best(one) for one in run.bests]),
+        "samples": plain(run.excerpts),
+        "hours": run.hours,
+        "notes": [{"step": step, "text": text} for step, text in run.notes],
+    }
+
+
+def _best(best: Best) -> dict[str, Any]:
+    known = best._asdict()
+    del known["lowest"]
+    for name in ("nearest", "latest"):
+        known[f"{name}_checkpoint"] = known.pop(name)
+    return known
 
 
 def _chart(chart: ReportChart) -> dict[str, Any]:
@@ -207,7 +204,7 @@ def _chart(chart: ReportChart) -> dict[str, Any]:
 def _curve(curve: RunCurve) -> dict[str, Any]:
     main = curve.data.main
     found = {"run": curve.run, "key": curve.data.key}
-    if main is None or not main.points.steps:
+    if not main.points.steps:
         return found | {"steps": [], "least": [], "greatest": [], "not_finite": []}
     most = _MOST_OF_GREY if curve.place is None else _MOST_POINTS
     return found | _stretches(main.points, most)
@@ -217,7 +214,7 @@ def _stretches(points: Points, most: int) -> dict[str, Any]:
     """Return the least and the greatest value of each stretch of steps, by its first step."""
     first, last = points.steps[0], points.steps[-1]
     per = -(-(last - first + 1) // most)
-    lows, highs, odds = points.pyramid.query(first, per, most)
+    lows, highs, odds = points.query(first, per, most)
     steps = range(first, first + most * per, per)
     known = [
         (step, low, high)

@@ -185,13 +185,11 @@ def _finals(comparison: Comparison) -> dict[str, float]:
     """Return how far each run got, more is better: its final reward, without one its loss."""
     found = {}
     for one in comparison.runs:
-        reward, loss = (
-            one.measured.figures[id].value for id in ("final_reward", "final_loss")
-        )
+        reward, loss = (one.figures[id].value for id in ("final_reward", "final_loss"))
         if reward is not None:
-            found[one.name] = reward
+            found[one.run.name] = reward
         elif loss is not None:
-            found[one.name] = -loss
+            found[one.run.name] = -loss
     return found
 
 

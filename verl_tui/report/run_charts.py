@@ -4,13 +4,20 @@ the screen's are made: reduced, smoothed and scaled.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.distributions import OF_NONE
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
-from verl_tui.rendering.charts.axes import Scale, fill_window
-from verl_tui.rendering.charts.downsample import ChartCache
+from verl_tui.rendering.charts.axes import fill_window, fit_scale
+from verl_tui.rendering.charts.downsample import (
+    smoothed,
+    smoothed_by_noise,
+    values_shown,
+)
 from verl_tui.rendering.charts.picture import Picture, picture_of
 from verl_tui.rendering.charts.plan import (
     ChartLook,
@@ -57,7 +64,8 @@ class RunCurve(NamedTuple):
     data: ChartData
 
 
-class ReportChart(NamedTuple):
+@dataclass(frozen=True)
+class ReportChart:
     """The same metric of several runs."""
 
     family: str
@@ -78,24 +86,75 @@ class ReportChart(NamedTuple):
         first = self.curves[0].data
         if self.alone:
             return first
-        marks = (
+        marks = [
             mark
             for one in self.curves
-            for mark in (one.data.marks if one.place is not None else ())
-        )
+            for mark in one.data.marks
+            if one.place is not None and mark.role in ("breach", "note")
+        ]
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
             shades=(),
             beside="",
-            marks=tuple(mark for mark in marks if mark.role in ("breach", "note")),
-            best="",
+            marks=tuple(marks),
+            best=0,
         )
+
+    @cached_property
+    def drawing(self) -> ChartDrawing | None:
+        """What is drawn, None where there is no point or no number at all."""
+        data = self.overlaid
+        shown = data.shown
+        if shown is None:
+            return None
+        data = smoothed_by_noise(data, shown, _CELLS)
+        smoothing = data.smoothing
+        if smoothing and len(self.curves) > 1:  # the averages stand alone
+            averages = tuple(
+                line._replace(points=smoothed(line.points, smoothing))
+                for line in data.lines
+            )
+            data = data._replace(lines=averages, smoothing=0.0)
+        reach = values_shown(data, shown)
+        if reach is None:
+            return None
+        columns = _COARSE if any(one.place is None for one in self.curves) else COLUMNS
+        window = fill_window(*shown, columns)
+        picture = picture_of(data, (fit_scale(*reach), None), window)
+        lines = sorted(picture.lines, key=lambda one: one.role != OTHER_RUN)
+        return ChartDrawing(picture._replace(lines=lines), data, smoothing)
+
+
+COLUMNS = 320
+"""Columns that points are reduced to."""
+_COARSE = 120
+"""The same where runs without a colour of their own are drawn, which are many."""
+_CELLS = 80
+"""Points denser than in a chart of so many cells on the screen are smoothed as far as their noise
+asks for.
+"""
+
+
+class ChartDrawing(NamedTuple):
+    """A chart as it is drawn."""
+
+    picture: Picture
+    data: ChartData
+    smoothing: float
+
+    @property
+    def odds(self) -> list[int]:
+        """The dot columns with a value that is not a number."""
+        found: set[int] = set()
+        for line in self.picture.lines:
+            found.update(x for x, odd in enumerate(line.columns.odds) if odd)
+        return sorted(found)
 
 
 def _lettered(curve: RunCurve) -> ChartLine | None:
     """Return a run's line with its colour and its letter."""
     main = curve.data.main
-    if main is None:
+    if not curve.data.lines:
         return None
     label = one_line(curve.run, 40)
     if curve.place is None:
@@ -136,77 +195,76 @@ def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
     return DrawnRuns(coloured, tuple(grey[:MOST_GREY]), len(grey[MOST_GREY:]))
 
 
+@dataclass
 class ChartMaker:
-    """Makes the charts: the families', then those of metrics that findings are about.
+    """Makes the charts: the families', then those of metrics that findings are about."""
 
-    Args:
-        monitor: Has read and judged.
-        runs: Those that are drawn.
-        now: Seconds since the epoch.
-        notebook: The user's notes, which are marks.
-    """
+    monitor: Monitor
+    """Has read and judged."""
+    runs: DrawnRuns
+    now: float
+    """Seconds since the epoch."""
+    notebook: NoteBook
+    """The user's notes, which are marks."""
 
-    def __init__(
-        self, monitor: Monitor, runs: DrawnRuns, now: float, notebook: NoteBook
-    ) -> None:
+    def __post_init__(self) -> None:
         self._drawn: set[str] = set()
         """Keys that have a chart."""
-        self._monitor = monitor
-        self._runs = runs
-        self._now = now
-        self._notebook = notebook
-        self._alone = len(runs.all) == 1
+        self._alone = len(self.runs.all) == 1
         wanted = [*chain.from_iterable(FAMILIES.values())]
-        self._plans = plan_charts(runs.all[0], wanted) if self._alone else ()
+        self._plans = plan_charts(self.runs.all[0], wanted) if self._alone else ()
         """The charts of a single run as the screen has them, with their bands and points."""
 
     def charts(self) -> Iterator[ReportChart]:
         """Yield them."""
+        runs = self.runs.all
         for family, names in FAMILIES.items():
             for name in names:
-                keys = [run.indicators.get(name) for run in self._runs.all]
-                yield from self._chart(family, name, keys)
+                known = [(run, run.indicators.get(name)) for run in runs]
+                yield from self._chart(family, name, known)
             if family == "loss":
-                losses = filter(None, (run.loss_alone for run in self._runs.all))
+                losses = filter(None, (run.loss_alone for run in runs))
                 yield from self._of_keys(family, losses, 1)
         yield from self._of_keys(OF_FINDINGS, self._named(), _MOST_OF_FINDINGS)
         if not self._drawn:
             own = [plan.key for plan in self._plans]
-            own += chain.from_iterable(run.keys for run in self._runs.coloured)
+            own += chain.from_iterable(run.keys for run in self.runs.coloured)
             yield from self._of_keys(OTHERS, own, _MOST_OTHERS)
 
     def _named(self) -> Iterator[str]:
         """Yield the metrics that warnings and worse are about."""
-        for run in self._runs.coloured:
-            verdict = self._monitor.verdicts.get(run.name, Verdict())
+        for run in self.runs.coloured:
+            verdict = self.monitor.verdicts.get(run.name, Verdict())
             for finding in weighty(verdict.primary):
-                yield from () if finding.key is None else (finding.key,)
+                if finding.key is not None:
+                    yield finding.key
 
     def _of_keys(
         self, family: str, keys: Iterable[str], most: int
     ) -> Iterator[ReportChart]:
         """Yield the charts of metrics by the log's own keys, so many of those without one."""
-        homes = (
-            next((one.key for one in self._plans if one.shows(key)), key)
-            for key in keys
-        )
-        wanted = [key for key in dict.fromkeys(homes) if key not in self._drawn]
-        for key in wanted[:most]:
-            known = [key if run.series(key) else None for run in self._runs.all]
+        wanted: dict[str, None] = {}
+        for key in keys:
+            shown = (plan.key for plan in self._plans if plan.shows(key))
+            wanted[next(shown, key)] = None
+        for key in [key for key in wanted if key not in self._drawn][:most]:
+            known = [(run, key if run.series(key) else None) for run in self.runs.all]
             yield from self._chart(family, None, known)
 
     def _chart(
-        self, family: str, indicator: str | None, keys: list[str | None]
+        self,
+        family: str,
+        indicator: str | None,
+        known: Sequence[tuple[Run, str | None]],
     ) -> Iterator[ReportChart]:
         """Yield a chart, none if no run has the metric.
 
         Args:
             family: What it belongs to.
             indicator: What it means, None where only its key is known.
-            keys: The key of each run, None where it has none.
+            known: The runs, each with its key, None where it has none.
         """
-        named = [*zip(self._runs.all, keys, strict=True)]
-        having = [(run, key) for run, key in named if key is not None]
+        having = [(run, key) for run, key in known if key is not None]
         if not having:
             return
         first, own = having[0]
@@ -218,34 +276,28 @@ class ChartMaker:
             if counterpart(first, own, indicator, run) is None:
                 otherwise.append(run.name)
                 continue
-            view = View(self._monitor, run, self._now, notebook=self._notebook)
+            view = View(self.monitor, run, self.now, notebook=self.notebook)
             data = chart_data(self._planned(run, key, indicator), view, ChartLook())
-            curves.append(RunCurve(run.name, self._runs.place(run), data))
+            curves.append(RunCurve(run.name, self.runs.place(run), data))
             by_key.setdefault(data.key, []).append(run.name)
         self._drawn.update(by_key)
-        without = [run.name for run, key in named if key is None]
-        beside = (
-            f"joined points: {one_line(key)}" for key in filter(None, [planned.score])
-        )
-        notes = (_keys_in_words(by_key), *beside, *_lacking(without, otherwise))
+        notes = [_keys_in_words(by_key)]
+        notes += [f"joined points: {one_line(planned.score)}"] * bool(planned.score)
+        if without := [run.name for run, key in known if key is None]:
+            notes.append(f"not logged by {_named(without)}")
+        if otherwise:
+            notes.append(f"counted in another way, so not drawn: {_named(otherwise)}")
         words = (planned.label, planned.unit, planned.indicator)
-        yield ReportChart(family, *words, tuple(curves), notes, self._alone)
+        yield ReportChart(family, *words, tuple(curves), tuple(notes), self._alone)
 
     def _planned(self, run: Run, key: str, indicator: str | None) -> PlannedChart:
         """Return what is drawn of a metric: of several runs the curve alone."""
+        for plan in self._plans:
+            if plan.key == key and indicator in (None, plan.indicator):
+                return plan
         label = INDICATORS[indicator].label if indicator is not None else ""
         single = single_metric(run, key, label)
-        if not self._alone:
-            return single._replace(spread=None)
-        named = (one for one in self._plans if indicator in (None, one.indicator))
-        return next((one for one in named if one.key == key), single)
-
-
-def _lacking(without: Sequence[str], otherwise: Sequence[str]) -> Iterator[str]:
-    if without:
-        yield f"not logged by {_named(without)}"
-    if otherwise:
-        yield f"counted in another way, so not drawn: {_named(otherwise)}"
+        return single if self._alone else single._replace(spread=OF_NONE)
 
 
 def _keys_in_words(by_key: Mapping[str, Sequence[str]]) -> str:
@@ -261,66 +313,3 @@ def _named(runs: Sequence[str]) -> str:
     if len(runs) > 3:
         return counted(len(runs), "run")
     return ", ".join(one_line(run, 60) for run in runs)
-
-
-# -- the picture of a chart ------------------------------------------------------------------------
-
-COLUMNS = 320
-"""Columns that points are reduced to."""
-_COARSE = 120
-"""The same where runs without a colour of their own are drawn, which are many."""
-_CELLS = 80
-"""Points denser than in a chart of so many cells on the screen are smoothed as far as their noise
-asks for.
-"""
-
-
-class ChartDrawing(NamedTuple):
-    """A chart as it is drawn."""
-
-    picture: Picture
-    scale: Scale
-    data: ChartData
-    smoothing: float
-    has_values: bool
-    """True if the values stand around their average, or are drawn themselves: with several runs the
-    averages stand alone.
-    """
-    reach: tuple[int, int]
-    """First and last step."""
-
-    @property
-    def odds(self) -> list[float]:
-        """Places along the x axis, 0 .. 1, with a value that is not a number."""
-        found: set[float] = set()
-        for line in self.picture.lines:
-            odds = line.columns.odds
-            found.update(x / (len(odds) - 1) for x, odd in enumerate(odds) if odd)
-        return sorted(found)
-
-
-def drawing_of(chart: ReportChart) -> ChartDrawing | None:
-    """Return the drawing of a chart, None where it has no point or no number at all."""
-    cache = ChartCache()
-    data = chart.overlaid
-    shown = data.shown
-    if shown is None:
-        return None
-    data = cache.smoothed_by_noise(data, shown, _CELLS)
-    smoothing = data.smoothing
-    has_values = not smoothing or len(chart.curves) == 1
-    if not has_values:
-        averages = tuple(
-            line._replace(points=cache.smoothed(line.points, smoothing))
-            for line in data.lines
-        )
-        data = data._replace(lines=averages, smoothing=0.0)
-    scale = cache.scale(data, *shown)
-    if scale is None:
-        return None
-    columns = _COARSE if any(one.place is None for one in chart.curves) else COLUMNS
-    window = fill_window(*shown, columns)
-    picture = picture_of(data, (scale, None), window, cache)
-    lines = sorted(picture.lines, key=lambda one: one.role != OTHER_RUN)
-    picture = picture._replace(lines=lines)
-    return ChartDrawing(picture, scale, data, smoothing, has_values, shown)

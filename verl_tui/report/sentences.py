@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from verl_tui.report.record import Report, ReportedRun
-    from verl_tui.report.run_charts import ChartDrawing, ReportChart
+    from verl_tui.report.run_charts import ReportChart
     from verl_tui.runs.views.checkpoints import Best
 
 LONGEST = 2000
@@ -107,13 +107,16 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def caption(chart: ReportChart, picture: ChartDrawing | None) -> str:
-    """Return the words below a chart: keys, how it is smoothed, which runs it lacks."""
+def caption(chart: ReportChart, *, drawn: bool = True) -> str:
+    """Return the words below a chart: keys, which runs it lacks; where it is drawn how it is
+    smoothed.
+    """
     parts = [line(note) for note in chart.notes]
-    if picture is not None and picture.smoothing:
-        around = " in the band of the values" if picture.has_values else ""
-        parts.append(f"averages (smoothing {picture.smoothing:g}){around}")
-    if picture is not None and picture.odds:
+    drawing = chart.drawing if drawn else None
+    if drawing is not None and drawing.smoothing:
+        around = " in the band of the values" * (len(chart.curves) == 1)
+        parts.append(f"averages (smoothing {drawing.smoothing:g}){around}")
+    if drawing is not None and drawing.odds:
         parts.append("✗ values that are no numbers")
     return " · ".join(parts)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
+from verl_tui.rendering.charts.chart_data import ANY
 from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.hues import FAMILIES, HUES
 from verl_tui.rendering.text.numbers import distinct_texts
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import Scale
-    from verl_tui.rendering.charts.picture import DrawnLine, DrawnShade
+    from verl_tui.rendering.charts.picture import DrawnLine, DrawnShade, Picture
 
     Point = tuple[int, float]
     """Dot column and height, 0 .. 1."""
@@ -50,17 +51,18 @@ _TICKS = 5
 _MOST_ODD = 60
 
 
-def svg(
-    chart: ReportChart, drawing: ChartDrawing, name: str, *, alone: bool = False
-) -> str:
-    """Return a chart as an SVG element.
+def svg(chart: ReportChart, name: str, *, alone: bool = False) -> str:
+    """Return a chart as an SVG element, empty where nothing of it can be drawn.
 
     Args:
-        chart: Its words.
-        drawing: What is drawn of it.
+        chart: What is drawn, and its words.
         name: Begins the ids in it, so that they are unique in a page.
         alone: True for a file of its own, with its style and the names of the runs.
     """
+    drawing = chart.drawing
+    if drawing is None:
+        return ""
+    picture = drawing.picture
     named = [one for one in chart.curves if one.place is not None]
     return TEMPLATES.get_template("chart.svg.jinja").render(
         chart=chart,
@@ -69,21 +71,21 @@ def svg(
         named=named * (alone and not chart.alone),
         style=CHART_STYLE,
         letters=LETTERS,
-        band=_band(drawing),
-        heights=_heights(drawing.scale),
+        band=_band(picture),
+        heights=_heights(picture.scale),
         steps=_steps(drawing),
-        curves=_curves(drawing),
-        marks=[*_straight(drawing), *_marks(drawing)],
-        signs=[*_signs(drawing), *_letters(drawing)],
+        curves=_curves(picture),
+        marks=[*_straight(picture), *_marks(drawing)],
+        signs=[*_signs(drawing), *_letters(picture)],
     )
 
 
-def _x(share: float) -> float:
-    return _LEFT + share * (_RIGHT - _LEFT)
+def _x(picture: Picture, column: int) -> float:
+    return _LEFT + column / (picture.window.columns - 1) * (_RIGHT - _LEFT)
 
 
-def _y(height: float) -> float:
-    return _BOTTOM - height * (_BOTTOM - _TOP)
+def _y(scale: Scale, value: float) -> float:
+    return _BOTTOM - scale.fraction(value) * (_BOTTOM - _TOP)
 
 
 def _class(role: str) -> str:
@@ -91,20 +93,19 @@ def _class(role: str) -> str:
     return f"of-{role}" if role in FAMILIES else "grey" if role == OTHER_RUN else role
 
 
-def _band(drawing: ChartDrawing) -> tuple[float, float] | None:
+def _band(picture: Picture) -> tuple[float, float] | None:
     """Return the upper edge and the height of the healthy band, None where none is in sight."""
-    scale, (low, high) = drawing.scale, drawing.picture.band
-    bottom = 0.0 if low is None else scale.fraction(low)
-    top = 1.0 if high is None else scale.fraction(high)
-    shown = (low, high) != (None, None) and top > bottom
-    return (_y(top), _y(bottom) - _y(top)) if shown else None
+    scale, (low, high) = picture.scale, picture.band
+    top = _y(scale, high)
+    height = _y(scale, low) - top
+    return (top, height) if height > 0 and picture.band != ANY else None
 
 
 def _heights(scale: Scale) -> list[tuple[float, str]]:
     """Return the numbers of the y axis with their heights."""
     values = scale.ticks(_TICKS)
     texts = zip(values, distinct_texts(values), strict=True)
-    return [(_y(scale.fraction(value)), text) for value, text in texts if text]
+    return [(_y(scale, value), text) for value, text in texts if text]
 
 
 def _steps(drawing: ChartDrawing) -> Iterator[tuple[float, str]]:
@@ -112,20 +113,18 @@ def _steps(drawing: ChartDrawing) -> Iterator[tuple[float, str]]:
     axis, window = drawing.data.axis, drawing.picture.window
     apart = window.columns // (2 * _TICKS)
     for step in window.ticks(apart, time=axis.time, zero=axis.zero):
-        share = window.column(step) / (window.columns - 1)
-        if 0 <= share <= 1:
-            yield _x(share), axis.write(step)
+        if window.column(step) in range(window.columns):
+            yield _x(drawing.picture, window.column(step)), axis.write(step)
 
 
-def _curves(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
+def _curves(picture: Picture) -> Iterator[tuple[str, str]]:
     """Yield class and path of areas, lines and points."""
-    picture = drawing.picture
     for shade in picture.shades:
-        area = _area(shade, drawing.scale)
+        area = _area(shade, picture.scale)
         yield f"area {_class(picture.main_role)}", f"{area}z"
+    last = picture.window.columns - 1
     for one in picture.lines:
         stretches = _stretches(one)
-        last = len(one.columns.lows) - 1
         yield _class(one.role), _way(stretches, last)
         for role in dict.fromkeys(one.alarms.values()):
             yield _class(role), _way(_alarmed(stretches, one, role), last)
@@ -201,17 +200,14 @@ def _way(stretches: Iterable[Sequence[Point]], last: int) -> str:
     return "".join(parts).replace(" -", "-").replace(" M", "M").removesuffix("l")
 
 
-def _straight(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
+def _straight(picture: Picture) -> Iterator[tuple[str, str]]:
     """Yield class and path of straight lines."""
-    picture, scale = drawing.picture, drawing.scale
-    last = picture.window.columns - 1
-    for mark in picture.marks:
-        if mark.role == "target" and not scale.beyond(mark.value or 0.0):
-            y = _y(scale.fraction(mark.value or 0.0))
-            yield "target", f"M{_LEFT} {y:.1f}H{_RIGHT}"
-        elif mark.column in range(last + 1):
-            x = _x((mark.column or 0) / last)
-            yield "restart", f"M{x:.1f} {_TOP}V{_BOTTOM}"
+    for column in picture.restarts:
+        if column in range(picture.window.columns):
+            yield "restart", f"M{_x(picture, column):.1f} {_TOP}V{_BOTTOM}"
+    target, scale = picture.target, picture.scale
+    if target is not None and not scale.beyond(target):
+        yield "target", f"M{_LEFT} {_y(scale, target):.1f}H{_RIGHT}"
 
 
 def _signs(drawing: ChartDrawing) -> Iterator[PlacedSign]:
@@ -219,12 +215,11 @@ def _signs(drawing: ChartDrawing) -> Iterator[PlacedSign]:
     picture = drawing.picture
     if picture.best is not None:
         column, value = picture.best
-        x = _x(column / (picture.window.columns - 1))
-        y = _y(drawing.scale.fraction(value)) - 3
+        x, y = _x(picture, column), _y(picture.scale, value) - 3
         yield x, y, "★", "middle", f"sign {_class(picture.main_role)}"
     odds = drawing.odds
-    for share in odds[:: max(1, len(odds) // _MOST_ODD)]:
-        yield _x(share), _BOTTOM - 3, "✗", "middle", "odd"
+    for column in odds[:: max(1, len(odds) // _MOST_ODD)]:
+        yield _x(picture, column), _BOTTOM - 3, "✗", "middle", "odd"
 
 
 def _marks(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
@@ -233,10 +228,10 @@ def _marks(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
     """
     window = drawing.picture.window
     for event in drawing.data.marks:
-        share = window.column(event.step) / (window.columns - 1)
-        if 0 <= share <= 1 and event.role != "restart":
+        column = window.column(event.step)
+        if column in range(window.columns) and event.role != "restart":
             kind, way = _MARKS.get(event.role, (event.style, f"{_BOTTOM - 9}l5 9h-10z"))
-            yield f"mark {kind}", f"M{_x(share):.1f} {way}"
+            yield f"mark {kind}", f"M{_x(drawing.picture, column):.1f} {way}"
 
 
 _MARKS = {
@@ -246,14 +241,12 @@ _MARKS = {
 """Roles of marks that have a form of their own: class and path; others are triangles."""
 
 
-def _letters(drawing: ChartDrawing) -> Iterator[PlacedSign]:
+def _letters(picture: Picture) -> Iterator[PlacedSign]:
     """Yield the letters of the runs at the ends of their curves."""
-    last = drawing.picture.window.columns - 1
     placed: list[tuple[float, float]] = []
-    for one in reversed(drawing.picture.lines):
+    for one in reversed(picture.lines):
         if one.end is not None and one.sign and one.role != OTHER_RUN:
-            x = _x(one.end[0] / last) + 6
-            y = _y(one.scale.fraction(one.end[1])) + 4
+            x, y = _x(picture, one.end[0]) + 6, _y(one.scale, one.end[1]) + 4
             near = [other for at, other in placed if abs(at - x) < _LETTER]
             placed.append((x, _beside(y, near)))
             yield *placed[-1], one.sign, "start", f"end {one.role}"

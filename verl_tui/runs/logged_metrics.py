@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.distributions import DistributionKeys, one_each, spreads
 from verl_tui.indicators import dialect, loss_alone, resolve
 from verl_tui.patterns import NamePattern
-from verl_tui.runs.cached import cached_by_keys
+from verl_tui.runs.cached import cached_by_keys, cached_by_revision
 from verl_tui.runs.series import Series, merged
 from verl_tui.runs.table import Table
 
@@ -105,6 +105,7 @@ class LoggedMetrics:
         return enough and all(_is_one(column, columns[0][0]) for column in columns)
 
     @property
+    @cached_by_revision
     def logged_once(self) -> frozenset[str]:
         """Keys that have been logged at one step only."""
         return frozenset(

@@ -74,6 +74,11 @@ class Run(LoggedMetrics):
         is no such file.
         """
         self._restarts: list[RestartMark] = []
+        """Those within one source."""
+        self.restarts: Sequence[RestartMark] = ()
+        """All restarts, by step."""
+        self.end: int | None = None
+        """The last step of the present segment, None without a restart: steps beyond it are old."""
         self._continued: Sequence[tuple[SourceState, SourceState]] = ()
         """Sources, each with the one that goes on from it."""
         self.stated = Clock("times in the log")
@@ -138,18 +143,6 @@ class Run(LoggedMetrics):
             return None
         firsts, lasts = zip(*spans, strict=True)
         return min(firsts), max(lasts)
-
-    @property
-    @cached_by_revision
-    def restarts(self) -> Sequence[RestartMark]:
-        """The restarts of the run, by step."""
-        return marks(self._restarts, self._continued)
-
-    @property
-    @cached_by_revision
-    def end(self) -> int | None:
-        """The last step of the present segment, None without a restart: steps beyond it are old."""
-        return self.step if self.restarts else None
 
     @property
     def total_steps(self) -> int | None:
@@ -227,6 +220,8 @@ class Run(LoggedMetrics):
         if len(states) > 1:
             self._continued = continued(states)
         self.step = self._reached()
+        self.restarts = marks(self._restarts, self._continued)
+        self.end = self.step if self.restarts else None
         self.outcome = outcome(states, self.step)
         if self.outcome is None:
             self.quiet_after_end = 0.0
@@ -266,7 +261,7 @@ class Run(LoggedMetrics):
     def _apply(self, state: SourceState, record: Record, arrival: float | None) -> None:
         match record:
             case Histogram():
-                self.histograms.add(record, _precedence(state))
+                self.histograms.add(record, precedence(state.status, state.segment))
             case Sample():
                 self._apply_sample(state, record, arrival)
             case Dump():
@@ -299,9 +294,10 @@ class Run(LoggedMetrics):
             made = [*map(sub, rows.columns[more], rows.columns[less])]
             keys, columns = (*rows.keys, name), (*rows.columns, made)
             rows = rows._replace(keys=keys, columns=columns)
-        rows = rows._replace(times=dated(rows.times))
+        if rows.times:
+            rows = rows._replace(times=dated(rows.times))
         times = array("d", rows.times or _arrivals(state, rows, arrival, newest))
-        order = _precedence(state, estimated=rows.estimated)
+        order = precedence(state.status, state.segment, estimated=rows.estimated)
         for part in state.grouping.parts(rows):
             kind = part.keys, part.mean, part.estimated
             if kind not in state.tables:
@@ -393,11 +389,6 @@ class Run(LoggedMetrics):
         known = self.checkpoints.items()
         self.checkpoints = {step: kept for step, kept in known if kept != path}
         self.called_best = [kept for kept in self.called_best if kept != path]
-
-
-def _precedence(state: SourceState, *, estimated: bool = False) -> int:
-    status = state.status
-    return precedence(status.rank, status.ordinal, state.segment, estimated=estimated)
 
 
 def _arrivals(

@@ -6,7 +6,7 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from itertools import chain, count, repeat
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
@@ -27,30 +27,26 @@ class Point(NamedTuple):
     value: float
 
 
-# -- pyramid ---------------------------------------------------------------------------------------
+# -- points ----------------------------------------------------------------------------------------
 
 _LARGE = 2**61
 
 
-class Pyramid:
-    """Minimum and maximum over the two columns of a series, which it refers to and never copies.
+class Points:
+    """Values along an axis, in two columns that are referred to and never copied.
 
     Steps must ascend; gaps and repetitions are fine. A value that is not finite never counts as
-    minimum or maximum, it only makes its bucket odd. The owner of the columns counts up `revision`
-    when a point before the last one has changed: cached answers are void then.
+    minimum or maximum, it only makes its bucket odd.
     """
-
-    __slots__ = ("revision", "steps", "values")
 
     def __init__(self, steps: array[int], values: array[float]) -> None:
         self.steps = steps
+        """Positions along the x axis."""
         self.values = values
         self.revision = 0
-
-    @property
-    def seen(self) -> int:
-        """How many points there are; the columns may be of unequal length while one is filled."""
-        return min(len(self.steps), len(self.values))
+        """Another one when a point other than the last one changes, or one is put before the last:
+        readers start over.
+        """
 
     def query(
         self, first_step: int, steps_per_bucket: int, buckets: int
@@ -72,11 +68,8 @@ class Pyramid:
         lows: list[float | None] = [None] * buckets
         highs: list[float | None] = [None] * buckets
         odds = [False] * buckets
-        seen = self.seen
-        begin = bisect_left(self.steps, first_step, 0, seen)
-        end = bisect_left(
-            self.steps, first_step + buckets * steps_per_bucket, begin, seen
-        )
+        begin = bisect_left(self.steps, first_step)
+        end = bisect_left(self.steps, first_step + buckets * steps_per_bucket, begin)
         if begin == end:
             return lows, highs, odds
         # Steps near the ends of 64 bits differ by more than these hold.
@@ -101,36 +94,51 @@ class Pyramid:
         """The least and the greatest finite value, None without any."""
         import numpy as np
 
-        values = np.array(self.values[: self.seen])
+        values = np.array(self.values)
         finite = values[np.isfinite(values)]
         if not len(finite):
             return None
         return float(finite.min()), float(finite.max())
 
+    def highest_point(self, sign: float = 1.0) -> Point | None:
+        """Return the first point with the highest value times `sign`, None without a number."""
+        import numpy as np
+
+        values = sign * np.array(self.values, np.float64)
+        values[~np.isfinite(values)] = -np.inf
+        return self._first(np.flatnonzero(values == values.max(initial=-np.inf)))
+
+    def _first(self, found: NDArray[Any]) -> Point | None:
+        """Return the first of some points, None where it has no number."""
+        at = found[0] if len(found) else None
+        if at is None or not math.isfinite(self.values[at]):
+            return None
+        return Point(self.steps[at], self.values[at])
+
+    def at(self, step: int) -> Point | None:
+        """Return the newest point at or before `step`."""
+        i = bisect_right(self.steps, step) - 1
+        return Point(self.steps[i], self.values[i]) if i >= 0 else None
+
 
 # -- series ----------------------------------------------------------------------------------------
 
 
-class Series:
+class Series(Points):
     """Values of one metric, ascending in step, one value a step; catches up with its tables when
     asked. While one table has them so, its own columns are shown: they grow with it.
     """
 
     def __init__(self, key: str) -> None:
+        super().__init__(array("q"), array("d"))
         self.key = key
-        self.steps = array("q")
-        self.values = array("d")
         self.times = array("d")
         """Wall-clock time of each point in seconds since the epoch, nan where unknown."""
         self.counts = array("q")
         """How many measurements each point is the mean of; empty where each is a single one."""
         self.revision = next(_REVISIONS)
-        """Grows when a point other than the last one changes, or one is put before the last:
-        readers start over.
-        """
         self._rows: Sequence[int] = ()
         """Rows of each table that have been merged."""
-        self._pyramid: Pyramid | None = None
         self._cut: tuple[tuple[int, int], Series] | None = None
         """What `until` returned last, with its revision and number of points."""
 
@@ -151,14 +159,6 @@ class Series:
         point = self.highest_point()
         return -math.inf if point is None else point.value
 
-    def highest_point(self, sign: float = 1.0) -> Point | None:
-        """Return the first point with the highest value times `sign`, None without a number."""
-        import numpy as np
-
-        values = sign * np.array(self.values, np.float64)
-        values[~np.isfinite(values)] = -np.inf
-        return self._first(np.flatnonzero(values == values.max(initial=-np.inf)))
-
     def first_beyond(self, value: float, *, down: bool = False) -> Point | None:
         """Return the first point at or above a value (`down`: at or below)."""
         import numpy as np
@@ -166,27 +166,6 @@ class Series:
         values = np.array(self.values, np.float64)
         beyond = values <= value if down else values >= value
         return self._first(np.flatnonzero(beyond))
-
-    def _first(self, found: NDArray[Any]) -> Point | None:
-        """Return the first of some points, None where it has no number."""
-        at = found[0] if len(found) else None
-        if at is None or not math.isfinite(self.values[at]):
-            return None
-        return Point(self.steps[at], self.values[at])
-
-    @property
-    def pyramid(self) -> Pyramid:
-        """Minima and maxima for drawing."""
-        if self._pyramid is None:
-            self._pyramid = Pyramid(self.steps, self.values)
-        self._pyramid.steps, self._pyramid.values = self.steps, self.values
-        self._pyramid.revision = self.revision
-        return self._pyramid
-
-    def at(self, step: int) -> Point | None:
-        """Return the newest point at or before `step`."""
-        i = bisect_right(self.steps, step) - 1
-        return Point(self.steps[i], self.values[i]) if i >= 0 else None
 
     def since(self, step: int) -> dict[int, float]:
         """Return the values from a step on, by step, ascending."""
@@ -226,28 +205,12 @@ class Series:
         rows = [len(table) for table, _ in parts]
         if rows == self._rows:
             return
-        first = -math.inf
-        # Whether a stated step supersedes an estimated one may show only now.
-        if self._rows and not any(table.estimated for table, _ in parts):
-            known = zip(parts, chain(self._rows, repeat(0)), strict=False)
-            first = min(table.least_step(start) for (table, _), start in known)
         self._rows = rows
-        self._lay_over(first, *merged(parts, first))
-
-    def _lay_over(self, first: float, new: MergedRows, values: array[float]) -> None:
-        """Put points in the place of those from a step on."""
-        at = bisect_left(self.steps, first)
-        settled = max(at, len(self) - 1)
-        before = self.steps[at:settled], self.values[at:settled].tobytes()
-        if new.counts or self.counts:
-            one = array("q", [1])
-            self.counts = (self.counts or one * len(self))[:at] + (
-                new.counts or one * len(new.steps)
-            )
-        self.steps = self.steps[:at] + new.steps
-        self.values = self.values[:at] + values
-        self.times = self.times[:at] + new.times
-        if before != (self.steps[at:settled], self.values[at:settled].tobytes()):
+        settled = max(0, len(self) - 1)
+        before = self.steps[:settled], self.values[:settled].tobytes()
+        new, self.values = merged(parts)
+        self.steps, self.times, self.counts = new.steps, new.times, new.counts
+        if before != (self.steps[:settled], self.values[:settled].tobytes()):
             self.revision = next(_REVISIONS)
 
 
@@ -271,25 +234,20 @@ class MergedRows(NamedTuple):
     last: NDArray[Any]
 
 
-def merged(
-    parts: Sequence[tuple[Table, int]], first: float = -math.inf
-) -> tuple[MergedRows, array[float]]:
+def merged(parts: Sequence[tuple[Table, int]]) -> tuple[MergedRows, array[float]]:
     """Merge tables by step: of several rows with one step the one of the highest precedence holds,
     with the last time that is known; measurements of one source are averaged.
 
     Args:
         parts: Each table with the index of the metric's column.
-        first: The first step that counts.
 
     Returns:
         The points, and their values.
     """
     import numpy as np
 
-    known = [(table, at, table.rows_from(first)) for table, at in parts]
-    tables = tuple([(table, rows.start, rows.stop) for table, _, rows in known])
-    common = _merged_rows(tables, first)
-    columns = [np.array(table.columns[at][rows]) for table, at, rows in known]
+    common = _merged_rows(tuple([(table, len(table)) for table, _ in parts]))
+    columns = [np.array(table.columns[at]) for table, at in parts]
     values = np.concatenate(columns)[common.turn]
     held = values[common.last]
     if common.counts:
@@ -301,26 +259,20 @@ def merged(
 
 
 @lru_cache(maxsize=4)
-def _merged_rows(
-    tables: tuple[tuple[Table, int, int], ...], first: float
-) -> MergedRows:
+def _merged_rows(tables: tuple[tuple[Table, int], ...]) -> MergedRows:
     """Find how rows become points, once for all metrics in the same tables.
 
     Args:
-        tables: Each table with the first of its rows that count, and the one behind the last.
-        first: The first step that counts.
+        tables: Each table, with how many rows it has by now.
     """
     import numpy as np
 
     steps, orders, times = (
-        np.concatenate([np.array(getattr(one, name)[a:b]) for one, a, b in tables])
+        np.concatenate([np.array(getattr(table, name)) for table, _ in tables])
         for name in ("steps", "orders", "times")
     )
-    means = np.repeat(
-        [table.mean for table, *_ in tables], [b - a for _, a, b in tables]
-    )
+    means = np.concatenate([np.full(count, table.mean) for table, count in tables])
     turn = np.lexsort((orders, steps))
-    turn = turn[steps[turn] >= first]
     steps, orders, times, means = (one[turn] for one in (steps, orders, times, means))
     is_last = np.diff(steps, append=~steps[-1:]) != 0
     is_first = np.roll(is_last, 1)
@@ -333,7 +285,7 @@ def _merged_rows(
     begins = of_source[np.searchsorted(of_source, last, side="right") - 1]
     begins = np.where(means[last], begins, last)
     stays = np.ones(len(last), bool)
-    for low, high in superseded([table for table, *_ in tables]):
+    for low, high in superseded([table for table, _ in tables]):
         inside = (steps[last] >= low) & (steps[last] <= high)
         stays &= ~(inside & (orders[last] < STATED))
     last, begins, times = last[stays], begins[stays], times[stays]

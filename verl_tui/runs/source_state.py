@@ -350,13 +350,13 @@ class SourceState:
             and all(key.startswith(_OF_VALIDATION) for key in rows.keys)
         )
         self.rows += len(rows.steps)
-        self._begin(rows.steps[0], rows.times[0] if rows.times else None)
         self.first = rows.steps[0] if self.first is None else self.first
         self.top = top if self.top is None else max(top, self.top)
         if rows.times:
             self.began = min(rows.times[0], self.began or inf)
             self.ended = max(rows.times[-1], self.ended or -inf)
-        self._reach(top, still=closes)
+        stated = rows.times[0] if rows.times else None
+        self._reach(top, rows.steps[0], stated, still=closes)
 
     def advance(self, progress: Progress) -> bool:
         """Note how far the run says it is; return whether that is further than before."""
@@ -370,8 +370,7 @@ class SourceState:
             # The step's own line may have come before: whether the run is further than before is
             # another matter.
             self.bar.note([progress.step], [progress.elapsed])
-        self._begin(progress.step, None)
-        return self._reach(progress.step)
+        return self._reach(progress.step, progress.step)
 
     def end(self, event: Event) -> None:
         """Note an event that may have ended the run; of two that are equally informative, the newer
@@ -407,16 +406,23 @@ class SourceState:
         if self.restarted is not None and self.step is None:
             self.step = step
 
-    def _begin(self, step: int, stated: float | None) -> None:
-        """Note how long it took to show its first step, and when that states to be written."""
+    def _reach(
+        self, step: int, first: int, stated: float | None = None, *, still: bool = False
+    ) -> bool:
+        """Note a step, and how long the source took to show its first one.
+
+        Args:
+            step: The step.
+            first: The first of those that came together.
+            stated: When that states to be written.
+            still: Whether an ending belongs to the step; any other is cancelled by a further one.
+
+        Returns:
+            Whether it is a further one.
+        """
         if self.start is None:
             newest = self.life.stamp if stated is None else stated
-            self.start = step, max(0.0, newest - (self.life.first or inf))
-
-    def _reach(self, step: int, *, still: bool = False) -> bool:
-        """Note a step; return whether it is a further one, which cancels any ending that does not
-        belong to it.
-        """
+            self.start = first, max(0.0, newest - (self.life.first or inf))
         if self.step is not None and step <= self.step:
             return False
         self.step, self.stage = step, None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from verl_tui.records import MetricRows
+    from verl_tui.records import MetricRows, SourceStatus
 
 ROW_BITS = 40
 _SEGMENT_BITS = 9
@@ -24,9 +24,7 @@ STATED = 1 << (ROW_BITS + _SEGMENT_BITS + _ORDINAL_BITS + _RANK_BITS)
 """The least precedence of a row whose step its log states."""
 
 
-def precedence(
-    rank: int, ordinal: int, segment: int, *, estimated: bool = False
-) -> int:
+def precedence(source: SourceStatus, segment: int, *, estimated: bool = False) -> int:
     """Return the base of a row's precedence: of two values for one step, the higher one holds.
 
     A step that is stated beats one that was estimated from what stands around a row, whatever the
@@ -37,15 +35,13 @@ def precedence(
     way of reading a log gives the same series.
 
     Args:
-        rank: Quality of the source's format, 0..15.
-        ordinal: Place of the source among the run's sources, 0..511.
+        source: The row's source, one of at most 512.
         segment: How often the source started anew before this row, 0..511.
         estimated: Whether the row's step was estimated.
     """
-    source = (min(rank, 15) << _ORDINAL_BITS) | min(ordinal, 511)
-    return (((source << _SEGMENT_BITS) | min(segment, 511)) << ROW_BITS) | (
-        0 if estimated else STATED
-    )
+    place = (source.rank << _ORDINAL_BITS) | min(source.ordinal, 511)
+    order = ((place << _SEGMENT_BITS) | min(segment, 511)) << ROW_BITS
+    return order if estimated else order | STATED
 
 
 def origin_of(order: int) -> tuple[int, int]:
@@ -108,16 +104,6 @@ class Table:
         if self.ascending:
             return self.steps[0], self.steps[-1]
         return min(self.steps), max(self.steps)
-
-    def least_step(self, start: int) -> float:
-        """Return the least step of the rows from an index on, `inf` without any."""
-        if self.ascending:
-            return self.steps[start] if start < len(self) else inf
-        return min(self.steps[start:], default=inf)
-
-    def rows_from(self, step: float) -> slice:
-        """Return the rows that hold all those from a step on; others may be among them."""
-        return slice(bisect_left(self.steps, step) if self.ascending else 0, len(self))
 
 
 def superseded(tables: Sequence[Table]) -> Iterator[tuple[float, float]]:

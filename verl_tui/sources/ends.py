@@ -22,6 +22,7 @@ from verl_tui.records import (
     Records,
     Settings,
 )
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Chunk, Tail, file_size, opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.source import FIRST, FileSource
@@ -209,4 +210,5 @@ def _read(run: str, source: Source) -> Batch:
     while more:
         read, more = source.read()
         records += read
-    return Batch(run, source.status(), (*records, *source.finish()))
+    records += source.finish()
+    return Batch(run, source.status(), SampleFigures().complete(records))

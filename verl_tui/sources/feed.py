@@ -78,6 +78,7 @@ class Feed:
         """By the name of the run, and by the place of the source."""
         self._owners = FileOwners()
         self._writers = Writers()
+        self._is_followed = False
         self._fresh: dict[str, list[tuple[FoundFile, int]]] = {}
         """By run, the files that have not been read yet, with their indices."""
         self.reread: list[Reread] = []
@@ -119,8 +120,7 @@ class Feed:
 
     def _add(self, run: FoundRun) -> None:
         """Start to read the files of a run that are not read yet."""
-        name = self._owners.name(run)
-        own = [file for file in run.files if self._owners.owns(name, file)]
+        name, own = self._owners.claimed(run)
         for file in own:
             key = name, _place(file)
             if key not in self._readers:
@@ -195,8 +195,10 @@ class Feed:
             stop: Ends the following within a poll.
             clock: Seconds, monotonic enough to pace the polls.
         """
-        self._writers.start(stop)
-        self._served.start(stop)
+        if not self._is_followed:
+            self._is_followed = True
+            self._writers.start(stop)
+            self._served.start(stop)
         last: Discovery | None = None
         while not stop.is_set():
             searched = clock()
@@ -302,9 +304,8 @@ def _place(file: FoundFile) -> str:
 
 def _is_warm(reader: SourceReader, now: float) -> bool:
     """Return whether a source may bring something soon: it is no file, is new, or grew lately."""
-    if reader.served or reader.delivered is None:
-        return True
-    return now - (reader.delivered.modified or 0.0) < _COLD
+    is_new = not reader.delivered
+    return reader.served or is_new or now - (reader.status.modified or 0.0) < _COLD
 
 
 def _is_quiet(reader: SourceReader, now: float) -> bool:

@@ -1,6 +1,6 @@
 """Files as bytes, followed as they grow; what a path is, where unreadable places count as missing
-(pathlib raises up to Python 3.13); and a source, which most files are, with a bound of how many
-metrics are kept: a broken file, or one with a name for each sample, has any number of them.
+(pathlib raises up to Python 3.13); and a source, which most files are. It keeps a bounded number of
+metrics: a broken file, or one with a name for each sample, has any number of them.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ _PRINT = 256
 """Bytes compared at the head and before the offset: enough to tell a rewritten file from a grown
 one.
 """
-CHUNK = 256 * 1024
+CHUNK = 2**20
+"""Bytes that are read at once."""
 NEWEST = "checkpoint-*"
 """In a path: the newest checkpoint with this file in it."""
 
@@ -209,19 +210,17 @@ class Tail:
         """
         before, self.identity = self.identity, identity
         shrunk = size < self.offset
-        if before is None or (not shrunk and self._same(descriptor)):
+        ends = (self.last, self.offset - len(self.last)), (self.head, 0)
+        if before is None or (
+            not shrunk
+            and all(os.pread(descriptor, len(end), at) == end for end, at in ends)
+        ):
             return None
         self.offset = 0
         self.head = self.last = b""
         if before != identity:
             return "file was replaced"
         return "file was truncated" if shrunk else "file was rewritten"
-
-    def _same(self, descriptor: int) -> bool:
-        before = os.pread(descriptor, len(self.last), self.offset - len(self.last))
-        return (
-            before == self.last and os.pread(descriptor, len(self.head), 0) == self.head
-        )
 
 
 def is_checkpoint(name: str) -> bool:
@@ -299,50 +298,9 @@ def head(path: Path, limit: int) -> bytes:
 
 
 MOST_METRICS = 20_000
-"""Metrics of a source: some times what verl logs of hundreds of data sources."""
-
-
-class KeptMetrics:
-    """The metrics that are kept of one source: those that came first."""
-
-    def __init__(self) -> None:
-        self._kept: set[str] = set()
-        self._is_full = False
-        """True if there were more."""
-
-    @property
-    def note(self) -> str | None:
-        """Say that not all metrics are kept, None if they are."""
-        return (
-            f"only the first {MOST_METRICS:,} metrics are kept"
-            if self._is_full
-            else None
-        )
-
-    def of(self, record: Record) -> Record | None:
-        """Return a record with the metrics in it that are kept, None for another's histogram."""
-        if not isinstance(record, MetricRows | Histogram):
-            return record
-        keys = record.keys if isinstance(record, MetricRows) else (record.key,)
-        if self._kept.issuperset(keys) or self._learns(keys):
-            return record
-        if not isinstance(record, MetricRows):
-            return None
-        places = [at for at, key in enumerate(keys) if key in self._kept]
-        return record._replace(
-            keys=tuple([keys[at] for at in places]),
-            columns=tuple([record.columns[at] for at in places]),
-        )
-
-    def _learns(self, keys: Sequence[str]) -> bool:
-        """Keep new metrics as far as there is room; return whether there is for all."""
-        new = [key for key in keys if key not in self._kept]
-        room = MOST_METRICS - len(self._kept)
-        self._kept.update(new[:room])
-        self._is_full |= len(new) > room
-        return len(new) <= room
-
-
+"""Metrics kept of a source, those that came first: some times what verl logs of hundreds of data
+sources.
+"""
 _REPORTED_UNREADABLE = 1000
 """Unreadable lines handed on one by one; further ones are only counted, a binary file has
 millions.
@@ -367,7 +325,10 @@ class Source:
         """Seconds since the epoch."""
         self._problem: str | None = None
         """Why nothing can be read at present."""
-        self._kept_metrics = KeptMetrics()
+        self._kept: set[str] = set()
+        """Those that are kept."""
+        self._is_full = False
+        """True if there were more metrics."""
 
     @property
     def note(self) -> str | None:
@@ -385,20 +346,49 @@ class Source:
         return ()
 
     def counted(self, records: Iterable[Record]) -> Records:
-        """Count records that were read; return them without what is only counted."""
+        """Count records that were read; return them without what is only counted, or not kept. Of
+        a histogram the quantiles count, and any text may hold lines of trouble.
+        """
         kept: list[Record] = []
         for record in records:
+            known: Record | None = record
             if isinstance(record, Unreadable):
                 self._unreadable += 1
-                if self._unreadable <= _REPORTED_UNREADABLE:
-                    kept.append(record)
-            elif (known := self._kept_metrics.of(record)) is not None:
-                self._records += _count(known)
-                kept.append(known)
+                if self._unreadable > _REPORTED_UNREADABLE:
+                    known = None
+            elif isinstance(record, MetricRows):
+                self._records += len(record.steps)
+                if not self._kept.issuperset(record.keys):
+                    known = self._learn(record)
+            elif isinstance(record, Histogram):
+                known = record if self._has_room([record.key]) else None
+            elif not (isinstance(record, Event) and record.kind is EventKind.WARNING):
+                self._records += 1
+            kept += filter(None, [known])
         return tuple(kept)
+
+    def _learn(self, rows: MetricRows) -> MetricRows:
+        """Return rows with further metrics, with those that there is room for."""
+        if self._has_room(rows.keys):
+            return rows
+        places = [at for at, key in enumerate(rows.keys) if key in self._kept]
+        return rows._replace(
+            keys=tuple([rows.keys[at] for at in places]),
+            columns=tuple([rows.columns[at] for at in places]),
+        )
+
+    def _has_room(self, keys: Sequence[str]) -> bool:
+        """Keep metrics as far as there is room; return whether there is for all."""
+        new = [key for key in keys if key not in self._kept]
+        room = MOST_METRICS - len(self._kept)
+        self._kept.update(new[:room])
+        self._is_full |= len(new) > room
+        return len(new) <= room
 
     def status(self) -> SourceStatus:
         """Return how the source is doing."""
+        most = f"only the first {MOST_METRICS:,} metrics are kept"
+        full = most if self._is_full else None
         return SourceStatus(
             str(self.path),
             self.format,
@@ -410,16 +400,6 @@ class Source:
             self._bytes + self._pending,
             self._modified,
             self._problem,
-            "; ".join(filter(None, (self.note, self._kept_metrics.note))) or None,
+            "; ".join(filter(None, (self.note, full))) or None,
             self.absolute,
         )
-
-
-def _count(record: Record) -> int:
-    """Return as how many records of training one counts: of a histogram the quantiles do, and any
-    text may hold lines of trouble.
-    """
-    trouble = isinstance(record, Event) and record.kind is EventKind.WARNING
-    if trouble or isinstance(record, Histogram):
-        return 0
-    return len(getattr(record, "steps", (0,)))

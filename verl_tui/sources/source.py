@@ -6,21 +6,16 @@ import os
 from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Records, Restart, SourceStatus, digest
-from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import CHUNK, Chunk, Source, Tail, why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
 
 _APPENDED = {".log", ".jsonl", ".out", ".err", ".txt", ""}
 """Suffixes of texts to which lines are appended."""
-SMALL = 4 * 2**20
-"""Bytes up to which all files are read as much at a time: of a metric that several small logs of a
-run name differently, the turns decide which name comes first.
-"""
 FIRST = 4096
 """Bytes of a log's first line by which it is known."""
 
@@ -33,16 +28,15 @@ class FileSource(Source):
         path: Path,
         format: Format,
         ordinal: int = 0,
-        chunk: int = 0,
+        chunk: int = CHUNK,
         tail: Tail | None = None,
     ) -> None:
         super().__init__(path, ordinal)
         self._format = format
-        self.chunk: int = chunk or getattr(format, "chunk", CHUNK)
-        """Bytes that are read at once, of a large file."""
+        self._chunk = chunk
+        """Bytes that are read at once."""
         self._tail = tail or Tail(path)
         self._reader = format.reader(path)
-        self._figures = SampleFigures()
         self.first = b""
         """Its first bytes."""
         self._origin = ""
@@ -115,9 +109,4 @@ class FileSource(Source):
 
     def _next(self) -> Chunk:
         """Read the next bytes; raise OSError where that cannot be done."""
-        small = self._tail.offset < SMALL
-        return self._tail.read(min(self.chunk, CHUNK) if small else self.chunk)
-
-    def counted(self, records: Iterable[Record]) -> Records:
-        """Count records that were read; return them with the figures of their samples."""
-        return self._figures.complete(super().counted(records))
+        return self._tail.read(self._chunk)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui import debug_log
 from verl_tui.records import Batch, Records, SourceStatus
 from verl_tui.sources import pipe
+from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Tail, file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
@@ -47,6 +48,7 @@ class SourceReader:
             else None
         )
         """The file that a process may hold open."""
+        self._figures = SampleFigures()
         self._watch = watch
         self.status = source.status()
         """Status after the last read."""
@@ -54,7 +56,8 @@ class SourceReader:
         """True if everything there at the start has been read: what follows is live."""
         self.served = isinstance(source, AddressRun)
         """True if it comes over a network: then its records state their own times."""
-        self.delivered: SourceStatus | None = None
+        self.delivered = False
+        """True once its status has been handed on."""
         self.grew = -math.inf
         """When it was last seen to grow, by the clock of whoever reads."""
         self.finished_at = -1
@@ -96,8 +99,10 @@ class SourceReader:
         """
         if self._broken:
             return None, False
+        before = self.status
         try:
-            records, more = read()
+            read_now, more = read()
+            records = self._figures.complete(read_now)
             self.status = self._written(self.source.status())
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error(f"reading {self.status.path}", error)
@@ -109,9 +114,9 @@ class SourceReader:
                 size=read_so_far, problem=one_line(why, 200)
             )
             records, more = (), False
-        if not records and self.status == self.delivered:
+        if not records and self.status == before and self.delivered:
             return None, more
-        self.delivered = self.status
+        self.delivered = True
         return Batch(self.run, self.status, records, live), more
 
     def _written(self, status: SourceStatus) -> SourceStatus:

@@ -8,6 +8,7 @@ more file, in the folder `trainers` of the configuration directory.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -50,8 +51,8 @@ class Lines(NamedTuple):
     """Every line that mentions it contains one of these."""
     mentioned: re.Pattern[bytes]
     """Modules of it, as tracebacks and loggers name them."""
-    signed: re.Pattern[bytes] | None
-    """How its logger signs lines, where it does."""
+    signed: re.Pattern[bytes]
+    """How its logger signs lines; never found where it does not."""
     keys: tuple[str, ...]
     """Names that only its dicts of metrics have."""
 
@@ -173,14 +174,15 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
     """Return a trainer by its table; raises KeyError for what is missing in it."""
     name = table["name"]
     prefix = table.get("prefix", "")
+    rows = defaultdict(tuple, table)
     return Trainer(
         name,
-        [_keys(one) for one in table.get("own", ())],
-        [_form(name, one) for one in table.get("console", ())],
+        [_keys(one) for one in rows["own"]],
+        [_form(name, one) for one in rows["console"]],
         [_spelling(prefix, *one) for one in table["names"]],
-        [_keys(one[0]) for one in table.get("others", ())],
-        [_samples(one) for one in table.get("samples", ())],
-        [(_keys(one[0]), *(one[3:] or [1.0])) for one in table.get("mixed", ())],
+        [_keys(one[0]) for one in rows["others"]],
+        [_samples(one) for one in rows["samples"]],
+        [(_keys(one[0]), *(one[3:] or [1.0])) for one in rows["mixed"]],
         table.get("everywhere", 0),
         _lines(table["lines"]) if "lines" in table else None,
     )
@@ -201,7 +203,7 @@ def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
 
 
 def _lines(table: dict[str, Any]) -> Lines:
-    signed = pattern(table["signed"].encode()) if "signed" in table else None
+    signed = pattern(table.get("signed", "(?!)").encode())
     words = [word.encode() for word in table["words"]]
     mentioned = pattern(table["mentioned"].encode())
     return Lines(table["rank"], words, mentioned, signed, tuple(table.get("keys", ())))

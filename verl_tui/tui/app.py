@@ -16,7 +16,7 @@ from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.verdict_row import problems
-from verl_tui.tui.export import PICTURES, copy_here, take_picture
+from verl_tui.tui.export import copy_here, take_picture
 from verl_tui.tui.keys import HelpSection, action, actions, declaring
 from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.monitor_app import MonitorApp
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 
 
 class ScreenSpec(NamedTuple):
-    """One screen that a key opens; its `HELP_SECTION` says what that is for, and its place."""
+    """One screen that a key opens."""
 
+    section: HelpSection
+    """What the key is for, and its place."""
     kind: type[Any]
     """The screen, made for a dashboard."""
     key: str
@@ -49,26 +51,16 @@ class ScreenSpec(NamedTuple):
     short: str = ""
     """The word for it in the last row of the dashboard; empty: the key is not named there."""
 
-    @property
-    def section(self) -> HelpSection:
-        """What the screen's key is for, and its place."""
-        found: HelpSection = getattr(
-            self.kind, "HELP_SECTION", HelpSection("", rank=10)
-        )
-        return found
-
-    @property
-    def name(self) -> str:
-        """The name of its module."""
-        return str(self.kind.__module__.rpartition(".")[2])
-
 
 _FOUND = [
-    ScreenSpec(one, *one.SCREEN) for one in declaring("verl_tui.tui.screens", "SCREEN")
+    ScreenSpec(getattr(one, "HELP_SECTION", HelpSection("", rank=10)), one, *one.SCREEN)
+    for one in declaring("verl_tui.tui.screens", "SCREEN")
 ]
-_FOUND.sort(key=lambda one: (one.section.rank, one.name))
-SCREENS = {one.name: one for one in _FOUND}
-"""The screens that a key opens over the dashboard, by name, in the order of the help."""
+_FOUND.sort(key=lambda one: (one.section.rank, one.kind.__module__))
+SCREENS = {one.kind.__module__.rpartition(".")[2]: one for one in _FOUND}
+"""The screens that a key opens over the dashboard, by the names of their modules, in the order of
+the help.
+"""
 
 
 class VerlApp(MonitorApp):
@@ -81,10 +73,8 @@ class VerlApp(MonitorApp):
         q  quit  quit  Quit
         """,
         (
-            action(
-                one.key, f"look_at('{one.name}')", one.id, one.words, one.section.task
-            )
-            for one in SCREENS.values()
+            action(one.key, f"look_at('{name}')", one.id, one.words, one.section.task)
+            for name, one in SCREENS.items()
         ),
         """
         p       pause        pause    Pause
@@ -276,9 +266,9 @@ class VerlApp(MonitorApp):
             self._dashboard.view = self.view_at(self._clock())
             self.push_screen(kind(self._dashboard))
 
-    def action_picture(self, *endings: str) -> None:
-        """Write the screen into files: as a picture, as text, or both."""
-        take_picture(self, self._picked or "", endings or PICTURES)
+    def action_picture(self) -> None:
+        """Write the screen into files: as a picture, and as text."""
+        take_picture(self, self._picked or "")
 
     def action_copy_here(self) -> None:
         """Copy the text at the cursor, on every screen."""
@@ -299,10 +289,6 @@ class VerlApp(MonitorApp):
         self.push_screen(Palette(self._dashboard, "a theme", offers))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Offer the actions of all keys, other themes, and each kind of picture by itself."""
+        """Offer the actions of all keys, and other themes."""
         yield from commands(self, screen)
         yield SystemCommand("Theme", "other colours", self.search_themes)
-        for ending, name in zip(PICTURES, ("SVG", "text"), strict=True):
-            take = partial(self.call_later, self.action_picture, ending)
-            where = "write it into the current directory"
-            yield SystemCommand(f"Screenshot as {name}", where, take)

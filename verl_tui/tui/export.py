@@ -63,15 +63,15 @@ def screen_text(app: App[Any]) -> str:
     return "\n".join(row.rstrip() for row in screen_rows(app)) + "\n"
 
 
-def screen_picture(app: App[Any], ending: str, title: str = "verl-tui") -> str:
-    """Return the screen as a text, or for `.svg` as a picture with a title.
+def screen_picture(app: App[Any], ending: str) -> str:
+    """Return the screen as a text, or for `.svg` as a picture.
 
     Rich gives every character the width of one cell; Chinese text would be squeezed to half its
     width.
     """
     if ending != ".svg":
         return screen_text(app)
-    svg = _TEXT.sub(_widened, app.export_screenshot(title=title))
+    svg = _TEXT.sub(_widened, app.export_screenshot(title="verl-tui"))
     if app.current_theme.ansi:
         colours = SVG_EXPORT_THEME.ansi_colors
         drawn = (Color(*colours[at]).hex.lower() for at in range(len(_SIXTEEN)))
@@ -92,8 +92,6 @@ def _widened(found: re.Match[str]) -> str:
     return f"{found[1]}{length:.1f}{found[3]}{shown}{found[5]}"
 
 
-PICTURES = (".svg", ".txt")
-"""Kinds of screenshots."""
 _MOST = 74_000
 """Bytes copied at most: terminals refuse longer sequences, and this becomes 100 kB."""
 _SHORT = 200
@@ -135,8 +133,8 @@ def copy_here(app: App[Any]) -> None:
         toast(app, "nothing to copy here")
 
 
-def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
-    """Write the screen into the current directory: as `.svg`, `.txt` or both.
+def take_picture(app: App[Any], run: str) -> None:
+    """Write the screen into the current directory, as a picture and as text.
 
     Notifications do not belong there, so they go first.
     """
@@ -145,15 +143,14 @@ def take_picture(app: App[Any], run: str, endings: Sequence[str]) -> None:
         where = type(app.screen).__name__.removesuffix("Screen").lower()
         paths: tuple[Path, ...] = ()
         try:
-            paths = create(Path.cwd(), named(run, where), *endings)
+            paths = create(Path.cwd(), named(run, where), ".svg", ".txt")
             for path in paths:
                 text = screen_picture(app, path.suffix)
                 path.write_text(text, encoding="utf-8", errors="replace")
         except OSError as error:
             _give_up(app, paths, error)
         else:
-            more = "".join(f" and {path.suffix}" for path in paths[1:])
-            _say(app, "written", paths[0], more)
+            _say(app, "written", paths[0], " and .txt")
 
     app.clear_notifications()
     app.call_after_refresh(take)

@@ -53,8 +53,6 @@ class HelpSection(NamedTuple):
     """Place among those of the screens, or of the panels, from 0."""
     notes: tuple[str, ...] = ()
     """Further lines below the keys."""
-    parts: tuple[type[DOMNode], ...] = ()
-    """Classes that it is made of, whose keys are listed too."""
     charts: bool = False
     """True if it shows charts: the first such section is followed by their signs."""
 

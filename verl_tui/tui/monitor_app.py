@@ -309,27 +309,21 @@ class MonitorApp(TerminalApp):
         attention = self._attention
         attention.look(monitor.verdicts, now)
         if self._changes is None:
-            self._changes = self._new_changes()
-        watched, seen = attention.watched, attention.acknowledged
-        news = self._changes.look(monitor, now, watched, seen)
-        sequences = notices(news, self.config, os.environ)
-        if sequences:
-            self.write_sequence(sequences)
+            from verl_tui.notify.notifier import Changes
+            from verl_tui.notify.notify_settings import Choice, NotifySettings
+
+            least = SEVERITIES[self.config.desktop_from]
+            choice = Choice(least, states=frozenset({"finished"}))
+            self._changes = Changes(NotifySettings(choice))
+        seen = attention.watched, attention.acknowledged
+        news = self._changes.look(monitor, now, *seen)
+        self.write_sequence(notices(news, self.config, os.environ))
         if self._notifier:
-            watched, known = self._attention.watched, self._attention.acknowledged
-            self._notifier.look(monitor, now, watched, known)
+            self._notifier.look(monitor, now, *seen)
             problem = self._notifier.news()
             if problem:
                 self.warn(one_line(problem))
                 self.show_troubles()
-
-    def _new_changes(self) -> Changes:
-        """Return what finds out what the user is to be notified of outside the app."""
-        from verl_tui.notify.notifier import Changes
-        from verl_tui.notify.notify_settings import Choice, NotifySettings
-
-        least = SEVERITIES[self.config.desktop_from]
-        return Changes(NotifySettings(Choice(least, states=frozenset({"finished"}))))
 
     def _judge_on(self) -> None:
         """Judge further runs, while no key is at work: of many each takes its time."""

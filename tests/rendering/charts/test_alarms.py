@@ -8,7 +8,7 @@ from test_chart_drawing import view_of
 
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 from verl_tui.rendering.charts.axes import Window
-from verl_tui.rendering.charts.chart_data import Alarm
+from verl_tui.rendering.charts.chart_data import ANY, Alarm
 from verl_tui.rendering.charts.downsample import DotColumns
 from verl_tui.rendering.charts.picture import alarmed
 from verl_tui.rendering.charts.plan import ChartLook, single_metric
@@ -40,7 +40,7 @@ def test_findings_and_what_has_recovered_are_alarms_the_worst_last():
     assert main.alarms == (Alarm(1, 2, 5), Alarm(2, 7))
 
 
-@pytest.mark.parametrize("band", [BAND, (None, None)])
+@pytest.mark.parametrize("band", [BAND, ANY])
 def test_a_finding_about_something_else_than_the_band_is_a_whole_stretch(band):
     columns = DotColumns([0.2] * 8, [0.2] * 8, [False] * 8)
     assert [*alarmed(columns, [Alarm(2, 3, 6)], WINDOW, band)] == [3, 4, 5]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from math import inf
 
 import pytest
 from chart_columns import Column
@@ -14,6 +15,7 @@ from run_views import make_run
 from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.rendering.charts.chart_data import (
+    ANY,
     MARKS,
     ChartData,
     ChartLine,
@@ -31,7 +33,7 @@ from verl_tui.rendering.text.piece import text_of
 
 def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     points = Column(range(50), [i / 50 for i in range(50)])
-    data = ChartData("kl", lines=(ChartLine(points),), band=(None, 0.5))
+    data = ChartData("kl", lines=(ChartLine(points),), band=(-inf, 0.5))
     drawing = ChartRenderer()
     dotted = drawing.rows(data, 60, 12)
     drawing.shades = True
@@ -47,7 +49,7 @@ def test_the_band_is_a_shade_where_there_are_backgrounds_and_else_lines():
     assert on == [*range(on[0], 10)]
     assert 4 <= len(on) <= 5
     assert all(sum(len(text) for text, _ in row) == 60 for row in shaded[1:])
-    without = drawing.rows(data._replace(band=(None, None)), 60, 12)
+    without = drawing.rows(data._replace(band=ANY), 60, 12)
     assert not any(style.endswith("+healthy") for row in without for _, style in row)
 
 
@@ -105,13 +107,13 @@ def test_after_a_restart_the_end_is_that_of_the_present_segment():
 @pytest.mark.parametrize(
     ("key", "best"),
     [
-        ("critic/score/mean", "highest"),
-        ("eval_loss", "lowest"),
-        ("eval_accuracy", "highest"),
-        ("eval_runtime", ""),
-        ("eval_num_tokens", ""),
-        ("eval_samples_per_second", ""),
-        ("actor/pg_loss", ""),
+        ("critic/score/mean", 1),
+        ("eval_loss", -1),
+        ("eval_accuracy", 1),
+        ("eval_runtime", 0),
+        ("eval_num_tokens", 0),
+        ("eval_samples_per_second", 0),
+        ("actor/pg_loss", 0),
     ],
 )
 def test_the_best_is_marked_where_more_or_less_is_better(key, best):

@@ -72,7 +72,6 @@ def test_summary():
         "memory 75%",
         "90 W",
     ]
-    assert device_summary([]) == ["GPUs"]
     assert device_summary([Device(Gpu("0", "H100"))]) == ["GPUs 1"]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 
+from verl_tui.on_demand.samples import KeptRows, SamplePage
 from verl_tui.records import Sample
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.listing import excerpt
@@ -12,28 +14,11 @@ from verl_tui.runs.samples import Place
 PLACE = Place(120, validation=False)
 
 
-class Page:
-    """A page of samples in memory, or of a dump if it has lines."""
-
-    def __init__(self, count, place=PLACE, lines=None):
-        self.place = place
-        self.generation = 0
-        self._count = count
-        self._lines = lines
-
-    def sample(self, index):
-        return Sample(120, "p", f"answer {index}") if index < self._count else None
-
-    def lines(self, indices):
-        return (
-            (self._lines[index] for index in indices)
-            if self._lines is not None
-            else None
-        )
-
-
-def page(*arguments):
-    return Page(*arguments)
+def page(count: int) -> SamplePage:
+    """Return a page of samples in memory."""
+    found = SamplePage(PLACE, KeptRows(()), threading.Condition())
+    found.show(None, [Sample(120, "p", f"answer {number}") for number in range(count)])
+    return found
 
 
 def written(export):

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from verl_tui.records import SampleFacts
 from verl_tui.rendering.samples import query
-from verl_tui.rendering.samples.query import SampleOrder, SampleQuery, parse_query
+from verl_tui.rendering.samples.query import (
+    SampleOrder,
+    SampleQuery,
+    number_groups,
+    parse_query,
+)
 from verl_tui.rendering.text.search import Search
 
 
@@ -165,5 +170,5 @@ FACTS = [
     ],
 )  # fmt: skip
 def test_orders(by, up, down):
-    assert SampleOrder(by).sort(FACTS) == up
-    assert SampleOrder(by, down=True).sort(FACTS) == down
+    assert SampleOrder(by).sort(FACTS, number_groups(FACTS)) == up
+    assert SampleOrder(by, down=True).sort(FACTS, number_groups(FACTS)) == down

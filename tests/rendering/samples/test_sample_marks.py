@@ -58,12 +58,12 @@ def test_a_long_passage_counts_when_it_comes_a_second_time():
 @pytest.mark.parametrize(
     "text",
     [
-        "ab " * 60_000,
-        "ab" * 60_000,
-        "abcd efgh" * 9 + "abcdabd " * 20_000,
-        "汉" * 100_000,
-        "a b c d e f g h i j k l m n " * 8000,
-        "".join(f"{i} " for i in range(40_000)),
+        "ab " * 30_000,
+        "ab" * 30_000,
+        "abcd efgh" * 9 + "abcdabd " * 10_000,
+        "汉" * 50_000,
+        "a b c d e f g h i j k l m n " * 4000,
+        "".join(f"{i} " for i in range(20_000)),
     ],
     ids=range(6),
 )
@@ -71,4 +71,4 @@ def test_linear_in_the_text(text):
     start = time.process_time()
     repeated(text)
     special(text)
-    assert time.process_time() - start < 2.0
+    assert time.process_time() - start < 1.0

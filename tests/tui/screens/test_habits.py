@@ -112,12 +112,13 @@ async def test_esc_leaves_one_thing_after_the_other_and_never_quits(collapse):
     app = showing(collapse)
     async with app.run_test(size=(140, 45)) as pilot:
         charts = dashboard(app).charts
+        await press(pilot)  # a cursor is put into a chart that has been seen
         await press(pilot, "slash", *"kl", "enter", "f3", "z", "plus", "left", "slash")
 
         def left():
             """Return what is open or set."""
             said = {
-                "line": dashboard(app).foot == "filter-bar",
+                "line": dashboard(app).bar.display,
                 "cursor": app.cursor is not None,
                 "span": charts.look.span is not None,
                 "filter": charts.filter.text,

@@ -87,9 +87,9 @@ def test_progress_with_the_pace_of_each_kind_and_the_end():
     ("run", "words"),
     [
         (None, "No run yet, so nothing has taken any time."),
-        (Run("new"), "No step yet."),
-        (stepless(SAMPLES, Sample(None, "2+2?", "4")), "An evaluation makes no steps."),
-        (stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)), "It ended before its first step."),
+        (Run("new"), "waits for the first step"),
+        (stepless(SAMPLES, Sample(None, "2+2?", "4")), "an evaluation"),
+        (stepless("verl console", Event(EventKind.FATAL, "ValueError: x", 3)), "no step was logged"),
         (timed({"reward": [0.5]}), "Nothing in the log says how long a step takes."),
         (timed({"reward": [0.5] * 9}), "step 9, total unknown"),
         (timed({"step_time": [9.0] * 9}), "The log times no parts of a step."),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from run_views import NOW, logged, make_run, make_view
 from scenarios.failures import FAILURES, planted
 from scenarios.healthy import HEALTHY
-from scenarios.worlds import FORMS, write
+from scenarios.worlds import FORMS, World, write
 from watching import dashboard, lines, loaded, press, records, showing, write_run
 
 from verl_tui.config import Config
@@ -28,10 +28,6 @@ from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.rendering.verdict_row import headline, tally, verdict_rows
 from verl_tui.tui.panels.health import HealthPanel
-
-if TYPE_CHECKING:
-    from scenarios.worlds import World
-
 
 COLLAPSE = Finding(
     "policy-collapse",
@@ -230,14 +226,16 @@ def test_it_is_never_green_without_evidence_and_all_say_the_same(
     )
 
 
-WORLDS: list[World] = [
-    *(HEALTHY[name](random.Random(name)) for name in sorted(HEALTHY)[::6]),
-    *(planted(one, one.dialects[0], 0)[0] for one in FAILURES[::12]),
-]
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_planted_failures_and_healthy_runs_are_told_apart(world, tmp_path):
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(partial(HEALTHY[name], random.Random(name)) for name in sorted(HEALTHY)[::6]),
+        *(partial(planted, one, one.dialects[0], 0) for one in FAILURES[::12]),
+    ],
+)
+def test_planted_failures_and_healthy_runs_are_told_apart(make, tmp_path):
+    made = make()
+    world = made if isinstance(made, World) else made[0]
     path = write(world, tmp_path / "run", FORMS[world.dialect][0])
     monitor = load([str(path)], Config(), NOW)
     (run,) = monitor.runs.values()

@@ -109,9 +109,13 @@ async def test_the_cursor_reads_values_point_by_point():
     )
     async with app.run_test(size=(60, 12)) as pilot:
         await pilot.pause()
-        await pilot.press("tab", "right", "left")
+        app.chart.read(1)
+        app.chart.read(-1)
         assert "0.2 @ 5" in app.lines[0]
-        await pilot.press("home", "left", "end")
+        app.chart.read_end(-1)
+        app.chart.read(-1)
+        app.chart.read_end(1)
+        await pilot.pause()
         assert app.moves == [9, 5, 1, 9]
 
 
@@ -141,7 +145,7 @@ def data_of(values, gap=1, **changes):
         Mark(70, "checkpoint"),
     )
     data = ChartData(
-        "actor/loss", "Loss [/red]", lines=(ChartLine(points), validation), marks=marks, band=(0.2, None)
+        "actor/loss", "Loss [/red]", lines=(ChartLine(points), validation), marks=marks, band=(0.2, inf)
     )  # fmt: skip
     return data._replace(
         shades=(Shade("min–max", points, points, "envelope", fits=False),), **changes
@@ -174,10 +178,14 @@ CHANGES = [
 async def test_nothing_ends_the_process():
     app = Screen(Chart(grid=True))
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("tab", "left", "home", "end")
+        app.chart.focus()
+        app.chart.read(-1)
+        app.chart.read_end(-1)
+        app.chart.read_end(1)
         for (name, values), changes in product(ADVERSARIES.items(), CHANGES):
             app.chart.show(data_of(values, 1000 if changes else 1, **changes))
-            await pilot.press("left")
+            app.chart.read(-1)
+            await pilot.pause()
             found = app.lines
             assert len(found) == 24, (name, changes)
             assert all(len(line) == 80 for line in found), (name, changes)

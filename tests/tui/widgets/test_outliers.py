@@ -71,7 +71,7 @@ def test_no_spike_is_hidden(values, usual, log, smoothing):
     drawn = [*map(text_of, drawing.rows(data, 60, 12))]
     top = drawing.window.column(values.index(max(values))) // 2 + drawing.left
     assert any(row[top] != " " for row in drawn[1:10])
-    scale = drawing.cache.scale(data, 0, len(values) - 1)
+    scale = drawing.scale(data, (0, len(values) - 1))
     if scale.beyond(max(values)) > 0:
         assert drawn[1][top] == "↑"
     if scale.beyond(min(values)) < 0:
@@ -109,7 +109,8 @@ def test_smoothing_is_that_of_tensorboard(weight, pieces):
         for i in range(steps, steps + piece):
             points.add(i * i, values[i])  # uneven steps count as one each, as there
         steps += piece
-        assert smoothed.pyramid.seen == steps
+        smoothed.catch_up(points)
+        assert len(smoothed.values) == steps
     wanted = tensorboard(values, weight)
     for got, want in zip(smoothed.values, wanted, strict=True):
         assert isnan(got) == isnan(want)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 
 from verl_tui.commands.shared import (
     CONFIG,
@@ -11,10 +10,8 @@ from verl_tui.commands.shared import (
     EXIT_OWN_ERROR,
     PATHS,
     CommandError,
+    Options,
     check_target,
-    configuration,
-    loaded,
-    paths_of,
     plain_output,
     print_messages,
     print_note,
@@ -31,14 +28,14 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write the tables; return the exit code."""
     from verl_tui.exporters.csv import export
     from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
 
-    paths_of(options)
+    options.need_paths()
     check_target(options.output, replaces=True)
-    monitor = loaded(options, time.time(), configuration(options))
+    monitor = options.load(time.time())
     runs = [run for run in monitor.runs.values() if run.keys]
     if not runs:
         raise CommandError("no numbers to export", EXIT_NOTHING)

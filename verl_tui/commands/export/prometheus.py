@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from argparse import Namespace
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
@@ -17,10 +16,8 @@ from verl_tui.commands.shared import (
     EXIT_USAGE,
     PATHS,
     CommandError,
+    Options,
     check_target,
-    configuration,
-    loaded,
-    paths_of,
     print_message,
     writing,
 )
@@ -60,10 +57,10 @@ OPTIONS = f"""
 _OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Serve or write the metrics; return the exit code."""
-    paths = paths_of(options)
-    config = configuration(options)
+    paths = options.need_paths()
+    config = options.configuration()
     _check(options)
     try:
         from verl_tui.exporters.prometheus import exposition
@@ -105,7 +102,7 @@ def run(options: Namespace) -> int:
     from verl_tui.sources.host.gpus import read_once
 
     now = time.time()
-    monitor = loaded(options, now, config)
+    monitor = options.load(now, config)
     if not any(run.keys or run.samples.places for run in monitor.runs.values()):
         raise CommandError("nothing to export", EXIT_NOTHING)
     monitor.apply(read_once(now), now)
@@ -114,7 +111,7 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _server(options: Namespace) -> MetricsServer:
+def _server(options: Options) -> MetricsServer:
     from verl_tui.exporters.endpoint import MetricsServer, is_loopback
 
     bind = options.bind or "127.0.0.1"
@@ -134,17 +131,13 @@ def _server(options: Namespace) -> MetricsServer:
         return MetricsServer(bind, port, login=login, tls=tls)
 
 
-def _check(options: Namespace) -> None:
+def _check(options: Options) -> None:
     """Refuse options that contradict each other."""
     if options.textfile is not None:
         for name in _OF_PORTS:
             if getattr(options, name) is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise CommandError(f"{option} is for a port, and --textfile opens none")
-        if options.textfile.suffix != ".prom":
-            raise CommandError(
-                f"{options.textfile} must end in .prom: node_exporter passes over other files"
-            )
         check_target(options.textfile, replaces=True)
     elif options.follow:
         raise CommandError(
@@ -171,7 +164,7 @@ def _login(file: Path | None) -> str | None:
     return f"{user}:{password}"
 
 
-def _encryption(options: Namespace) -> ssl.SSLContext | None:
+def _encryption(options: Options) -> ssl.SSLContext | None:
     if options.tls_cert is None:
         return None
     from verl_tui.exporters.endpoint import encryption

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -12,9 +11,7 @@ from verl_tui.commands.shared import (
     EXIT_OWN_ERROR,
     PATHS,
     CommandError,
-    configuration,
-    loaded,
-    paths_of,
+    Options,
     print_messages,
     writing,
 )
@@ -36,13 +33,13 @@ OPTIONS = f"""
 {PATHS}{CONFIG}"""
 
 
-def run(options: Namespace) -> int:
+def run(options: Options) -> int:
     """Write event files; return the exit code."""
     from verl_tui.exporters.tensorboard import LogDirectories
 
     if options.output is None:
         raise CommandError("name the directory with -o DIR")
-    config = configuration(options)
+    config = options.configuration()
     directories = LogDirectories(options.output, options.samples)
 
     def write_new(monitor: Monitor) -> None:
@@ -51,9 +48,9 @@ def run(options: Namespace) -> int:
     with writing(options.output):
         if options.follow:
             return write_until_stopped(
-                paths_of(options), config, write_new, interval=options.interval
+                options.need_paths(), config, write_new, interval=options.interval
             )
-        monitor = loaded(options, time.time(), config)
+        monitor = options.load(time.time(), config)
         if not any(run.keys or run.samples.places for run in monitor.runs.values()):
             raise CommandError("nothing to export", EXIT_NOTHING)
         write_new(monitor)

@@ -18,18 +18,15 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from verl_tui import prometheus_names as names
 from verl_tui.exporters.guide.as_text import condition
-from verl_tui.health.guide import Rule
+from verl_tui.health.guide import Guide, Rule
 from verl_tui.indicators import DIALECTS, dialect, spellings
 from verl_tui.prometheus_names import named
-
-if TYPE_CHECKING:
-    from verl_tui.health.guide import Guide, Rule
 
 STEPS = "verl:steps"
 """Series of the recording rule for the step that each run has reached."""
@@ -46,20 +43,15 @@ _STREAMS = {"value": "", "absolute": "", "difference": "-", "ratio": "/"}
 
 def why_not_promql(rule: Rule) -> str | None:
     """Return why a rule cannot be expressed in PromQL, None if it can."""
-    reasons = {
-        "looks at several signals, samples or the log's text": rule.condition
-        == "diagnosis",
-        "depends on the run's settings or on what else it logs": (
-            rule.unless or rule.of or rule.parts
-        ),
-        "compares a run with its own past, step by step": (
-            rule.condition not in _CONDITIONS or rule.trend or rule.climb
-        ),
-        "is made of several metrics": (
-            rule.stream not in _STREAMS or "*" in "".join(rule.metric)
-        ),
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    if rule.condition == "diagnosis":
+        return "looks at several signals, samples or the log's text"
+    if rule.unless or rule.of or rule.parts:
+        return "depends on the run's settings or on what else it logs"
+    if rule.condition not in _CONDITIONS or rule.trend or rule.climb:
+        return "compares a run with its own past, step by step"
+    if rule.stream not in _STREAMS or "*" in "".join(rule.metric):
+        return "is made of several metrics"
+    return None
 
 
 def signal(rule: Rule) -> tuple[str, str]:

@@ -229,9 +229,7 @@ def fit_window(first: int, last: int, columns: int) -> Window:
     """
     steps = max(last - first + 1, 2)
     parts = 8 if steps > _MANY_STEPS else 4
-    unit = 1
-    while unit * parts * 2 <= steps:
-        unit *= 2
+    unit = 1 << (steps // (2 * parts)).bit_length()
     room = -(-steps // unit) * unit
     columns = max(2, columns)
     per = -(-room // columns)

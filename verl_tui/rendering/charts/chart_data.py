@@ -4,16 +4,18 @@ run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from array import array
+from math import inf
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from verl_tui.rendering.charts.x_axes import Axis
+from verl_tui.runs.series import Points
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from array import array
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from verl_tui.distributions import Bins
-    from verl_tui.runs.series import Pyramid
 
 
 MARKS = {
@@ -36,22 +38,6 @@ def legend() -> Iterator[tuple[str, str]]:
     """Yield every sign of a chart, and what it means."""
     yield from MARKS.values()
     yield from toml_table(__file__, "charts.toml")["signs"].items()
-
-
-class Points(Protocol):
-    """A series as a chart needs it: ascending steps, their values, and the pyramid over both."""
-
-    @property
-    def steps(self) -> array[int]:
-        """Positions along the x axis, ascending."""
-
-    @property
-    def values(self) -> array[float]:
-        """One value a step; nan and infinity are shown as such."""
-
-    @property
-    def pyramid(self) -> Pyramid:
-        """The pyramid over both columns, caught up."""
 
 
 AlarmRole = Literal["info", "warning", "critical"]
@@ -89,6 +75,13 @@ class ChartLine(NamedTuple):
     """The unit of that metric."""
     alarms: tuple[Alarm, ...] = ()
     """When findings about it held, the mildest first."""
+
+
+_NO_LINE = ChartLine(Points(array("q"), array("d")), role="")
+ANY = (-inf, inf)
+"""The healthy range where none is known."""
+NEVER = 2**62
+"""Beyond all steps and times."""
 
 
 class Shade(NamedTuple):
@@ -129,22 +122,6 @@ class Mark(NamedTuple):
         return self.severity if self.role == "breach" else self.role
 
 
-class Axis(NamedTuple):
-    """The meaning of x positions. Time runs in seconds, so that ticks fall on minutes and hours."""
-
-    label: str = "step"
-    write: Callable[[int], str] = str
-    """Text of a tick, at most 8 characters."""
-    exact: Callable[[int], str] = str
-    """Text of the cursor's position."""
-    time: bool = False
-    zero: int = 0
-    """From where on round positions are counted."""
-
-
-STEPS = Axis()
-
-
 class ChartData(NamedTuple):
     """Everything one chart shows."""
 
@@ -159,8 +136,8 @@ class ChartData(NamedTuple):
     """The first one of kind `line` gives the value in the title."""
     shades: tuple[Shade, ...] = ()
     """From the farthest to the nearest."""
-    band: tuple[float | None, float | None] = (None, None)
-    """Healthy range, in the unit of the values; None = open at that end."""
+    band: tuple[float, float] = ANY
+    """Healthy range, in the unit of the values, infinite where it is open."""
     target: float | None = None
     """Value that the metric is to reach, in the unit of the values."""
     note: str = ""
@@ -175,11 +152,11 @@ class ChartData(NamedTuple):
     from_zero: bool = False
     """True if its sparkline begins at 0, as of a part."""
     marks: tuple[Mark, ...] = ()
-    best: str = ""
-    """`highest` or `lowest`: which value of the main line is marked as its best, if any."""
+    best: int = 0
+    """Which value of the main line is marked as its best: 1 the highest, -1 the lowest, 0 none."""
     cursor: int | None = None
     """Step to read values at. Only a change of it moves the chart's own cursor."""
-    axis: Axis = STEPS
+    axis: Axis = Axis()
     log_y: bool = False
     usual_y: bool = False
     """True if the y axis leaves out outliers; an arrow at its edge shows where they are."""
@@ -199,10 +176,8 @@ class ChartData(NamedTuple):
     """
     trendless: bool = False
     """True if health says that it has no trend, of a longer past than that of the title's arrow."""
-    end: int | None = None
-    """Last position of the run's present segment, None = the last there is: points beyond were
-    given up by a restart.
-    """
+    end: int = NEVER
+    """Last position of the run's present segment: points beyond were given up by a restart."""
     short: str = ""
     """Its name in a chart of one row, where it differs from those around it; the name where empty.
     """
@@ -237,19 +212,13 @@ class ChartData(NamedTuple):
         """The first and last step on the x axis, None without a point: those of charts around it
         are shown, too.
         """
-        own = self.extent
-        if own is None or self.reach is None:
-            return own
-        return (
-            own[0] if self.first_step is not None else min(own[0], self.reach[0]),
-            own[1] if self.last_step is not None else max(own[1], self.reach[1]),
-        )
+        return self.extent and (self.reach or self.extent)
 
     @property
-    def main(self) -> ChartLine | None:
-        """The line whose value the title shows."""
-        curves = (line for line in self.lines if line.kind == "line")
-        return next(curves, next(iter(self.lines), None))
+    def main(self) -> ChartLine:
+        """The line whose value the title shows, one without points where there is none."""
+        curves = [line for line in self.lines if line.kind == "line"]
+        return (*curves, *self.lines, _NO_LINE)[0]
 
     @property
     def lettered(self) -> bool:

@@ -1,25 +1,23 @@
-"""A series made ready for drawing: reduced to dot columns, smoothed, its range and its trend; and
-what of that is kept from one drawing of a chart to the next.
-"""
+"""A series made ready for drawing: reduced to dot columns, smoothed, its range and its trend."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import inf, isfinite, nan
 from operator import sub
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.charts.axes import Scale, Window, fit_scale
-from verl_tui.runs.series import Pyramid
+from verl_tui.runs.series import Points
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from verl_tui.rendering.charts.chart_data import ChartData, Points
+    from verl_tui.rendering.charts.axes import Window
+    from verl_tui.rendering.charts.chart_data import ChartData
 
 TREND_POINTS = 40
 """Values that a trend is of."""
@@ -48,6 +46,10 @@ _BLOCKS = 16
 _FEWEST = 32
 _ENOUGH = 4096
 """Most values whose noise is looked at, the last ones."""
+_KEPT = 256
+"""Series whose columns, averages and noise are kept, so that drawing is quick: more than a screen
+shows.
+"""
 
 
 class DotColumns(NamedTuple):
@@ -60,11 +62,17 @@ class DotColumns(NamedTuple):
     odds: list[bool]
 
 
-def _columns(pyramid: Pyramid, window: Window) -> DotColumns:
+def dot_columns(points: Points, window: Window) -> DotColumns:
     """Return the dot columns of a series in a window."""
+    newest = (points.revision, len(points.values), *points.values[-1:])
+    return _dot_columns(points, newest, window)
+
+
+@lru_cache(maxsize=_KEPT)
+def _dot_columns(points: Points, _newest: object, window: Window) -> DotColumns:
     empty: list[float | None] = [None] * window.columns
     lows, highs, odds = empty, empty[:], [False] * window.columns
-    found = pyramid.query(window.start, window.per, window.buckets)
+    found = points.query(window.start, window.per, window.buckets)
     # Whole numbers: to multiply fractions takes as long as all else.
     apart, of = window.stretch.numerator, window.stretch.denominator
     for bucket, (low, high, odd) in enumerate(zip(*found, strict=True)):
@@ -74,7 +82,7 @@ def _columns(pyramid: Pyramid, window: Window) -> DotColumns:
     return DotColumns(lows, highs, odds)
 
 
-class Smoothed:
+class Smoothed(Points):
     """The exponential moving average of a series, itself a series; corrected for its short past at
     the beginning.
 
@@ -82,48 +90,42 @@ class Smoothed:
     """
 
     def __init__(self, points: Points, weight: float) -> None:
-        self.weight = weight
-        self._points = points
-        self.values = array("d")
-        """The averages, up to the last time that the pyramid was asked for."""
-        self._pyramid = Pyramid(points.steps, self.values)
-        self._revision = -1
+        super().__init__(points.steps, array("d"))
+        self._weight = weight
         self._before = (0.0, 0.0)
         """Sum and weight of the past before the last value, which may be replaced."""
+        self.catch_up(points)
 
-    @property
-    def steps(self) -> array[int]:
-        """The steps of the series itself."""
-        return self._points.steps
-
-    @property
-    def pyramid(self) -> Pyramid:
-        """The pyramid over the averages, caught up with the series."""
-        source = self._points.pyramid
-        if source.revision != self._revision or source.seen < len(self.values):
+    def catch_up(self, points: Points) -> None:
+        """Average what has come since."""
+        self.steps = points.steps
+        if len(points.values) < len(self.values):
             del self.values[:]
             self._before = (0.0, 0.0)
-            self._revision = source.revision
-            self._pyramid.revision += 1
-        self._pyramid.steps = source.steps
         del self.values[-1:]
-        self._extend(source.values[len(self.values) : source.seen])
-        return self._pyramid
-
-    def _extend(self, fresh: array[float]) -> None:
-        weight, rest = self.weight, 1 - self.weight
-        (total, norm), before = self._before, self._before
+        weight, rest = self._weight, 1 - self._weight
+        total, norm = before = self._before
         averages: list[float] = []
-        for value in fresh:
+        for value in points.values[len(self.values) :]:
             before = (total, norm)
             if isfinite(value):
                 total = weight * total + rest * value
                 norm = weight * norm + rest
-                averages.append(total / norm)
-            else:
-                averages.append(nan)
+            averages.append(total / norm if isfinite(value) else nan)
         self.values.fromlist(averages)
         self._before = before
+
+
+def smoothed(points: Points, weight: float) -> Smoothed:
+    """Return the moving average of a series, caught up with it."""
+    found = _smoothed(points, points.revision, weight)
+    found.catch_up(points)
+    return found
+
+
+@lru_cache(maxsize=_KEPT)
+def _smoothed(points: Points, _revision: int, weight: float) -> Smoothed:
+    return Smoothed(points, weight)
 
 
 # -- what a series says ----------------------------------------------------------------------------
@@ -169,23 +171,6 @@ def value_range(
     return max(least, low - margin), min(most, high + margin)
 
 
-def best_point(points: Points, *, lowest: bool = False) -> tuple[int, float] | None:
-    """Return step and value of the first of the highest, or lowest, finite values; None without
-    any.
-    """
-    bounds = points.pyramid.bounds
-    if bounds is None:
-        return None
-    best = bounds[not lowest]
-    return points.steps[points.values.index(best)], best
-
-
-def value_at(points: Points, step: int) -> tuple[int, float] | None:
-    """Return step and value of the newest point at or before `step`."""
-    i = bisect_right(points.steps, step) - 1
-    return (points.steps[i], points.values[i]) if i >= 0 else None
-
-
 def neighbour(points: Points, step: int, window: Window, direction: int) -> int | None:
     """Return the step of the last point in the next column left (-1) or right (1) of that of
     `step`, None if none.
@@ -221,7 +206,7 @@ def trend(
 
 def way_of(points: Points) -> int | None:
     """Return the trend of a series that is drawn whole."""
-    return trend(points.values[-TREND_POINTS:], points.pyramid.bounds)
+    return trend(points.values[-TREND_POINTS:], points.bounds)
 
 
 def turn(
@@ -307,114 +292,45 @@ def _denser(weight: float, in_cell: int, count: int) -> float:
     return max(weight, next(enough, 0.0)) if weight else weight
 
 
-# -- what is kept ----------------------------------------------------------------------------------
+# -- of a chart ------------------------------------------------------------------------------------
 
 
-class ChartCache:
-    """The columns, averages and y axes of what one chart draws, so that drawing is quick and
-    pictures stay still.
+def smoothed_by_noise(data: ChartData, shown: tuple[int, int], cells: int) -> ChartData:
+    """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
 
-    Series are known by their pyramids: each is equal to itself only.
+    Points that are no denser than so many columns are not smoothed. Runs over each other are
+    smoothed as the shown one is, two metrics with a y axis each not at all.
     """
-
-    def __init__(self) -> None:
-        self._kept: dict[object, Any] = {}
-        self._used: set[object] = set()
-        """Keys of all that were asked for since `forget_unused`."""
-        self._axes: dict[bool, tuple[object, Scale]] = {}
-        """What the axis at the left, or right, was fitted to, and the axis."""
-
-    def _keep(self, key: object, make: Callable[[], Any]) -> Any:
-        self._used.add(key)
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]
-
-    def columns(self, points: Points, window: Window) -> DotColumns:
-        """Return the dot columns of a series."""
-        pyramid = points.pyramid
-        newest = (pyramid.seen, *points.values[pyramid.seen - 1 : pyramid.seen])
-        key = (pyramid, pyramid.revision, newest, window)
-        found: DotColumns = self._keep(key, lambda: _columns(pyramid, window))
-        return found
-
-    def smoothed(self, points: Points, weight: float) -> Smoothed:
-        """Return the moving average of a series, caught up with it."""
-        key = ("smoothed", points.pyramid, weight)
-        found: Smoothed = self._keep(key, lambda: Smoothed(points, weight))
-        found.pyramid  # noqa: B018 - it reads what has come since
-        return found
-
-    def forget_unused(self) -> None:
-        """Let go of what has not been asked for since the last call."""
-        self._kept = {key: one for key, one in self._kept.items() if key in self._used}
-        self._used = set()
-
-    def scale(
-        self, data: ChartData, first: int, last: int, *, right: bool = False
-    ) -> Scale | None:
-        """Return the y axis at the left or the right for the values between two steps, the last one
-        while it serves; None without a number.
-        """
-        reach = _values_shown(data, first, last, right=right)
-        if reach is None:
-            return None
-        own = [line.points.pyramid for line in data.lines if line.right is right]
-        ends = (data.first_step, data.last_step)
-        subject = (data.key, own[:1], bool(data.shades), data.usual_y, ends)
-        before, kept = self._axes.get(right, (None, None))
-        kept = kept if subject == before else None
-        scale = fit_scale(*reach, log=data.log_y, previous=kept)
-        self._axes[right] = (subject, scale)
-        return scale
-
-    def smoothed_by_noise(
-        self, data: ChartData, shown: tuple[int, int], cells: int
-    ) -> ChartData:
-        """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
-
-        Points that are no denser than so many columns are not smoothed. Runs over each other are
-        smoothed as the shown one is, two metrics with a y axis each not at all.
-        """
-        of_one_metric = not any(line.right for line in data.lines)
-        main = data.main
-        if (
-            not data.by_noise
-            or main is None
-            or main.kind != "line"
-            or not of_one_metric
-        ):
-            return data
-        steps, pyramid = main.points.steps, main.points.pyramid
-        within = bisect_right(steps, shown[1]) - bisect_left(steps, shown[0])
-        if within <= cells:
-            return data._replace(by_noise=False)
-        # found again when it has doubled, so that pictures stay still
-        stop = 1 << pyramid.seen.bit_length() >> 1
-        values = main.points.values[max(0, stop - _ENOUGH) : stop]
-        key = ("weight", pyramid, pyramid.revision, stop)
-        weight = float(self._keep(key, lambda: weight_for(values)))
-        weight = _denser(weight, within // cells, within)
-        return data._replace(smoothing=weight, by_noise=weight > 0)
+    main = data.main
+    if not data.by_noise or main.kind != "line":
+        return data
+    if any(line.right for line in data.lines):
+        return data
+    points = main.points
+    within = bisect_right(points.steps, shown[1]) - bisect_left(points.steps, shown[0])
+    if within <= cells:
+        return data._replace(by_noise=False)
+    # found again when it has doubled, so that pictures stay still
+    stop = 1 << len(points.steps).bit_length() >> 1
+    weight = _weight_up_to(points, points.revision, stop)
+    weight = _denser(weight, within // cells, within)
+    return data._replace(smoothing=weight, by_noise=weight > 0)
 
 
-def _sources(data: ChartData, *, right: bool) -> list[Points]:
-    """Return the series that a y axis makes room for."""
-    sources = [line.points for line in data.lines if line.right is right]
-    for shade in data.shades:
-        sources += [shade.low, shade.high] * (shade.fits and not right)
-    return sources
+@lru_cache(maxsize=_KEPT)
+def _weight_up_to(points: Points, _revision: int, stop: int) -> float:
+    return weight_for(points.values[max(0, stop - _ENOUGH) : stop])
 
 
-def _values_shown(
-    data: ChartData, first: int, last: int, *, right: bool
+def values_shown(
+    data: ChartData, shown: tuple[int, int], *, right: bool = False
 ) -> tuple[float, float] | None:
-    """Return the least and the greatest value to be shown between two steps, None without any: of
-    lines and quantiles, at the left the target and the edges of the healthy band where they are
-    near. What is least and greatest around a mean would press its curve flat.
+    """Return the least and the greatest value that a y axis makes room for between two steps, None
+    without any: those of lines and quantiles, at the left the target and the edges of the healthy
+    band where they are near. What is least and greatest around a mean would press its curve flat.
     """
-    read = partial(value_range, first=first, last=last, usual=data.usual_y)
     sources = _sources(data, right=right)
+    read = partial(value_range, first=shown[0], last=shown[1], usual=data.usual_y)
     above_0 = filter(None, map(partial(read, positive=data.log_y), sources))
     known = [*above_0] or [*filter(None, map(read, sources))]
     if not known:
@@ -425,3 +341,11 @@ def _values_shown(
     edges = (*data.band, data.target) * (not right)
     near = [edge for edge in edges if edge is not None and least < edge <= hi + reach]
     return min([lo, *near]), max([hi, *near])
+
+
+def _sources(data: ChartData, *, right: bool) -> list[Points]:
+    """Return the series that a y axis makes room for."""
+    sources = [line.points for line in data.lines if line.right is right]
+    for shade in data.shades:
+        sources += [shade.low, shade.high] * (shade.fits and not right)
+    return sources

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
+from verl_tui.rendering.charts.downsample import smoothed_by_noise
 from verl_tui.rendering.charts.plan import (
     ChartLook,
     PlannedChart,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.arrange import Room
-    from verl_tui.rendering.charts.downsample import ChartCache
     from verl_tui.runs.run import Run
 
 _ALWAYS = "reward"
@@ -135,17 +135,17 @@ def _in_rows(
     """Return the charts with those marked that are in a row each: all of an evaluation and of a
     single step, of which there is one point; else none if all would be.
     """
-    wanted = view.monitor.config.charts
-    shown = {chart.key for chart in charts if revealed and chart.shows(revealed)}
-    if _of_one_point(view):
-        return tuple(chart._replace(in_row=chart.key not in shown) for chart in charts)
-    kept, in_rows = {_ALWAYS, *wanted, *view.pins, *shown}, keys_in_rows(view)
+    shown = {chart.key for chart in charts if chart.shows(revealed)}
+    single = _of_one_point(view)
+    kept, in_rows = shown, keys_in_rows(view)
+    if not single:
+        kept = {_ALWAYS, *view.monitor.config.charts, *view.pins, *shown}
 
     def in_row(one: PlannedChart) -> bool:
         free = kept.isdisjoint((one.key, one.indicator))
-        return free and in_rows.issuperset(one.keys)
+        return free and (single or in_rows.issuperset(one.keys))
 
-    if all(map(in_row, charts)):
+    if all(map(in_row, charts)) and not single:
         return charts
     return tuple(one._replace(in_row=in_row(one)) for one in charts)
 
@@ -292,9 +292,7 @@ def keys_in_rows(view: View) -> frozenset[str]:
 # -- the data of a page ----------------------------------------------------------------------------
 
 
-def page_data(
-    page: ChartPage, view: View, look: ChartLook, cache: ChartCache
-) -> list[ChartData]:
+def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
     """Return the data of each chart of a page; of those of one name the first has it, the others go
     by their keys.
     """
@@ -304,7 +302,7 @@ def page_data(
         one._replace(label=one.label * (first[one.title] == one.key)) for one in data
     ]
     tiles = page.page.tiles
-    data = _smoothed_alike(data, tiles, cache)
+    data = _smoothed_alike(data, tiles)
     # names that differ in a row
     rows = [i for i, tile in enumerate(tiles) if tile.height == 1]
     cells = name_cells(min((tiles[i].width for i in rows), default=0))
@@ -314,16 +312,13 @@ def page_data(
     return data
 
 
-def _smoothed_alike(
-    data: list[ChartData], tiles: Sequence[Room], cache: ChartCache
-) -> list[ChartData]:
+def _smoothed_alike(data: list[ChartData], tiles: Sequence[Room]) -> list[ChartData]:
     """Return charts with those marked that have a plot, where noise smooths most of these."""
     found = {
-        i: cache.smoothed_by_noise(one, one.shown, tiles[i].width)
+        i: smoothed_by_noise(one, one.shown, tiles[i].width)
         for i, one in enumerate(data)
         if one.shown is not None and tiles[i].height >= PLOT_HEIGHT
     }
-    cache.forget_unused()
     smooth = sum(one.by_noise and one.smoothing > 0 for one in found.values())
     most = 2 * smooth > len(found)
     return [

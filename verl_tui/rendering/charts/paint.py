@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.charts.chart_data import ARROWS, BEST, BROKEN
+from verl_tui.rendering.charts.chart_data import ANY, ARROWS, BEST, BROKEN
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import TextRows, joined
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.charts.axes import Scale
     from verl_tui.rendering.charts.downsample import DotColumns
-    from verl_tui.rendering.charts.picture import DrawnLine, DrawnMark, Picture
+    from verl_tui.rendering.charts.picture import DrawnLine, Picture
 
 DotSpan = tuple[int, int]
 """First and last dot row of a dot column that are set, from the top."""
@@ -71,9 +71,7 @@ def paint(
     """
     painting, scale = _Painting(*size), picture.scale
     painting.areas(picture, shades=shades)
-    for mark in picture.marks:
-        if not (shades and mark.role == "band"):
-            painting.across(mark, scale)
+    painting.straight(picture, shades=shades)
     for line in picture.lines:
         painting.line(line)
     for line in picture.lines:
@@ -163,9 +161,8 @@ class _Painting:
 
     def _healthy(self, picture: Picture) -> None:
         scale = picture.scale
-        low = scale.lo if picture.band[0] is None else picture.band[0]
-        high = scale.hi if picture.band[1] is None else picture.band[1]
-        if picture.band != (None, None) and low <= scale.hi and high >= scale.lo:
+        low, high = picture.band
+        if picture.band != ANY and low <= scale.hi and high >= scale.lo:
             rows = self.row(high, scale), self.row(low, scale)
             self._fill("healthy", [rows] * self._width * 2)
 
@@ -199,20 +196,28 @@ class _Painting:
                 dots[cell] = dots.get(cell, 0) | mask
         self._layers.append((role, dots))
 
-    def across(self, mark: DrawnMark, scale: Scale) -> None:
+    def straight(self, picture: Picture, *, shades: bool) -> None:
+        """Draw restarts, the edges of the healthy band, and the target."""
+        scale = picture.scale
+        period, dots = _STRAIGHT["restart"]
+        for x in picture.restarts:
+            rows = (y for y in range(self._dots) if y % period < dots)
+            self._layer("restart", ((x, (y, y)) for y in rows))
+        for edge in () if shades else picture.band:
+            if scale.lo <= edge <= scale.hi:
+                self.across("band", edge, scale)
+        if picture.target is not None:
+            self.across("target", picture.target, scale)
+
+    def across(self, role: str, value: float, scale: Scale) -> None:
         """Draw a straight line, or say which way its value lies that the y axis does not reach."""
-        period, dots = _STRAIGHT[mark.role]
-        if mark.value is None:
-            x = mark.column or 0
-            spans = [(x, (y, y)) for y in range(self._dots) if y % period < dots]
-            self._layer(mark.role, spans)
-            return
-        y = self.row(mark.value, scale)
-        if scale.lo <= mark.value <= scale.hi:
+        period, dots = _STRAIGHT[role]
+        y = self.row(value, scale)
+        if scale.lo <= value <= scale.hi:
             columns = (x for x in range(self._width * 2) if x % period < dots)
-            self._layer(mark.role, ((x, (y, y)) for x in columns))
-            return
-        self._point_at_edge(mark.role, mark.value, y)
+            self._layer(role, ((x, (y, y)) for x in columns))
+        else:
+            self._point_at_edge(role, value, y)
 
     def _point_at_edge(self, role: str, value: float, y: int) -> None:
         # At the left: what moves towards its target comes near it at the right.

@@ -6,7 +6,7 @@ A picture knows dot columns and values. `paint` makes cells of it, the report an
 from __future__ import annotations
 
 from bisect import bisect_right
-from math import inf, isfinite
+from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.charts.axes import Scale, Window
@@ -16,17 +16,21 @@ from verl_tui.rendering.charts.chart_data import (
     AlarmRole,
     ChartData,
     ChartLine,
-    Points,
 )
-from verl_tui.rendering.charts.downsample import ChartCache, DotColumns, best_point
+from verl_tui.rendering.charts.downsample import (
+    DotColumns,
+    dot_columns,
+    smoothed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from verl_tui.runs.series import Points
+
 
 _ANY = Scale(0.0, 1.0)
 """The y axis without a number."""
-HealthyRange = tuple[float | None, float | None]
 _SOME = 3
 """Fewest points for one to be marked as the best."""
 _LOOK_BACK = 100
@@ -59,71 +63,55 @@ class DrawnShade(NamedTuple):
     """Its lows and its highs."""
 
 
-class DrawnMark(NamedTuple):
-    """A straight line: across at a value, or upright at a dot column."""
-
-    role: str
-    """`target`, `band` or `restart`."""
-    column: int | None = None
-    value: float | None = None
-
-
 class Picture(NamedTuple):
     """Equal pictures look equal."""
 
     lines: Sequence[DrawnLine]
     """From the farthest to the nearest."""
     shades: Sequence[DrawnShade]
-    marks: Sequence[DrawnMark]
+    restarts: Sequence[int]
+    """Dot columns."""
+    target: float | None
     window: Window
     scale: Scale
-    band: HealthyRange = (None, None)
+    band: tuple[float, float]
     best: tuple[int, float] | None = None
     """Dot column and value of the main line's best."""
     main_role: str = ""
 
 
 def picture_of(
-    data: ChartData,
-    scales: tuple[Scale | None, Scale | None],
-    window: Window,
-    cache: ChartCache,
+    data: ChartData, scales: tuple[Scale | None, Scale | None], window: Window
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale, main = scales[0] or _ANY, data.main
     # of several runs the shown one's line is on top
     found = sorted(data.lines, key=lambda one: bool(one.sign) and one is main)
-    lines = [
-        _drawn(data, one, scales[one.right] or _ANY, window, cache) for one in found
-    ]
+    lines = [_drawn(data, one, scales[one.right] or _ANY, window) for one in found]
     lines.sort(key=lambda line: not line.points)
-    shades = [*_shades(data, window, cache)]
-    marks = [*_marks(data, scale, window)]
-    best, role = _best(data, scale, window), main.role if main else ""
-    return Picture(lines, shades, marks, window, scale, data.band, best, role)
+    steps = {mark.step for mark in data.marks if mark.role == "restart"}
+    return Picture(
+        lines,
+        shades=[*_shades(data, window)],
+        restarts=[*map(window.column, sorted(steps))],
+        target=data.target,
+        window=window,
+        scale=scale,
+        band=data.band,
+        best=_best(data, scale, window),
+        main_role=main.role,
+    )
 
 
-def _marks(data: ChartData, scale: Scale, window: Window) -> Iterator[DrawnMark]:
-    for step in sorted({one.step for one in data.marks if one.role == "restart"}):
-        yield DrawnMark("restart", window.column(step))
-    for edge in data.band:
-        if edge is not None and scale.lo <= edge <= scale.hi:
-            yield DrawnMark("band", value=edge)
-    if data.target is not None:
-        yield DrawnMark("target", value=data.target)
-
-
-def _drawn(
-    data: ChartData, line: ChartLine, scale: Scale, window: Window, cache: ChartCache
-) -> DrawnLine:
+def _drawn(data: ChartData, line: ChartLine, scale: Scale, window: Window) -> DrawnLine:
     """Return a line, smoothed if it is to be."""
-    columns = cache.columns(line.points, window)
+    columns = dot_columns(line.points, window)
     drawn = DrawnLine(line.role, columns, scale, line.sign, line.kind == "points")
     if not drawn.points:
         average = line.points
         if data.smoothing:
-            average = cache.smoothed(average, data.smoothing)
-            means = cache.columns(average, window)._replace(odds=columns.odds)
+            average = smoothed(average, data.smoothing)
+            means = dot_columns(average, window)._replace(odds=columns.odds)
             drawn = drawn._replace(columns=means, values=columns)
         drawn = drawn._replace(end=_end(data, line, average, window))
     alarms = alarmed(drawn.columns, line.alarms, window, data.band)
@@ -136,9 +124,7 @@ def _end(
     """Return the end of a line in the window; beyond the present segment of the run there is
     none.
     """
-    last = window.end
-    if data.end is not None and line is data.main:
-        last = min(last, data.end)
+    last = min(window.end, data.end) if line is data.main else window.end
     stop = min(bisect_right(points.steps, last), len(points.values))
     for i in range(stop - 1, max(0, stop - _LOOK_BACK) - 1, -1):
         if isfinite(points.values[i]) and points.steps[i] >= window.start:
@@ -147,7 +133,10 @@ def _end(
 
 
 def alarmed(
-    columns: DotColumns, alarms: Sequence[Alarm], window: Window, band: HealthyRange
+    columns: DotColumns,
+    alarms: Sequence[Alarm],
+    window: Window,
+    band: tuple[float, float],
 ) -> dict[int, AlarmRole]:
     """Return the dot columns that findings are about: those outside the healthy band while a
     finding held, each up to the next value.
@@ -156,10 +145,6 @@ def alarmed(
     the whole stretch is. A value outside the band is no finding by itself: bands are rules of
     thumb, and rules wait until a breach has lasted.
     """
-    least, most = (
-        (-inf if band[0] is None else band[0]),
-        (inf if band[1] is None else band[1]),
-    )
     found: dict[int, AlarmRole] = {}
     for alarm in alarms:
         first = max(0, window.column(alarm.first))
@@ -170,24 +155,24 @@ def alarmed(
         for x in range(first, stop):
             low, high = columns.lows[x], columns.highs[x]
             if low is not None and high is not None:
-                is_out = low < least or high > most
+                is_out = low < band[0] or high > band[1]
             outside += [x] * is_out
         role = ALARM_ROLES[alarm.severity]
         found.update(dict.fromkeys(outside or range(first, stop), role))
     return found
 
 
-def _shades(data: ChartData, window: Window, cache: ChartCache) -> Iterator[DrawnShade]:
+def _shades(data: ChartData, window: Window) -> Iterator[DrawnShade]:
     """Yield the areas between two series, then that of the values around the main line's
     average.
     """
     for shade in data.shades:
-        low, high = (cache.columns(one, window) for one in (shade.low, shade.high))
+        low, high = (dot_columns(one, window) for one in (shade.low, shade.high))
         if shade.role:
             yield DrawnShade(shade.role, DotColumns(low.lows, high.highs, low.odds))
     line = data.main
-    if data.smoothing and line is not None and not line.right:
-        yield DrawnShade("around", cache.columns(line.points, window))
+    if data.smoothing and not line.right:
+        yield DrawnShade("around", dot_columns(line.points, window))
 
 
 def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | None:
@@ -195,10 +180,10 @@ def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | 
     sight.
     """
     line = data.main
-    if not data.best or line is None or len(line.points.steps) < _SOME:
+    if not data.best or len(line.points.steps) < _SOME:
         return None
-    best = best_point(line.points, lowest=data.best == "lowest")
-    if best is None or scale.beyond(best[1]):
+    best = line.points.highest_point(data.best)
+    if best is None or scale.beyond(best.value):
         return None
-    seen = window.start <= best[0] <= window.end
-    return (window.column(best[0]), best[1]) if seen else None
+    seen = window.start <= best.step <= window.end
+    return (window.column(best.step), best.value) if seen else None

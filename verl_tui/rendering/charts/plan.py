@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.distributions import OF_NONE, DistributionKeys
 from verl_tui.indicators import INDICATORS
 from verl_tui.means import next_of
 from verl_tui.metrics import (
@@ -20,7 +21,6 @@ from verl_tui.metrics import (
     without_repeats,
 )
 from verl_tui.patterns import NamePattern
-from verl_tui.rendering.charts.downsample import best_point
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.views.checkpoints import is_better_low
@@ -31,11 +31,9 @@ from verl_tui.toml_tables import toml_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.distributions import DistributionKeys
     from verl_tui.rendering.charts.axes import ZoomSpan
-    from verl_tui.rendering.charts.chart_data import Points
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
+    from verl_tui.runs.series import Points, Series
 
 
 _ORDER = toml_table(__file__, "charts.toml")["order"]
@@ -91,11 +89,11 @@ class PlannedChart(NamedTuple):
     label: str
     unit: str = ""
     indicator: str | None = None
-    envelope: tuple[str, str] | None = None
+    envelope: Sequence[str] = ()
     """Keys of the least and the greatest."""
     score: str = ""
     """Key of the validation that is drawn as joined points with the reward."""
-    spread: DistributionKeys | None = None
+    spread: DistributionKeys = OF_NONE
     """The distribution that the metric is of."""
     devices: tuple[str, ...] = ()
     """Keys of the same figure of several devices, its own among them."""
@@ -111,15 +109,14 @@ class PlannedChart(NamedTuple):
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of all that is drawn."""
-        spread = self.spread.quantiles if self.spread is not None else ()
         score = [self.score] * bool(self.score)
-        return (self.key, *(self.envelope or ()), *score, *spread, *self.devices[1:])
+        around = (*self.envelope, *score, *self.spread.quantiles)
+        return (self.key, *around, *self.devices[1:])
 
     @property
     def of_its_own(self) -> tuple[str, ...]:
         """The keys of the metric, of what is around it, and of its distribution."""
-        parts = self.spread.parts if self.spread is not None else ()
-        return (self.key, *(self.envelope or ()), *parts, *self.devices)
+        return (self.key, *self.envelope, *self.spread.parts, *self.devices)
 
     def shows(self, key: str | None) -> bool:
         """Return whether a metric is in this chart."""
@@ -239,8 +236,8 @@ def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:
     """Return the chart of a metric without what others of its name are drawn with; it has its
     distribution still.
     """
-    spread = run.spreads.get(key)
-    metric = describe(spread.stem if spread is not None else key)
+    spread = run.spreads.get(key, OF_NONE)
+    metric = describe(spread.stem or key)
     unit, meaning = describe(key).unit, run.meanings.get(key)
     return PlannedChart(key, label or metric.label, unit, meaning, spread=spread)
 
@@ -252,10 +249,10 @@ def _plan(
     indicator = name if name in INDICATORS else None
     stem, _ = family(key) or ("", "")
     parts = families.get(stem, {})
-    around = None
+    around: Sequence[str] = ()
     if parts.keys() >= {"mean", "min", "max"}:
         key = key if indicator is not None else parts["mean"]
-        around = (parts["min"], parts["max"]) if key == parts["mean"] else None
+        around = (parts["min"], parts["max"]) * (key == parts["mean"])
     found = single_metric(run, key, INDICATORS[indicator].label if indicator else "")
     score = _score_beside(run) if indicator == "reward" else ""
     return found._replace(indicator=indicator, envelope=around, score=score)
@@ -304,7 +301,7 @@ def on_one_scale(one: Points, other: Points) -> bool:
     """
     sizes = []
     for points in (one, other):
-        bounds = points.pyramid.bounds
+        bounds = points.bounds
         if bounds is None:
             return True
         sizes.append(max(map(abs, bounds)))
@@ -318,18 +315,15 @@ def like(one: Points, others: Mapping[str, Series]) -> set[str]:
     dot is high (a heuristic).
     """
     count = len(one.values)
-    at = range(0, count, max(1, count // _POINTS))
-    values = [one.values[i] for i in at]
+    every = max(1, count // _POINTS)
+    values = one.values[::every]
     apart = (max(values) - min(values)) / _DOTS if values else 0.0
 
     def is_like(other: Series) -> bool:
-        common = len(other.values)
-        enough = common >= _FEW and count < 2 * common < 4 * count
-        return enough and all(
-            one.steps[i] == other.steps[i] and abs(value - other.values[i]) <= apart
-            for i, value in zip(at, values, strict=True)
-            if i < common
-        )
+        columns = (one.steps, other.steps, one.values, other.values)
+        points = zip(*(column[::every] for column in columns), strict=False)
+        enough = len(other) >= _FEW and count < 2 * len(other) < 4 * count
+        return enough and all(a == b and abs(p - q) <= apart for a, b, p, q in points)
 
     return {key for key, other in others.items() if is_like(other)}
 
@@ -350,9 +344,9 @@ def newest_and_best(run: Run) -> str:
     if key is None or series is None or run.preview or not series.values:
         return ""
     newest = f"val {compact(series.values[-1])}"
-    best = best_point(series, lowest=is_better_low("validation", key))
-    if best is None or len(series.values) < 2:
+    best = series.highest_point(-1 if is_better_low("validation", key) else 1)
+    if best is None or len(series) < 2:
         return newest
-    is_newest = series.steps[-1] == best[0]
-    said = "best so far" if is_newest else f"best {compact(best[1])} @{best[0]}"
+    is_newest = series.steps[-1] == best.step
+    said = "best so far" if is_newest else f"best {compact(best.value)} @{best.step}"
     return f"{newest}, {said}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import cycle
+from math import inf
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, READ_SHARE
@@ -12,13 +12,14 @@ from verl_tui.means import finite
 from verl_tui.metrics import counts, describe, device
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
+    ANY,
+    NEVER,
     SCORE,
     Alarm,
     ChartData,
     ChartLine,
     Heat,
     Mark,
-    Points,
     Shade,
 )
 from verl_tui.rendering.charts.plan import (
@@ -27,7 +28,7 @@ from verl_tui.rendering.charts.plan import (
     newest_and_best,
     reward_parts,
 )
-from verl_tui.rendering.charts.x_axes import XAxis, on_axis
+from verl_tui.rendering.charts.x_axes import Axis, on_axis
 from verl_tui.rendering.session.run_order import without_shared_start
 from verl_tui.rendering.text.hues import RUNS, family_role
 from verl_tui.rendering.text.numbers import compact, in_words
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
     from verl_tui.runs.samples import BinsAt
-    from verl_tui.runs.series import Series
+    from verl_tui.runs.series import Points, Series
 
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
@@ -77,11 +78,13 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         found = [one for one in map(run.series, keys) if one is not None]
         return [*map(axis.points, found)] if len(found) == len(keys) else []
 
-    first, last = _ends(look, run, axis, own)
+    (first, last), end = _ends(look, run, axis, own), along(run.end)
     role, alarms = family_role(plan.key, plan.indicator), _alarms(plan, view, along)
-    line = partial(ChartLine, role=role, label=plan.label, alarms=alarms)
-    lines = [*map(line, points(plan.key))]
-    for one in points(plan.score) if plan.score else ():
+    lines = [
+        ChartLine(one, "line", role, plan.label, alarms=alarms)
+        for one in points(plan.key)
+    ]
+    for one in points(plan.score):
         name = describe(plan.score).label
         lines.append(ChartLine(one, "points", "validation", name, SCORE))
     target, note = _target(plan, view, run)
@@ -92,7 +95,7 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         unit=plan.unit,
         lines=tuple(lines),
         shades=tuple(_shades(plan, points)),
-        band=view.monitor.band(run, plan.indicator) if plan.indicator else (None, None),
+        band=_band(plan, view, run),
         target=target,
         note=note or _note(plan, own),
         in_row=plan.in_row,
@@ -101,13 +104,13 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         marks=tuple(_marks(plan, view, run, along)),
         best=_best(plan, run),
         cursor=along(view.cursor),
-        axis=axis.axis,
+        axis=axis,
         log_y=look.log_y,
         usual_y=look.usual_y,
         first_step=first,
         last_step=last,
         heat=_heat(plan, run, look, along),
-        end=along(run.end),
+        end=NEVER if end is None else end,
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
@@ -160,14 +163,14 @@ def _of_devices(
 
 def _linear_if_signed(data: ChartData) -> ChartData:
     """Return a chart whose y axis is not logarithmic where that cannot show values below 0."""
-    bounds = (line.points.pyramid.bounds for line in data.lines if data.log_y)
+    bounds = (line.points.bounds for line in data.lines if data.log_y)
     if not any(least < 0 for least, _ in filter(None, bounds)):
         return data
     return data._replace(log_y=False, note="linear y: below 0")
 
 
 def _ends(
-    look: ChartLook, run: Run, axis: XAxis, own: Series | None
+    look: ChartLook, run: Run, axis: Axis, own: Series | None
 ) -> tuple[int | None, int | None]:
     """Return the ends of the zoom along the x axis; None where the data's own hold."""
     shown = look.steps(run)
@@ -182,10 +185,10 @@ def _shades(plan: PlannedChart, points: Callable[..., list[Points]]) -> Iterator
     """Yield the least and the greatest around the metric, and the quantiles of the distribution
     that it is of.
     """
-    if around := points(*(plan.envelope or ())):
+    if around := points(*plan.envelope):
         low, high = around
         yield Shade("min–max", low, high, "envelope", fits=False)
-    if spread := points(*(plan.spread.quantiles if plan.spread else ())):
+    if spread := points(*plan.spread.quantiles):
         least, lower, middle, upper, most = spread
         yield Shade("median", middle, middle)
         yield Shade("5–95%", least, most, "envelope")
@@ -196,8 +199,10 @@ def _heat(plan: PlannedChart, run: Run, look: ChartLook, along: Along) -> Heat |
     """Return how the values are distributed, else those of samples that the metric is the mean
     of; None where neither is known.
     """
-    own = plan.spread.stem if plan.spread is not None else plan.key
-    words = {own: "values", **_OF_SAMPLES.get(plan.indicator or "", {})}
+    words = {
+        plan.spread.stem or plan.key: "values",
+        **_OF_SAMPLES.get(plan.indicator or "", {}),
+    }
     key = next((one for one in words if one in run.histograms.keys), None)
     if key is None:
         return None
@@ -218,16 +223,23 @@ def _counted(newest: BinsAt, run: Run, key: str) -> str:
     return f"{said}, {read.values[-1]:.0%} of all"
 
 
-def _best(plan: PlannedChart, run: Run) -> str:
+def _band(plan: PlannedChart, view: View, run: Run) -> tuple[float, float]:
+    """Return the healthy range."""
+    if not plan.indicator:
+        return ANY
+    low, high = view.monitor.band(run, plan.indicator)
+    return -inf if low is None else low, inf if high is None else high
+
+
+def _best(plan: PlannedChart, run: Run) -> int:
     """Return which value of the metric is marked as its best: of rewards, and of validations where
     more or less is better; none of a preview, which does not know all.
     """
     metric = describe(plan.key)
     scored = metric.group == "validation" and metric.direction in ("up", "down")
     if run.preview or (plan.indicator != "reward" and not scored):
-        return ""
-    lowest = is_better_low(plan.indicator or plan.key, plan.key)
-    return "lowest" if lowest else "highest"
+        return 0
+    return -1 if is_better_low(plan.indicator or plan.key, plan.key) else 1
 
 
 def _target(plan: PlannedChart, view: View, run: Run) -> tuple[float | None, str]:
@@ -261,11 +273,13 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
     marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
     marks += [Mark(step, "note") for step in view.notebook.of(run)]
     marks += [Mark(restart.step, "restart") for restart in run.restarts]
-    worst: dict[int, int] = {}
-    for one in view.verdict.findings:
-        if one.since_step is not None and plan.shows(one.key):
-            worst[one.since_step] = max(one.severity, worst.get(one.since_step, 0))
-    marks += [Mark(step, "breach", ALARM_ROLES[worst[step]]) for step in sorted(worst)]
+    mildest_first = sorted(view.verdict.findings, key=lambda one: one.severity)
+    worst = {
+        one.since_step: ALARM_ROLES[one.severity]
+        for one in mildest_first
+        if one.since_step is not None and plan.shows(one.key)
+    }
+    marks += [Mark(step, "breach", worst[step]) for step in sorted(worst)]
     for mark in marks:
         if (at := along(mark.step)) is not None:
             yield mark._replace(step=at)
@@ -279,7 +293,7 @@ def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
     alarms = set()
     for one, cleared in known:
         first, last = along(one.since_step), along(cleared)
-        placed = first is not None and (last is None) == (cleared is None)
+        placed = (last is None) == (cleared is None)
         if first is not None and placed and plan.shows(one.key):
             alarms.add(Alarm(int(one.severity), first, last))
     return tuple(sorted(alarms, key=lambda alarm: (alarm.severity, alarm.first)))
@@ -287,7 +301,7 @@ def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
 
 def with_right(data: ChartData, other: ChartData) -> ChartData:
     """Return a chart with another metric drawn into it, over a y axis of its own at the right."""
-    if other.main is None:
+    if not other.lines:
         return data
     points, title = other.main.points, other.title
     own = ChartLine(points, "line", "right", title, _RIGHT, right=True, unit=other.unit)
@@ -310,7 +324,7 @@ def _overlaid(
 ) -> ChartData:
     """Return a chart with the lines of the selected runs; unchanged while fewer than two are."""
     found = [*others(data, indicator, view, axis)]
-    if not found or view.run is None or data.main is None:
+    if not found or view.run is None:
         return data
     of_runs = [(view.run, data.main)]
     of_runs += [(run, ChartLine(points)) for run, _, points in found]
@@ -351,7 +365,7 @@ def others(
         axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
     shown = view.run
-    if data.main is None or data.main.kind != "line" or len(view.selected) < 2:
+    if not data.lines or data.main.kind != "line" or len(view.selected) < 2:
         return
     assert shown is not None
     for run in view.selected:
@@ -366,7 +380,7 @@ def _placed(
     """Yield another run's series along a chart's x axis, unless it has no times."""
     along = on_axis(run, axis if data.axis.time else "step")
     # Beginnings are laid over each other; times of day and steps are what they are.
-    later = data.axis.zero - along.axis.zero if axis == "relative" else 0
+    later = data.axis.zero - along.zero if axis == "relative" else 0
     points = along.points(series, later)
     if along.problem is None and len(points.steps):
         yield run, series, points

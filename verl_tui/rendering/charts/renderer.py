@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from verl_tui.distributions import shares
-from verl_tui.means import clamp
 from verl_tui.rendering.charts.axes import (
     FEW_STEPS,
     Scale,
     Window,
     fill_window,
+    fit_scale,
     fit_window,
 )
-from verl_tui.rendering.charts.chart_data import MARKS, Axis, ChartData, Heat
-from verl_tui.rendering.charts.downsample import ChartCache
+from verl_tui.rendering.charts.chart_data import MARKS, ChartData, Heat
+from verl_tui.rendering.charts.downsample import smoothed_by_noise, values_shown
 from verl_tui.rendering.charts.paint import paint
 from verl_tui.rendering.charts.picture import picture_of
 from verl_tui.rendering.charts.title_row import (
@@ -42,7 +42,9 @@ from verl_tui.rendering.text.piece import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from verl_tui.rendering.charts.x_axes import Axis
 
 _PLOT_FROM = 3
 """Rows from which on there is a plot below the title."""
@@ -70,7 +72,6 @@ class ChartRenderer:
         """The x axis of the last drawing, None where it had none."""
         self.left = 0
         """Columns that the y axis of the last drawing took."""
-        self.cache = ChartCache()
         self.shades = False
         """True where the terminal has backgrounds: the healthy band is then a shade, not lines."""
         self.signs = False
@@ -78,7 +79,8 @@ class ChartRenderer:
         self.grid = False
         """True if a dotted line leads from each number of the y axis through the plot."""
         self._plots: LastResult[TextRows] = LastResult()
-        self._strips: LastResult[TextRows] = LastResult()
+        self._axes: dict[bool, dict[object, Scale]] = {}
+        """The y axis at the left, or right, by what it was fitted to."""
 
     def rows(
         self,
@@ -99,7 +101,7 @@ class ChartRenderer:
         if height == 1 and not data.in_row:
             return [chart_row(data, width, cursor, focus=focus, signs=self.signs)]
         if shown is not None and height >= _PLOT_FROM:
-            data = self.cache.smoothed_by_noise(data, shown, width)
+            data = smoothed_by_noise(data, shown, width)
         title = title_row(data, width, cursor, focus=focus)
         if shown is None or height == 1:
             return [title, *_sentences(data.empty, width, height - 1)]
@@ -120,44 +122,54 @@ class ChartRenderer:
         axes = (height >= 3) + (height >= 6)
         height -= axes
         limits = heat_limits(data, height // _STRIP * (width >= _AXIS_FROM))
-        height -= (len(limits) + 2) * bool(limits)
+        limit_words = limit_texts(limits, data.unit)
+        height -= len(limit_words) + bool(limit_words)
         if height < _SHADES_FROM:
             data = data._replace(shades=())
-        scale = self.cache.scale(data, *shown)
-        other = self.cache.scale(data, *shown, right=True)
+        scale, other = self.scale(data, shown), self.scale(data, shown, right=True)
         left: TextRows = [[]] * height
         right = left
         if width >= _AXIS_FROM:
-            least = _GUTTER * (data.reach is not None)
-            least = max([least, *map(len, limit_texts(limits, data.unit))])
+            least = max([_GUTTER * (data.reach is not None), *map(len, limit_words)])
             left = _y_axis(scale, height, data.unit, least)
-            if other:
-                right = _y_axis(other, height, _right_unit(data), right=True)
+            unit = next((line.unit for line in data.lines if line.right), "")
+            right = _y_axis(other, height, unit, right=True) if other else right
         self.left = cells_of(left[0])
         size = (width - self.left - cells_of(right[0]), height)
         # few steps, and a stretch of the past, take the whole width
         past = data.last_step is not None or shown[1] - shown[0] < FEW_STEPS
         self.window = (fill_window if past else fit_window)(*shown, size[0] * 2)
-        picture = picture_of(data, (scale, other), self.window, self.cache)
-        self.cache.forget_unused()
-        grid = [*row_labels(scale, height)] if self.grid else []
+        picture = picture_of(data, (scale, other), self.window)
+        grid = [*row_labels(scale, height)] * self.grid
         plot = self._plots.of(
             (picture, size, cursor, self.shades, grid),
             lambda: paint(picture, size, cursor, shades=self.shades, grid=grid),
         )
-        known = data.heat, data.shown, limits, self.window, self.left, size[0]
-        strip = self._strips.of(
-            known,
-            lambda: heat_rows(data, *known[2:]) if limits else [],
-        )
-        below = _x_axis(data, self.window, size[0], axes)
+        rows = [[*a, *b, *c] for a, b, c in zip(left, plot, right, strict=True)]
         corners = ("└".rjust(self.left)[: self.left], " " * self.left)
-        return [
-            *([*a, *b, *c] for a, b, c in zip(left, plot, right, strict=True)),
-            *([(end, "rule"), *row] for end, row in zip(corners, below, strict=False)),
-            *strip,
-            *parts,
+        below = _x_axis(data, self.window, size[0], axes)
+        rows += [
+            [(end, "rule"), *row] for end, row in zip(corners, below, strict=False)
         ]
+        rows += heat_rows(data, limits, self.window, self.left, size[0])
+        return rows + parts
+
+    def scale(
+        self, data: ChartData, shown: tuple[int, int], *, right: bool = False
+    ) -> Scale | None:
+        """Return the y axis at the left or the right for the values between two steps, the last one
+        while it serves, so that pictures stay still; None without a number.
+        """
+        reach = values_shown(data, shown, right=right)
+        if reach is None:
+            return None
+        own = [line.points for line in data.lines if line.right is right]
+        ends = (data.first_step, data.last_step)
+        subject = (data.key, *own[:1], bool(data.shades), data.usual_y, ends)
+        before = self._axes.get(right, {}).get(subject)
+        scale = fit_scale(*reach, log=data.log_y, previous=before)
+        self._axes[right] = {subject: scale}
+        return scale
 
 
 def _sentences(text: str, width: int, rows: int) -> TextRows:
@@ -169,11 +181,6 @@ def _sentences(text: str, width: int, rows: int) -> TextRows:
     filled = [*[""] * above, *lines, *[""] * rows][:rows]
     centred = (" " * ((width - cell_len(line)) // 2) + line for line in filled)
     return [[(set_cell_size(line, width), "key")] for line in centred]
-
-
-def _right_unit(data: ChartData) -> str:
-    """Return the unit of the y axis at the right."""
-    return next((line.unit for line in data.lines if line.right), "")
 
 
 # -- axes ------------------------------------------------------------------------------------------
@@ -219,14 +226,13 @@ def row_labels(scale: Scale | None, height: int, unit: str = "") -> Mapping[int,
 
 def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> TextRows:
     """Write the x axis in one or two rows: a rule with ticks and marks, and labels with the name of
-    the axis where there is room.
+    the axis where there is room. In one row the labels leave marks but checkpoints where they are.
     """
     marks = _marks(data, window, width)
     rule = [("─", "rule")] * width
     text = [(" ", "axis")] * width if rows > 1 else rule
     axis, free = data.axis, 0
-    taken = [cell for cell in marks if marks[cell][1] != "checkpoint"] * (rows < 2)
-    for cell, start, label in _labels(axis, window, width, taken):
+    for cell, start, label in _labels(axis, window, width, marks if rows < 2 else {}):
         if start >= free:
             free = start + len(label) + 1
             text[start : free - 1] = zip(label, repeat("axis"))
@@ -234,8 +240,8 @@ def _x_axis(data: ChartData, window: Window, width: int, rows: int) -> TextRows:
                 rule[cell] = ("┬", "rule")
     if rows > 1 and width - free > len(axis.label) + 1:
         text[width - len(axis.label) :] = zip(axis.label, repeat("key"))
-    for cell, sign in marks.items():
-        rule[cell] = _marked(rule[cell], sign)
+    for cell, mark in marks.items():
+        rule[cell] = _marked(rule[cell], mark)
     return [joined(rule), joined(text)][:rows]
 
 
@@ -264,11 +270,12 @@ def _marks(data: ChartData, window: Window, width: int) -> dict[int, Piece]:
 
 
 def _labels(
-    axis: Axis, window: Window, width: int, taken: Collection[int]
+    axis: Axis, window: Window, width: int, marks: Mapping[int, Piece]
 ) -> Iterator[tuple[int, int, str]]:
-    """Yield the labels of the x axis beside the cells that are taken: cell of the tick, first cell,
-    text.
+    """Yield the labels of the x axis beside marks other than checkpoints: cell of the tick, first
+    cell, text.
     """
+    taken = {cell for cell in marks if marks[cell][1] != "checkpoint"}
     # Each of few steps has a tick, so that none goes again.
     few = window.end - window.start < FEW_STEPS
     apart = len(axis.write(window.end)) + 2 if few else _APART
@@ -277,7 +284,7 @@ def _labels(
         start = max(0, min(cell - len(label) // 2, width - len(label)))
         start = cell + 1 if cell in taken else start
         stop = start + len(label)
-        if stop <= width and not any(start <= one < stop for one in taken):
+        if stop <= width and taken.isdisjoint(range(start, stop)):
             yield min(cell, width - 1), start, label
 
 
@@ -331,40 +338,39 @@ def heat_rows(
     data: ChartData, limits: Sequence[float], window: Window, left: int, width: int
 ) -> TextRows:
     """Return the strip: a row that says what it is of, then its shades behind their limits."""
-    if data.heat is None or data.main is None:
+    heat, shown = data.heat, data.shown
+    if not limits or heat is None or shown is None:
         return []
-    words = fit(data.heat.words, width)
+    words = fit(heat.words, width)
     words += _LEGEND * (len(words) + len(_LEGEND) <= width)
-    columns, role = _columns(data, limits, window, width), data.main.role
     rows: TextRows = [[(" " * left + words, "axis")]]
+    columns = [*_columns(heat, limits, window, width, window.column(shown[1]) // 2)]
     for row, label in enumerate(limit_texts(limits, data.unit), start=1):
         cells = "".join(_shade(found[-row]) if found else " " for found in columns)
         side = fit(label, left - 1).rjust(left - 1)
-        rows.append(joined([(side, "axis"), ("│", "rule"), (cells, role)]))
+        rows.append(joined([(side, "axis"), ("│", "rule"), (cells, data.main.role)]))
     return rows
 
 
 def _columns(
-    data: ChartData, limits: Sequence[float], window: Window, width: int
-) -> list[list[float]]:
-    """Return the shares of each column of cells: those of its newest step, else of the one before
-    as far as twice what steps usually lie apart; empty where nothing is known.
+    heat: Heat, limits: Sequence[float], window: Window, width: int, last: int
+) -> Iterator[list[float]]:
+    """Yield the shares of each column of cells up to the last one: those of its newest step, else
+    of the one before as far as twice what steps usually lie apart; empty where nothing is known.
     """
-    heat, shown = data.heat, data.shown
-    columns: list[list[float]] = [[] for _ in range(width)]
-    if heat is None or shown is None:
-        return columns
-    known = {window.column(at) // 2: i for i, at in enumerate(heat.places)}
-    inside = sorted(at for at in known if 0 <= at < width)
-    first, last = heat.places[0], heat.places[-1]
-    apart = first + (last - first) // max(1, len(heat.places) - 1)
-    reach = window.column(apart) - window.column(first) + 1
-    end = clamp(window.column(shown[1]) // 2 + 1, 0, width)
-    for at, following in zip(inside, [*inside[1:], end], strict=True):
-        found = shares(heat.bins[known[at]], limits)
-        stop = max(at + 1, min(following, at + reach))
-        columns[at:stop] = [found] * (stop - at)
-    return columns
+    places = heat.places
+    newest = {
+        window.column(at) // 2: of for at, of in zip(places, heat.bins, strict=True)
+    }
+    apart = (places[-1] - places[0]) // max(1, len(places) - 1)
+    reach = window.column(places[0] + apart) - window.column(places[0]) + 1
+    found: list[float] = []
+    stop = 0
+    for cell in range(width):
+        if cell in newest:
+            found = shares(newest[cell], limits)
+            stop = max(cell + 1, min(cell + reach, last + 1))
+        yield found if cell < stop else []
 
 
 def _shade(share: float) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.means import clamp
 from verl_tui.rendering.charts.axes import SINGLE
-from verl_tui.rendering.charts.chart_data import MARKS, Mark, Points
+from verl_tui.rendering.charts.chart_data import MARKS, Mark
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import Pieces, fit, joined
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from verl_tui.distributions import Bins
+    from verl_tui.runs.series import Points
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -46,7 +47,7 @@ def sparkline(
     of them is no number. A single point has no shape, and the row is empty.
 
     Args:
-        points: The series; nothing is read beyond what its pyramid knows.
+        points: The series.
         width: Columns at most.
         role: What colours it.
         broken: The same where a value is no number.
@@ -59,7 +60,7 @@ def sparkline(
     if width < 1 or len(steps) < 2:
         return []
     start, per, count = _window(steps[0], steps[-1], width, ends)
-    lows, highs, odds = points.pyramid.query(start * per, per, count)
+    lows, highs, odds = points.query(start * per, per, count)
     apart = max(1, (steps[-1] - steps[0]) // (len(steps) - 1))
     middles = _middles(lows, highs, odds, -(-apart // per))
     numbers = [middle for middle in middles if middle is not None]

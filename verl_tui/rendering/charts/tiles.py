@@ -91,16 +91,10 @@ def _row(
         yield Room(left, tops[0], right - left - 1, tops[1] - tops[0])
 
 
-def _strips(
-    varying: int, columns: int, least: int, constant: int, across: int
-) -> Iterator[Strip]:
-    """Yield strips of so many charts, in columns of so many lines at least, then of so many others,
-    in a line each.
-    """
-    for at in range(0, varying, columns):
-        yield Strip(min(columns, varying - at), columns, 1, least)
-    for at in range(0, constant, across):
-        yield Strip(min(across, constant - at), across)
+def _strips(count: int, columns: int, rows: int = 0, least: int = 1) -> Iterator[Strip]:
+    """Yield the strips that so many tiles take."""
+    for at in range(0, count, columns):
+        yield Strip(min(columns, count - at), columns, rows, least)
 
 
 def _shape(count: int, width: int, height: int) -> tuple[int, int, int, int, int]:
@@ -140,7 +134,7 @@ def _led(count: int, width: int, height: int) -> list[Strip]:
     return [
         Strip(1 + beside, 1, tops, tops * _LEAST_HEIGHT, wide),
         *(Strip(one, one, 1, _LEAST_HEIGHT) for one in counts),
-        *_strips(0, 1, 1, min(left, lines * most), most),
+        *_strips(min(left, lines * most), most),
     ]
 
 
@@ -181,8 +175,8 @@ def pages_of(
     left = training[0] - sum(strip.tiles for strip in led)
     columns = most if led else _columns(left, most, rows)
     across = min(most, max(1, training[1], machines[1]))
-    first = [*led, *_strips(left, columns, least, training[1], across)]
-    second = [*_strips(machines[0], most, least, machines[1], across)]
+    first = [*led, *_strips(left, columns, 1, least), *_strips(training[1], across)]
+    second = [*_strips(machines[0], most, 1, least), *_strips(machines[1], across)]
     head = [Strip()] * (height > max(2, least))
     pages = _filled(first, height, rows)
     last = [*chain(*pages[-1:], head, second)]

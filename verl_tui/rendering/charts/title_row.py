@@ -14,7 +14,6 @@ from verl_tui.rendering.charts.chart_data import ARROWS, SCORE, ChartData, Chart
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
     trend,
-    value_at,
     value_range,
 )
 from verl_tui.rendering.charts.sparkline import sparkline
@@ -25,14 +24,16 @@ from verl_tui.rendering.text.piece import (
     TextRows,
     cells_of,
     fit,
+    joined,
     middle,
     printable,
     text_of,
 )
+from verl_tui.rendering.text.table import sized
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 _LEAST_NAME = 6
@@ -56,7 +57,10 @@ def title_row(
     right, as far as they fit. With a cursor the values are those at its step, of several first.
     """
     title = "▸ " * focus + printable(data.title)
-    value = _value(data, cursor, width - cell_len(title) - 2)
+    value = value_pieces(data, cursor)
+    names = cursor is not None and data.lettered
+    if names or cells_of(value) > width - cell_len(title) - 2:
+        del value[1:2]  # the unit
     room = width - cells_of(value) - 2 * bool(value)
     row = [(_cut(title, room), "focused" if focus else "title")]
     left = room - cells_of(row) - 4
@@ -67,19 +71,10 @@ def title_row(
     if room < -2:
         return [(fit(text_of(row).strip(), width), "value")]
     aside = _fitting(_beside(data, cursor, room), room)
-    row += [(" " * (width - cells_of(row) - cells_of(aside)), ""), *aside]
-    return [piece for piece in row if piece[0]]
+    return joined([*row, *sized(aside, width - cells_of(row), right=True)])
 
 
-def _value(data: ChartData, cursor: int | None, room: int) -> Pieces:
-    """Return the value; without its unit where that does not fit, or beside other runs' values."""
-    value = value_pieces(data, cursor)
-    if (cursor is not None and data.lettered) or cells_of(value) > room:
-        return value_pieces(data, cursor, unit=False)
-    return value
-
-
-def _fitting(parts: Iterable[Pieces], room: int) -> Pieces:
+def _fitting(parts: TextRows, room: int) -> Pieces:
     row: Pieces = []
     for words in parts:
         if words and cells_of(words) <= room:
@@ -97,57 +92,51 @@ def _beside(data: ChartData, cursor: int | None, room: int) -> TextRows:
     """Return what stands at the right, the most important first: how a curve is smoothed that
     nobody chose, the score beside it, the note, names or the metric's key.
     """
-    chosen = f"~{data.smoothing:g}" * (data.by_noise and data.smoothing > 0)
-    if data.smoothed_around:
-        chosen = "" if chosen else "raw"
-    said = [
-        [(chosen, "key")],
-        score_beside_curve(data, cursor),
-        [(printable(data.note), "target")],
-    ]
-    said = [words for words in said if text_of(words)]
+    by_noise = data.by_noise and data.smoothing > 0
+    smoothed = "raw" if data.smoothed_around else f"~{data.smoothing:g}"
+    said: TextRows = [[(smoothed, "key")]] * (by_noise is not data.smoothed_around)
+    said.append(score_beside_curve(data, cursor))
+    said += [[(printable(data.note), "target")]] * bool(data.note)
     if not data.lettered:
         return [*said, [(printable(data.key) * (data.title != data.key), "key")]]
     if cursor is not None:
         return [_names(data, cursor, room), *said]
-    room -= sum(cells_of(words) + 2 for words in said)
+    room -= sum(cells_of(words) + 2 for words in said if words)
     return [*said, _names(data, cursor, room)]
 
 
-def value_pieces(data: ChartData, cursor: int | None, *, unit: bool = True) -> Pieces:
-    """Return the value of a chart's main line: the newest with its trend, or the one at the cursor
-    and where that is; nothing where it has none.
+def value_pieces(data: ChartData, cursor: int | None) -> Pieces:
+    """Return the value of a chart's main line: the newest, its unit and its trend, or the one at
+    the cursor, its unit and where that is; nothing where it has none.
     """
     line = data.main
-    if line is None or not line.points.steps:
+    if not line.points.steps:
         return []
     if cursor is not None:
-        found = value_at(line.points, cursor)
-        number, of = in_words(found[1], data.unit) if found else ("-", "")
-        where = data.axis.exact(found[0] if found else cursor)
-        return [(number + of * unit, "cursor"), (f" @ {where}", "cursor")]
+        found = line.points.at(cursor)
+        number, unit = in_words(found.value, data.unit) if found else ("-", "")
+        where = data.axis.exact(found.step if found else cursor)
+        return [(number, "cursor"), (unit, "cursor"), (f" @ {where}", "cursor")]
     if data.value:
         return [(data.value, "value")]
-    stop = len(line.points.steps)
-    if data.end is not None:
-        stop = bisect_right(line.points.steps, data.end)
+    stop = bisect_right(line.points.steps, data.end)
     newest = line.points.values[max(0, stop - TREND_POINTS) : stop]
     if not newest:
         return []
-    number, of = in_words(newest[-1], data.unit)
+    number, unit = in_words(newest[-1], data.unit)
     role = "value" if isfinite(newest[-1]) else "odd"
-    return [(number + of * unit, role), *_arrow(data, line, newest)]
+    return [(number, role), (unit, role), *_arrow(data, line, newest)]
 
 
 def _arrow(data: ChartData, line: ChartLine, newest: Sequence[float]) -> Pieces:
     """Return which way the newest values go, where that is to be said."""
+    if data.in_row or data.trendless:
+        return []
     # a logarithmic axis shows even small changes
     shown = None if data.log_y else data.extent
     drawn = shown and value_range(line.points, *shown, usual=data.usual_y)
     way = trend(newest, drawn)
-    if way is None or data.in_row or data.trendless:
-        return []
-    return [(f" {ARROWS[way]}", "trend")]
+    return [] if way is None else [(f" {ARROWS[way]}", "trend")]
 
 
 def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:
@@ -157,10 +146,10 @@ def score_beside_curve(data: ChartData, cursor: int | None) -> Pieces:
     if line is None or not text:
         return []
     if cursor is not None:
-        found = value_at(line.points, cursor)
+        found = line.points.at(cursor)
         if found is None:
             return []
-        text = f"val {compact(found[1])} @ {data.axis.exact(found[0])}"
+        text = f"val {compact(found.value)} @ {data.axis.exact(found.step)}"
     return [(f"{SCORE} {text}", line.role)]
 
 
@@ -169,11 +158,9 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
     text, which needs more contrast than hues of curves have on every ground; at the cursor the
     values that stand nowhere else. Runs stand in the order of their letters.
     """
-    lines = [
-        line
-        for line in sorted(data.lines, key=lambda line: (line.kind, line.sign))
-        if cursor is None or not (line is data.main or line.kind == "points")
-    ]
+    lines = sorted(data.lines, key=lambda line: (line.kind, line.sign))
+    if cursor is not None:
+        lines = [one for one in lines if one.kind == "line" and one is not data.main]
     words = [_number_at(data, line, cursor) for line in lines]
     letters = room - sum(len(word) + 4 for word in words)
     letters = max(0, letters // max(1, len(lines)))
@@ -191,10 +178,9 @@ def _names(data: ChartData, cursor: int | None, room: int) -> Pieces:
 
 def _number_at(data: ChartData, line: ChartLine, cursor: int | None) -> str:
     """Return which y axis a line has, and its number at the cursor."""
-    found = value_at(line.points, cursor) if cursor is not None else None
-    number = (
-        in_words(found[1], line.unit if line.right else data.unit)[0] if found else ""
-    )
+    found = None if cursor is None else line.points.at(cursor)
+    unit = line.unit if line.right else data.unit
+    number = in_words(found.value, unit)[0] if found else ""
     return f"right {number}".strip() if line.right else number
 
 
@@ -219,8 +205,9 @@ def chart_row(
     """Write a chart in one row: its name, a sparkline, its value and trend. Charts of one width
     stand in columns; `signs` is that of `sparkline`.
     """
-    reading = value_pieces(data, cursor, unit=width >= _UNITS)
-    reading = reading or [(fit(data.empty, width // 2), "key")]
+    reading = value_pieces(data, cursor) or [(fit(data.empty, width // 2), "key")]
+    if width < _UNITS:
+        del reading[1:2]
     cells = name_cells(width)
     room = width - cells - 2 - max(_READING, cells_of(reading))
     if room < _LEAST_SPARK:
@@ -236,8 +223,8 @@ def chart_row(
     if room - kept < _LEAST_SPARK:
         score, kept = [], 0
     row += sparkline_row(data, room - kept, signs=signs)
-    row += [(" " * (kept - cells_of(score)), ""), *score]
-    return [*row, (" " * (width - cells_of(row) - cells_of(reading)), ""), *reading]
+    row += sized(score, kept, right=True)
+    return joined([*row, *sized(reading, width - cells_of(row), right=True)])
 
 
 def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces:
@@ -245,21 +232,16 @@ def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces
     breach began, or their signs.
     """
     line = data.main
-    if line is None:
-        return [(" " * width, "")]
-    shown = data.shown if data.reach else None
-    ends = shown or (data.first_step, data.last_step)
-    breaches = [mark for mark in data.marks if mark.role == "breach"]
     row = sparkline(
         line.points,
         width,
         line.role,
-        ends=ends,
-        marks=breaches,
+        ends=(data.reach and data.shown) or (data.first_step, data.last_step),
+        marks=[mark for mark in data.marks if mark.role == "breach"],
         signs=signs,
         from_zero=data.from_zero,
     )
-    return [*row, (" " * (width - cells_of(row)), "")]
+    return sized(row, width)
 
 
 _PART = 22

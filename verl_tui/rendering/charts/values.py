@@ -11,8 +11,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from verl_tui.distributions import OF_NONE
 from verl_tui.exporters.csv import CsvColumn, exact
-from verl_tui.rendering.charts.downsample import ChartCache, Smoothed, value_at
+from verl_tui.rendering.charts.downsample import Smoothed, smoothed
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 from verl_tui.rendering.text.numbers import in_words, value_text
@@ -21,11 +22,11 @@ from verl_tui.rendering.text.piece import ELLIPSIS, fit, printable, wrap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Points
+    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Series
+    from verl_tui.runs.series import Points, Series
 
     Plotted = tuple[Run, Series, Points]
     """One series of a chart, and the same along its x axis."""
@@ -75,8 +76,7 @@ def listed(keys: Iterable[str], view: View, look: ChartLook) -> list[CsvColumn]:
     ends = look.span.shown(run.reach) if look.span and run.reach else (None, None)
     wanted: dict[str, None] = {}
     for key in keys:
-        spread = run.spreads.get(key)
-        wanted |= dict.fromkeys((key, *(spread.quantiles if spread else ())))
+        wanted |= dict.fromkeys((key, *run.spreads.get(key, OF_NONE).quantiles))
     found = [(run, one, one) for one in map(run.series, wanted) if one is not None]
     return _columns(found, view, ends, look.smoothing)
 
@@ -128,7 +128,7 @@ def _columns(
             name = series.key + whose
             found.append(CsvColumn(name, steps, points.values[start:stop]))
             if smoothing:
-                average = Smoothed(points, smoothing).pyramid.values[start:stop]
+                average = Smoothed(points, smoothing).values[start:stop]
                 name += f" (smoothed {smoothing:g})"
                 found.append(CsvColumn(name, steps, average))
         columns += [*_times(run, shared.values(), whose), *found]
@@ -161,16 +161,13 @@ _LONGEST = 40
 """Cells of a name."""
 
 
-def cursor_values(
-    data: ChartData, step: int, cache: ChartCache, at: int | None = None
-) -> Iterator[str]:
+def cursor_values(data: ChartData, step: int, at: int | None = None) -> Iterator[str]:
     """Yield the position of the cursor and the value of every line there: that of its newest point
     up to the step.
 
     Args:
         data: The chart.
         step: Where on the x axis the cursor is.
-        cache: What the chart is drawn from.
         at: Which step that is, where the x axis is not one of steps.
     """
     position = data.axis.exact(step)
@@ -179,22 +176,22 @@ def cursor_values(
     yield (position if at is None or not data.axis.time else f"step {at} · {position}")
     for line in data.lines:
         name = fit(printable(line.label or data.title), _LONGEST)
-        yield f"{line.sign} {name} {_value(line, step, data, cache)}".lstrip()
+        yield f"{line.sign} {name} {_value(line, step, data)}".lstrip()
     for shade in data.shades:
-        low, high = value_at(shade.low, step), value_at(shade.high, step)
+        low, high = shade.low.at(step), shade.high.at(step)
         if low is not None and high is not None:
             words = [in_words(value, data.unit)[0] for _, value in (low, high)]
             yield f"{shade.words} {' to '.join(dict.fromkeys(words))}"
 
 
-def _value(line: ChartLine, step: int, data: ChartData, cache: ChartCache) -> str:
-    found = value_at(line.points, step)
+def _value(line: ChartLine, step: int, data: ChartData) -> str:
+    found = line.points.at(step)
     if found is None:
         return "-"
     unit = line.unit if line.right else data.unit
     text = value_text(found[1], unit)
     if line.kind == "line" and data.smoothing:
-        smooth = value_at(cache.smoothed(line.points, data.smoothing), step)
+        smooth = smoothed(line.points, data.smoothing).at(step)
         text += (
             f" (smooth {in_words(smooth[1], unit)[0]})" if smooth is not None else ""
         )

@@ -6,13 +6,11 @@ import math
 from array import array
 from bisect import bisect_right
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
-from verl_tui.rendering.charts.chart_data import STEPS, Axis, Points
 from verl_tui.runs.clock import Clock, moment, moments
-from verl_tui.runs.series import Pyramid, Series
+from verl_tui.runs.series import Points, Series
 from verl_tui.runs.time.step_clocks import clocks
 
 if TYPE_CHECKING:
@@ -26,27 +24,33 @@ _DATES = 253_402_214_400
 _DAY = 86_400
 
 
-class _TimedSeries:
+class _TimedSeries(Points):
     """A series over seconds instead of steps."""
 
-    def __init__(self, state: object) -> None:
-        self.state = state
-        """What the times hang on; once it changes the series is made anew."""
-        self.steps = array("q")
-        self.values = array("d")
+    def __init__(self, *_hangs_on: object) -> None:
+        super().__init__(array("q"), array("d"))
         self.origins = array("q")
         """The step of each point."""
-        self.pyramid = Pyramid(self.steps, self.values)
         self.taken = 0
 
 
-_TIMED: WeakKeyDictionary[Series, _TimedSeries] = WeakKeyDictionary()
+_kept = lru_cache(maxsize=256)(_TimedSeries)
+"""The series of the charts that are shown, made anew once what their times hang on changes."""
 
 
-class XAxis(NamedTuple):
-    """How a run's series are placed along an axis."""
+class Axis(NamedTuple):
+    """The meaning of x positions, and how a run's series are placed along them. Time runs in
+    seconds, so that ticks fall on minutes and hours.
+    """
 
-    axis: Axis = STEPS
+    label: str = "step"
+    write: Callable[[int], str] = str
+    """Text of a tick, at most 8 characters."""
+    exact: Callable[[int], str] = str
+    """Text of the cursor's position."""
+    time: bool = False
+    zero: int = 0
+    """From where on round positions are counted."""
     clocks: Sequence[Clock] = ()
     problem: str | None = None
     """Why it is not the requested axis, None if it is."""
@@ -61,19 +65,19 @@ class XAxis(NamedTuple):
         """What is to be said of the axis: that it is not the requested one, or an estimate."""
         if self.problem is not None:
             return f"step, {self.problem}"
-        return f"{self.axis.label}, estimated" if self.estimated else ""
+        return f"{self.label}, estimated" if self.estimated else ""
 
     def points(self, series: Series, later: int = 0) -> Points:
         """Return the series along the axis; over times so many seconds later, to lay its beginning
         over another run's.
         """
-        return _timed(series, self.clocks, later) if self.axis.time else series
+        return _timed(series, self.clocks, later) if self.time else series
 
     def place(self, series: Series, step: int) -> int | None:
         """Return the position of a step: that of the series' last point up to it, None if
         unknown.
         """
-        if not self.axis.time:
+        if not self.time:
             return step
         if not len(series):
             return None
@@ -90,14 +94,14 @@ class XAxis(NamedTuple):
         """Return the step of the series' last point up to a position, that of the first where all
         are later.
         """
-        if not self.axis.time:
+        if not self.time:
             return position
         timed = _timed(series, self.clocks)
         at = max(0, bisect_right(timed.steps, position) - 1)
         return timed.origins[at] if timed.origins else None
 
 
-def on_axis(run: Run, name: str) -> XAxis:
+def on_axis(run: Run, name: str) -> Axis:
     """Return how to place a run's series along an axis: by steps where nothing tells its times.
 
     Args:
@@ -105,24 +109,24 @@ def on_axis(run: Run, name: str) -> XAxis:
         name: One of `AXES`.
     """
     if name == "step":
-        return XAxis()
+        return Axis()
     known = clocks(run)
     # With two runs of the clock over a step the earlier passes are forgotten, but not by the
     # records themselves.
     began = min([*(clock.times[0] for clock in known), *_stated(run)], default=None)
     if began is None:
-        return XAxis(problem="no times are known")
+        return Axis(problem="no times are known")
     if name == "relative":
         write: Callable[[int], str] = partial(_lapse, int(began))
-        return XAxis(Axis(name, write, write, time=True, zero=int(began)), known)
+        return Axis(name, write, write, time=True, zero=int(began), clocks=known)
     lasted = max([clock.times[-1] - began for clock in known], default=0.0)
     if not 0 <= began <= began + lasted < _DATES:
-        return XAxis(problem="its times are no dates")
+        return Axis(problem="its times are no dates")
     form = "%d %b %H:%M:%S" if lasted > _DAY else "%H:%M:%S"
     midnight = _local(began).replace(hour=0, minute=0, second=0)
     exact: Callable[[int], str] = lambda second: _local(second).strftime(form)  # noqa: E731
-    axis = Axis("time", _tick, exact, time=True, zero=int(midnight.timestamp()))
-    return XAxis(axis, known)
+    zero = int(midnight.timestamp())
+    return Axis("time", _tick, exact, time=True, zero=zero, clocks=known)
 
 
 def _stated(run: Run) -> list[float]:
@@ -167,11 +171,8 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     the points that have come since, up to where the clocks have come; one without a time, or whose
     time goes back, is left out.
     """
-    starts = [(clock.origin, clock.steps[0]) for clock in clocks]
-    state = (series.revision, later, starts)
-    found = _TIMED.get(series)
-    if found is None or found.state != state:
-        found = _TIMED[series] = _TimedSeries(state)
+    starts = ((clock.origin, clock.steps[0]) for clock in clocks)
+    found = _kept(series, series.revision, later, *starts)
     fresh = series.steps[found.taken :]
     values = series.values[found.taken :]
     times = moments(series.times[found.taken :], fresh, clocks)

@@ -12,7 +12,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP, Gpu, GpuProcess
 from verl_tui.rendering.charts.sparkline import gauge, tall
 from verl_tui.rendering.text.piece import fit, fit_left, middle
-from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
+from verl_tui.rendering.text.table import WIDEST, TextColumn, table_rows
 from verl_tui.runs.views.devices import Device, is_used, memory_percent
 from verl_tui.times import duration
 
@@ -109,7 +109,7 @@ def device_rows(
     if past and any(one.lately is not None for one in devices):
         history = partial(_past, first=devices[0])
         columns.append(_column(history, 8 + _SCALE, 0, most=40 + _SCALE))
-    return [*map(FittedTable(columns, width, devices).row, devices)]
+    return table_rows(devices, width, columns)
 
 
 def worth(device: Device) -> str:
@@ -231,13 +231,13 @@ def process_rows(
     `belongs` names, empty if unknown.
     """
     found = [(one, belongs(one)) for one in gpu.processes or ()]
-    columns: list[TextColumn[tuple[GpuProcess, str]]] = [
+    columns = [
         TextColumn("", lambda one, _: [(f"  {one[0].pid}", "dim")], WIDEST, 9),
         TextColumn("", _process_name, 8, 8, WIDEST, gap=1),
         TextColumn("", _held, WIDEST, 2, right=True, gap=1),
         TextColumn("", lambda one, n: [(fit(one[1], n), "dim")], 8, 1, width),
     ]
-    return [*map(FittedTable(columns, width, found).row, found)]
+    return table_rows(found, width, columns)
 
 
 def _process_name(one: tuple[GpuProcess, str], cells: int) -> Pieces:

@@ -148,6 +148,8 @@ def gpu_rows(
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += why
     devices = _first(places)
+    if not devices:
+        return "GPUs", rows, ""
     return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
 
 
@@ -219,14 +221,10 @@ def device_places(view: View) -> list[DevicePlace]:
         return [here]
     if not here.devices:
         return [logged._replace(heading=f"{logged.heading}; {here.why}")]
-    where = _name_of_host(view)
-    here = here._replace(heading=", ".join(filter(None, ("this host", where))))
+    where = view.monitor.gpus.host if view.monitor.gpus is not None else ""
+    here = here._replace(heading="this host" + f", {where}" * bool(where))
     elsewhere = run_host and where and not same_host(run_host, where)
     return [logged, here] if elsewhere else [here, logged]
-
-
-def _name_of_host(view: View) -> str:
-    return view.monitor.gpus.host if view.monitor.gpus is not None else ""
 
 
 def _this_host(view: View) -> DevicePlace:
@@ -244,16 +242,18 @@ def _this_host(view: View) -> DevicePlace:
 def _logged_place(view: View) -> tuple[DevicePlace, str]:
     """Return the devices that the shown run has logged, and the host they are on."""
     run = view.run
-    if run is None:
+    devices = logged_devices(run) if run is not None else []
+    if run is None or not devices:
         return DevicePlace(), ""
-    devices = logged_devices(run)
     nodes = sorted({device.node for device in devices})
     run_host = "" if nodes[1:] else "".join(nodes) or host(run)
     if run_host:  # named once, in the heading
         devices = [device._replace(node="") for device in devices]
     if state(run, view.now) in _ACTIVE:
         devices = _elsewhere(devices, run_host, view.monitor.gpus)
-    heading = _heading(logs_cluster(run), run_host)
+    heading = f"newest logged {f'on {run_host}' if run_host else 'by the run'}"
+    if logs_cluster(run):
+        heading = "of the cluster" + f", {run_host}" * bool(run_host)
     return DevicePlace(f"{heading} (charts: means of steps)", devices), run_host
 
 
@@ -264,13 +264,6 @@ def _elsewhere(
     if reading is None or not reading.gpus:
         return devices
     return [one for one in devices if not same_host(one.node or run_host, reading.host)]
-
-
-def _heading(cluster: bool, whose: str) -> str:
-    """Return the source of devices that are not read here."""
-    if cluster:
-        return "of the cluster" + f", {whose}" * bool(whose)
-    return f"newest logged {f'on {whose}' if whose else 'by the run'}"
 
 
 # -- many devices at a glance ----------------------------------------------------------------------
@@ -311,8 +304,7 @@ def device_summary(devices: Sequence[Device]) -> list[str]:
     count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
     watts = sum(device.gpu.power or 0.0 for device in devices)
     power = f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"
-    first = f"GPUs {count}" if devices else "GPUs"
-    return [first, *_shares(used), *[power] * (watts > 0)]
+    return [f"GPUs {count}", *_shares(used), *[power] * (watts > 0)]
 
 
 def _shares(devices: Sequence[Device]) -> Iterator[str]:

@@ -41,8 +41,8 @@ def tail_rows(
 ) -> TextRows | None:
     """Return the rows of a size, None while the log is being read; an error stays in sight."""
     window.view = view
-    if window.log is not None:
-        window.log.look()
+    if window.pager is not None:
+        window.pager.log.look()
     above = why_no_charts(view, width)
     above = [*above, []] if height >= _ROOMY else above[: height // _ABOVE]
     room = max(1, height - len(above))
@@ -56,10 +56,11 @@ def tail_rows(
 
 def why_no_charts(view: View, width: int) -> TextRows:
     """Say why there are no charts: the state, what the run was at, what has been read."""
+    side = (" " * _SIDE, "")
     return [
-        [(" " * _SIDE, ""), *line]
+        row
         for words, role in _sentences(view)
-        for line in paragraph(words, role, max(1, width - _SIDE))
+        for row in paragraph(words, role, width, side)
     ]
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.on_demand.log_blocks import LogLine
+    from verl_tui.rendering.text.piece import MarkedSpan
 
 _LOOKED_AT = 400
 """Characters at the start of a line that decide its kind."""
@@ -119,11 +120,10 @@ def _kind(text: str, data: bytes) -> LineKind:
     event = console_errors.line_kind(data)
     if event is not None:
         return _KINDS.get(event, LineKind.MARK)
-    if _ALARMING.search(data):
-        if _ERROR.search(data):
-            return LineKind.ERROR
-        if _WARNING.search(data):
-            return LineKind.WARNING
+    if _ERROR.search(data):
+        return LineKind.ERROR
+    if _WARNING.search(data):
+        return LineKind.WARNING
     return LineKind.PROGRESS if "%|" in text else LineKind.PLAIN
 
 
@@ -134,11 +134,9 @@ class TextQuery:
         self.search = search
         self.words = f"/{search.expression}/"
         word = needle(search.expression)
-        # Only ASCII letters change case in bytes as they do in text.
-        cased = search.folds and any(
-            not sign.isascii() and sign.lower() != sign.upper() for sign in word
-        )
-        self._word = b"" if cased else word.encode("utf-8", "replace")
+        # only ASCII letters change case in bytes as they do in text
+        alike = not search.folds or word.isascii() or word.lower() == word.upper()
+        self._word = word.encode("utf-8", "replace") if alike else b""
 
     def worth(self, data: bytes) -> bool:
         """Return True if bytes may contain it, except for words with invisible characters."""
@@ -223,8 +221,6 @@ _NUMBER = pattern(r"\b[0-9a-f]{8,}\b|\d+(?:[.,:]\d+)*")
 """Also the ids that Ray gives workers."""
 _ALIKE = 800
 """Characters in which numbers may differ."""
-_MOST = 400
-"""Most screen rows of one line."""
 _LONGEST = 8
 """Most characters of one cell."""
 _SIGNS = {
@@ -243,12 +239,12 @@ class LogRow(NamedTuple):
     """Start of its first line."""
     end: int
     """Start of the line after its last."""
-    kind: LineKind
     tag: str
     text: str
     """If there are several lines, that of the last one."""
     times: int
     """Number of lines in it."""
+    kind: LineKind
     whole: str
     """The last line as it was printed."""
 
@@ -279,15 +275,7 @@ def rows(
             record = record_summary(parts.text)
             if record is not None:
                 parts = parts._replace(tag=parts.tag or record.tag, text=record.text)
-        row = LogRow(
-            line.start,
-            line.end,
-            parts.kind,
-            parts.tag,
-            parts.text,
-            parts.times,
-            line.text,
-        )
+        row = LogRow(line.start, line.end, *parts, line.text)
         if key is not None and key == before:
             last = made.pop()
             row = row._replace(start=last.start, times=last.times + row.times)
@@ -335,31 +323,26 @@ class ScreenRow(NamedTuple):
 
     row: LogRow
     text: str
-    head: int
-    """Number of characters at the start for actor and repetitions."""
-    first: bool
-    """True for the first piece of its row."""
+    """The text of the whole row, with its actor and repetitions at the start."""
+    start: int
+    """Where this piece of it begins, and ends."""
+    end: int
+    head: Sequence[MarkedSpan]
+    """Where actor and repetitions stand."""
 
 
 def screen_rows(row: LogRow, layout: LogLayout) -> Iterator[ScreenRow]:
     """Yield the rows of the screen that a row of the log takes."""
-    tag = f"{_short(row.tag, layout.tag)} " if row.tag and layout.tag else ""
-    head = f"{tag}×{row.times} " if row.times > 1 else tag
-    text = head + row.text
+    tag = f"{_short(row.tag, layout.tag)} " if row.tag else ""
+    count = f"×{row.times} " if row.times > 1 else ""
+    text = tag + count + row.text
+    head = [(0, len(tag), "tag"), (len(tag), len(tag + count), "count")]
     if not layout.wrap:
-        yield ScreenRow(
-            row,
-            fit(text[: _LONGEST * layout.width], layout.width),
-            min(len(head), layout.width),
-            first=True,
-        )
+        text = fit(text[: _LONGEST * layout.width], layout.width)
+        yield ScreenRow(row, text, 0, len(text), head)
         return
-    for nth, (first, last) in enumerate(spans(text, layout.width)):
-        if nth == _MOST:
-            yield ScreenRow(row, "…", 0, first=False)
-            return
-        head_left = max(0, len(head) - first)
-        yield ScreenRow(row, text[first:last], head_left, first=nth == 0)
+    for span in spans(text, layout.width):
+        yield ScreenRow(row, text, *span, head)
 
 
 def _short(tag: str, cells: int) -> str:
@@ -381,20 +364,17 @@ def row_pieces(
         cells: Cells for the number.
         search: What to mark.
     """
-    kind = line.row.kind
-    sign = _SIGNS.get(kind, " ") if line.first else " "
-    shown = str(number) if number is not None and line.first else ""
-    head, text = line.text[: line.head], line.text[line.head :]
-    tag, times, count = head.rpartition("×") if line.row.times > 1 else (head, "", "")
-    row = [
-        (f"{sign} ", kind.value),
+    row, text, start, end, head = line
+    kind, first = row.kind, start == 0
+    begin = max(start, head[-1][1])
+    found = search.hits(text[begin:end]) if search is not None else ()
+    hits = [(begin + one, begin + last, "hit") for one, last in found]
+    shown = str(number) if number is not None and first else ""
+    return [
+        (f"{_SIGNS.get(kind, ' ') if first else ' '} ", kind.value),
         (f"{shown:>{cells - 1}} " if cells else "", "number"),
-        (tag, "tag"),
-        (times + count, "count"),
+        *pieces(text, start, end, [*head, *hits], kind.value),
     ]
-    hits = list(search.hits(text)) if search is not None else []
-    marks = [(start, end, "hit") for start, end in hits]
-    return [*row, *pieces(text, 0, len(text), marks, kind.value)]
 
 
 _STEPS = ("global_step", "step")

@@ -35,22 +35,19 @@ class LogTarget(NamedTuple):
 
 def texts(run: Run | None) -> Sequence[SourceStatus]:
     """Return the sources of a run that are text, consoles first."""
-    statuses = (
-        [state.status for state in run.sources.values()] if run is not None else []
+    statuses = run.statuses if run is not None else ()
+    # text from a pipe is kept nowhere
+    found = (
+        status
+        for status in statuses
+        if status.format not in _NO_TEXT and status.path != str(pipe.PATH)
     )
-    return sorted(
-        filter(_is_text, statuses), key=lambda one: one.format != console.name
-    )
+    return sorted(found, key=lambda one: one.format != console.name)
 
 
 def has_log(run: Run) -> bool:
     """Return whether a run without charts has text to show in their place."""
     return any(status.format != "settings" and status.size for status in texts(run))
-
-
-def _is_text(status: SourceStatus) -> bool:
-    # Text from a pipe is kept nowhere.
-    return status.format not in _NO_TEXT and status.path != str(pipe.PATH)
 
 
 def log_target(
@@ -91,7 +88,5 @@ def error_target(run: Run) -> LogTarget:
     cause = root_cause(run, event.phase)
     if cause is not None:
         return LogTarget(cause.path, line=cause.event.line or None)
-    path = next(
-        (path for path, state in run.sources.items() if state.ending is event), None
-    )
-    return LogTarget(path, line=event.line or None)
+    paths = (path for path, state in run.sources.items() if state.ending is event)
+    return LogTarget(next(paths, None), line=event.line or None)

@@ -29,13 +29,11 @@ from verl_tui.rendering.text.search import Matches, Search
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from verl_tui.on_demand.log_blocks import LogBlock, SearchJob
+    from verl_tui.on_demand.log_blocks import LogBlock
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces, TextRows
 
-
-LogQuery = Alarms | StepLine | TextQuery
 
 ROOMY = 60
 """Least width of rows with the numbers of lines and with names in full."""
@@ -222,8 +220,6 @@ class LogWindow:
         """The line that is still to be found."""
         self.query: TextQuery | None = None
         """The user's search; its hits are highlighted."""
-        self.search: SearchJob | None = None
-        """The search under way."""
         self.mark: int | None = None
         """Start of the marked line."""
         self._again = False
@@ -235,11 +231,6 @@ class LogWindow:
     # -- which file --------------------------------------------------------------------------------
 
     @property
-    def paths(self) -> list[str]:
-        """The text files of the shown run."""
-        return [source.path for source in texts(self.view.run)]
-
-    @property
     def source(self) -> SourceStatus | None:
         """The file that is shown, None if the run has no text."""
         sources = texts(self.view.run)
@@ -247,46 +238,48 @@ class LogWindow:
         return next(chosen, sources[0] if sources else None)
 
     @property
-    def log(self) -> Log | None:
-        """The log that is shown; in a replay only up to the step that is played."""
-        source = self.source
-        view = self.view
-        if source is None:
-            return None
-        cutoff = None
-        if view.replay is not None and view.run is not None:
-            cutoff = ReplayCutoff(source.size, view.run.step)
-        return self.reader.log(source.path, cutoff)
-
-    @property
     def pager(self) -> Pager | None:
-        """The position in the log that is shown."""
-        log = self.log
-        if log is None:
+        """The position in the log that is shown; in a replay that ends at the step played."""
+        source, run = self.source, self.view.run
+        if source is None or run is None:
             return None
-        path = str(log.path)
-        if path not in self._pagers or self._pagers[path].log is not log:
-            self._pagers[path] = Pager(log)
-        return self._pagers[path]
+        played = self.view.replay is not None
+        cutoff = ReplayCutoff(source.size, run.step) if played else None
+        log = self.reader.log(source.path, cutoff)
+        known = self._pagers.get(source.path)
+        if known is None or known.log is not log:
+            known = self._pagers[source.path] = Pager(log)
+        return known
 
     def next_source(self, way: int) -> None:
         """Show the next (1) or previous (-1) file of the run."""
-        if self.source is not None and len(self.paths) > 1:
-            self._path = next_of(self.paths, self.source.path, way)
+        paths = [source.path for source in texts(self.view.run)]
+        if self.source is not None and len(paths) > 1:
             self.forget()
+            self._path = next_of(paths, self.source.path, way)
 
     def forget(self) -> None:
         """Forget target, search and mark: another log is shown."""
-        self.mark = self.target = self.search = None
+        self.stop_search()
+        self.mark = self.target = None
+
+    def stop_search(self) -> None:
+        """Forget the search."""
+        if pager := self.pager:
+            pager.log.search = None
 
     # -- which lines -------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> TextRows | None:
         """Return the rows in sight, None while they are being read: those before them stay."""
         pager = self.pager
-        if pager is None or pager.log.problem is not None:
+        if pager is None:
             self.lines = ()
-            return _words(self._missing(pager), width)
+            none = "No source of this run is text that can be read again."
+            return _words(none if self.view.run is not None else "No run yet.", width)
+        if pager.log.problem is not None:
+            self.lines = ()
+            return _words(f"{pager.log.path.name}: {pager.log.problem}", width)
         if not pager.log.known or width < 1 or height < 1:
             return None
         self._go_to_target(pager)
@@ -313,14 +306,6 @@ class LogWindow:
             row_pieces(line, number, numbers, search)
             for line, number in zip(self.lines, known, strict=True)
         ]
-
-    def _missing(self, pager: Pager | None) -> str:
-        """Return the reason why there is no text."""
-        if pager is not None:
-            return f"{pager.log.path.name}: {pager.log.problem}"
-        if self.view.run is None:
-            return "No run yet."
-        return "No source of this run is text that can be read again."
 
     @property
     def marked(self) -> int | None:
@@ -363,14 +348,15 @@ class LogWindow:
             first, last = self.lines[0].row, self.lines[-1].row
             origin = first.start if way > 0 else last.end
         self._again = False
-        self.search = pager.log.find(query, origin, way)
+        pager.log.find(query, origin, way)
 
     @property
     def progress(self) -> str:
         """What is being looked for, empty if nothing is."""
-        log = self.log
-        if log is not None and self.search is not None and self.search is log.search:
-            return f"searching {self.search.share(log.size):.0%}"
+        pager = self.pager
+        search = pager.log.search if pager is not None else None
+        if pager is not None and search is not None:
+            return f"searching {search.share(pager.log.size):.0%}"
         if self.target is not None and self.target.line is not None:
             return f"looking for line {self.target.line}"
         return ""
@@ -390,7 +376,7 @@ class LogWindow:
                 return
         elif target.step is not None:
             self._again = True
-            self.search = pager.log.find(StepLine(target.step), pager.log.size, -1)
+            pager.log.find(StepLine(target.step), pager.log.size, -1)
         self.target = None
 
     def _go_to_traceback(self, pager: Pager, start: int) -> bool:
@@ -411,23 +397,21 @@ class LogWindow:
 
     def _end_search(self, pager: Pager) -> None:
         """Go to the line that a search has found, or search on from the other end of the log."""
-        search = self.search
         log = pager.log
+        search = log.search
         if search is None or not search.done:
             return
-        self.search = None
-        query = search.query
-        assert isinstance(query, LogQuery)
+        log.search = None
+        query, way = search.query, search.way
         if search.found is not None:
             self._go(pager, search.found)
             if self._again and not isinstance(query, StepLine):
-                self._say("from the beginning" if search.way > 0 else "from the end")
+                self._say("from the beginning" if way > 0 else "from the end")
         elif self._again:
             self._say(f"no {query.words} in {log.path.name}")
         else:
-            origin = 0 if search.way > 0 else log.size
             self._again = True
-            self.search = log.find(query, origin, search.way)
+            log.find(query, 0 if way > 0 else log.size, way)
 
 
 def _words(words: str, width: int) -> TextRows:
@@ -443,8 +427,8 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
         left += [("log ", "dim"), (f"{name}  ", "strong")]
     if pager is None or source is None:
         return left, []
-    paths = window.paths
-    number = f" {paths.index(source.path) + 1}/{len(paths)}" if len(paths) > 1 else ""
+    sources = texts(run)
+    number = f" {sources.index(source) + 1}/{len(sources)}" if sources[1:] else ""
     file = middle(PurePath(source.path).name, max(8, width // 2 - 8))
     left.append((file + number, ""))
     unreadable = f"  {source.unreadable:,} unreadable"

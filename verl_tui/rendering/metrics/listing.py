@@ -307,7 +307,7 @@ def metric_table(
         longest: Cells of the longest name.
         order: The order of the table.
     """
-    down = order.reverse if order.by == "key" else not order.reverse
+    down = order.reverse is (order.by == "key")
     name = min(longest, max(_LEAST_NAME, width * 2 // 5))
 
     def title(word: str, by: str) -> str:
@@ -360,7 +360,7 @@ def _bound(one: ListedMetric, at: int) -> Piece:
     series = one.series
     if series is None or not series.values:
         return "", "dim"
-    bounds = series.pyramid.bounds
+    bounds = series.bounds
     return compact(bounds[at]) if bounds else "-", "dim"
 
 
@@ -421,12 +421,12 @@ class Shelf:
 
 def grouped_keys(keys: Iterable[str]) -> tuple[MetricGroup, ...]:
     """Group keys by prefix, in natural order; the groups family by family, as on the dashboard."""
-    known = sorted(keys, key=natural)
-    counts = Counter(key.partition("/")[0] for key in known if "/" in key)
+    prefixes = {key: key[: key.find("/") + 1] for key in sorted(keys, key=natural)}
+    counts = Counter(prefixes.values())
     groups: dict[str, list[str]] = {}
-    for key in known:
-        prefix = key.partition("/")[0] if "/" in key else ""
-        groups.setdefault(prefix if counts[prefix] > 1 else OTHER, []).append(key)
+    for key, prefix in prefixes.items():
+        name = prefix[:-1] if prefix and counts[prefix] > 1 else OTHER
+        groups.setdefault(name, []).append(key)
     found = (MetricGroup(name, tuple(members)) for name, members in groups.items())
     return tuple(sorted(found, key=lambda group: min(map(family_rank, group.keys))))
 

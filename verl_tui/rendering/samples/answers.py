@@ -23,11 +23,11 @@ from verl_tui.rendering.text.piece import (
     MarkedSpan,
     Pieces,
     TextRows,
-    cells_of,
     cut,
     pieces,
     spans,
 )
+from verl_tui.rendering.text.table import sized
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def change_rows(
     if not wide:
         return [*left, [], *right]
     return [
-        [*before, (" " * (room - cells_of(before)), ""), (" │ ", "dim"), *after]
+        [*sized(before, room), (" │ ", "dim"), *after]
         for before, after in zip_longest(left, right, fillvalue=list[tuple[str, str]]())
     ]
 

@@ -68,18 +68,23 @@ class Browse:
         self._samples: Samples | None = None
 
     @property
+    def place(self) -> Place | None:
+        """Step and kind that are shown, None without samples."""
+        return self.page.place if self.page is not None else None
+
+    @property
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the shown sample, None without one."""
-        if self.page is not None and self.index is not None:
-            return self.page.place, self.index
-        return None
+        if self.place is None or self.index is None:
+            return None
+        return self.place, self.index
 
     @property
     def sample(self) -> Sample | None:
         """The shown sample, None while it is being read."""
-        if self.page is not None and self.index is not None:
-            return self.page.sample(self.index)
-        return None
+        if self.page is None or self.index is None:
+            return None
+        return self.page.sample(self.index)
 
     @property
     def fact(self) -> SampleFacts | None:
@@ -139,8 +144,10 @@ class Browse:
 
     # -- moving ------------------------------------------------------------------------------------
 
-    def _go(self, place: Place, index: int | None, **more: bool) -> bool:
-        if self.page is not None and place != self.page.place:
+    def _go(self, place: Place | None, index: int | None, **more: bool) -> bool:
+        if place is None:
+            return False
+        if place != self.place:
             self.query = replace(self.query, like=None)
         self.chosen = SampleChoice(place, index, **more)
         return True
@@ -152,65 +159,46 @@ class Browse:
     def to_row(self, at: int) -> bool:
         """Go to a row of the list."""
         visible = self.listing.visible
-        if self.page is None or not 0 <= at < len(visible):
-            return False
-        return self._go(self.page.place, visible[at])
+        return 0 <= at < len(visible) and self._go(self.place, visible[at])
 
     def to_sample(self, by: int) -> bool:
         """Go to the next or previous sample, past the last or first to another step."""
         at = self.row
         if at is not None and self.to_row(at + by):
             return True
-        return self.query.like is None and self._to_unlisted(by)
-
-    def _to_unlisted(self, by: int) -> bool:
-        """Go to a sample that is not listed yet, as its step is still being read, else to another
-        step.
-        """
-        if not self.listing.complete and self.shown is not None:
-            place, index = self.shown
-            if index + by >= 0:
-                return self._go(place, index + by)
-        beyond = self._beyond(by)
-        return beyond is not None and self._go(beyond, None, last=by < 0)
+        if self.query.like is not None or not self.listing.complete:
+            return False
+        return self._go(self._beyond(by), None, last=by < 0)
 
     def to_step(self, by: int) -> bool:
         """Go to the same index (a validation's same prompt) of the older (1) or newer (-1) step."""
-        beyond = self._beyond(by)
-        return beyond is not None and self._go(beyond, self.index)
+        return self._go(self._beyond(by), self.index)
 
     def _beyond(self, by: int) -> Place | None:
         """Return the older (1) or newer (-1) place of the same kind."""
-        if self._samples is None or self.page is None:
-            return None
-        here = self.page.place
-        kind = [
-            one for one in self._samples.places if one.validation is here.validation
-        ]
+        here = self.place
+        places = self._samples.places if self._samples is not None else ()
+        kind = [one for one in places if here and one.validation is here.validation]
         at = kind.index(here) - by if here in kind else -1
         return kind[at] if 0 <= at < len(kind) else None
 
     def to_extreme(self, way: int) -> bool:
         """Go to the best (1) or worst (-1) listed sample, then to the next that scored the same."""
         index = self.listing.extreme(self.index, best=way > 0)
-        if self.page is None or index is None:
-            return False
-        return self._go(self.page.place, index)
+        return index is not None and self._go(self.place, index)
 
     def to_kind(self) -> bool:
         """Go to the nearest validation, or to the nearest training step."""
-        if self._samples is None or self.page is None:
+        if self._samples is None or self.place is None:
             return False
-        place = self.page.place
-        other = self._samples.nearest_place(place.step, not place.validation)
-        return other is not None and self._go(other, None, follow=self.chosen.follow)
+        step, validation = self.place
+        other = self._samples.nearest_place(step, not validation)
+        return self._go(other, None, follow=self.chosen.follow)
 
     def follow(self) -> bool:
         """Start or stop following the newest step."""
-        if self.page is None:
-            return False
         on = not self.chosen.follow
-        return self._go(self.page.place, None if on else self.index, follow=on)
+        return self._go(self.place, None if on else self.index, follow=on)
 
     def stay(self) -> bool:
         """Stop following, so that the sample being read is not replaced."""

@@ -10,6 +10,7 @@ import orjson
 
 from verl_tui.exporters.file_names import create, named
 from verl_tui.on_demand.worker import Job
+from verl_tui.sources.folders.dumps import DumpFile
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -106,18 +107,14 @@ class Export(Job):
                     break
 
     def _rows(self, indices: Sequence[int]) -> Iterator[bytes | None]:
-        lines = self._page.lines(indices)
-        self._raw = lines is not None
-        if lines is not None:
-            yield from lines
+        rows, step = self._page.rows, self._page.place.step
+        self._raw = isinstance(rows, DumpFile)
+        if isinstance(rows, DumpFile):
+            yield from rows.lines(indices)
             return
         for index in indices:
             sample = self._page.sample(index)
-            yield (
-                None
-                if sample is None
-                else _record(sample, self._page.place.step, index)
-            )
+            yield None if sample is None else _record(sample, step, index)
 
 
 def whole(sample: Sample) -> str:

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import fsum, isfinite, nan, sqrt
+from math import isfinite, nan, sqrt
 from operator import itemgetter
+from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -92,16 +93,14 @@ class StepScores:
         """Return the figures: `512 rows · score 0.41 ± 0.49 · dead groups 12%`."""
         words = [counted(self.count, "row") + ("" if complete else " so far")]
         if self.scores:
-            spread = f" ± {compact(self._std())}" if len(self.scores) > 1 else ""
-            words.append(f"score {compact(self.mean)}{spread}")
+            apart = [score - self.mean for score in self.scores]
+            spread = sqrt(fmean(one * one for one in apart))
+            spread_words = f" ± {compact(spread)}" * (len(apart) > 1)
+            words.append(f"score {compact(self.mean)}{spread_words}")
         if self.groups:
             dead = sum(min(one) == max(one) for one in self.groups.values())
             words.append(f"dead groups {dead / len(self.groups):.0%}")
         return " · ".join(words)
-
-    def _std(self) -> float:
-        apart = (score - self.mean for score in self.scores)
-        return sqrt(fsum(one * one for one in apart) / len(self.scores))
 
 
 def summarise(facts: Sequence[SampleFacts]) -> StepScores:
@@ -148,26 +147,22 @@ class SampleListing:
     def update(self, page: SamplePage, query: SampleQuery, order: SampleOrder) -> None:
         """Rebuild the list from the samples known by now, if something changed."""
         hits = page.hits(query) if query.searches else _NO_SEARCH
-        facts = page.facts
-        rows = len(hits.rows)
-        read = page.complete and len(facts) >= page.count
+        facts, known, rows = page.facts, len(page.facts), len(hits.rows)
+        read = page.complete and known >= page.count
         self.filtered = (bool(query), order) != (False, SampleOrder())
         self.complete = read and hits.complete
-        rewritten = facts is not self._source or len(facts) < len(self.facts)
-        if rewritten:
-            self._source = facts
+        if facts is not self._source:
+            self._source, self._inputs = facts, None
             self._know(())
-        inputs = (self._worth_listing(len(facts), read=read), rows, query, order)
-        if rewritten or inputs != self._inputs:
-            self._inputs = inputs
-            if inputs[0] != len(self.facts):
-                self._know(facts[: inputs[0]])
-            self._list(query, order, hits.rows[:rows])
-
-    def _worth_listing(self, known: int, *, read: bool) -> int:
-        """Return the number of samples to list."""
         listed = len(self.facts)
-        return known if read or known >= listed * (_GROWTH + 1) // _GROWTH else listed
+        if not read and known < listed * (_GROWTH + 1) // _GROWTH:
+            known = listed
+        inputs = known, rows, query, order
+        if inputs != self._inputs:
+            self._inputs = inputs
+            if known != listed:
+                self._know(facts[:known])
+            self._list(query, order, hits.rows[:rows])
 
     def _list(
         self, query: SampleQuery, order: SampleOrder, rows: Sequence[int]
@@ -176,7 +171,7 @@ class SampleListing:
         if query.searches:
             found = set(rows)
             passed = filter(lambda fact: fact.index in found, passed)
-        self.visible = order.sort(passed)
+        self.visible = order.sort(passed, self.groups)
         self._places = {index: at for at, index in enumerate(self.visible)}
 
     def _know(self, facts: Sequence[SampleFacts]) -> None:

@@ -19,7 +19,7 @@ from verl_tui.patterns import pattern
 from verl_tui.rendering.text.search import Search, checked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from verl_tui.records import SampleFacts
 
@@ -166,15 +166,18 @@ class SampleOrder(NamedTuple):
         """The sign of the direction."""
         return "▲▼"[self.down]
 
-    def sort(self, facts: Iterable[SampleFacts]) -> list[int]:
-        """Return the indices of the samples in this order, those without the number last."""
-        facts = list(facts)
-        groups = number_groups(facts) if self.field == GROUP else {}
+    def sort(
+        self, facts: Iterable[SampleFacts], groups: Mapping[str, int]
+    ) -> list[int]:
+        """Return the indices of the samples in this order, those without the number last; groups
+        have numbers, too.
+        """
         known: list[tuple[float, int]] = []
         lacking: list[int] = []
         for fact in facts:
-            grouped = groups.get(fact.group or "")
-            value = grouped if groups else value_of(fact, self.field)
+            value = value_of(fact, self.field)
+            if self.field == GROUP:
+                value = groups.get(fact.group or "")
             if value is None or isnan(value):
                 lacking.append(fact.index)
             else:

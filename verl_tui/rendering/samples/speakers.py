@@ -10,6 +10,7 @@ skipped special tokens: `user` on a line of its own (Qwen), `…assistant` befor
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
@@ -336,11 +337,10 @@ def _turns(chunks: Iterable[TextChunk]) -> list[int]:
 
 def _numbers(value: object) -> Sequence[float]:
     """Return the numbers of a list, which extras hold as JSON text."""
-    try:
-        found = orjson.loads(value) if isinstance(value, str) else None
-    except ValueError:
-        return ()
-    if not isinstance(found, list):
-        return ()
-    fits = all(isinstance(one, int | float) for one in found)
+    found: Any = None
+    with suppress(ValueError):
+        found = orjson.loads(str(value))
+    fits = isinstance(found, list) and all(
+        isinstance(one, int | float) for one in found
+    )
     return found if fits else ()

@@ -44,9 +44,9 @@ def step_words(
     browse: Browse, places: Sequence[Place], run: str, keys: Mapping[str, str]
 ) -> tuple[Pieces, Pieces]:
     """Describe the step that is shown, and whether the newest is followed."""
-    if browse.page is None:
+    place = browse.place
+    if place is None:
         return [("samples", "strong")], []
-    place = browse.page.place
     left = [
         (f"step {place.step}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
@@ -100,7 +100,7 @@ def sample_words(browse: Browse) -> Pieces:
         of_group = f"{mates.index(index) + 1}/{len(mates)}"
         pieces.append((f" · group {listing.groups[fact.group]}: {of_group}", "dim"))
         words = listing.scores.group_words(fact.group)
-        pieces.append((f" · {words}" if words else "", "dim"))
+        pieces.append((f" · {words}" * bool(words), "dim"))
     return pieces
 
 
@@ -156,14 +156,14 @@ def short_row(browse: Browse, sample: Sample, width: int) -> Pieces:
     scores = browse.listing.scores
     words = excerpt(sample.response)
     row: Pieces = [("sample ", "label")]
-    if width >= 60 and browse.page is not None:
-        place = browse.page.place
-        kind = " of a validation" if place.validation else ""
+    roomy, place = width >= 60, browse.place
+    if roomy and place is not None:
+        kind = " of a validation" * place.validation
         row.append((f"of step {place.step}{kind} ", "dim"))
     if fact is not None:
-        row.append(scores.score_words(fact, "" if width < 60 else "score "))
-        group = scores.group_words(fact.group) if width >= 60 else ""
-        row.append((f" · {group}" if group else "", "dim"))
+        row.append(scores.score_words(fact, "score " * roomy))
+        group = scores.group_words(fact.group) if roomy else ""
+        row.append((f" · {group}" * bool(group), "dim"))
     row.append((" · answer " if words.answer else "  ", "dim"))
     return cut([*row, words.piece(max(1, width - cells_of(row)))], width)
 
@@ -234,21 +234,18 @@ def beside_rows(
     read = [one for one in found if one is not None]
     if len(read) < 2:
         return [[("not read yet, or gone", "warning")]]
-    titles = [
-        [
-            [(one_line(one.run), "accent")],
-            [(marked_words(one), "strong")],
-            [(_figures(sample), "")],
-            [(one_line(sample.prompt, 500), "prompt")],
-        ]
-        for one, sample in zip(both, read, strict=True)
-    ]
+    titles = []
+    for one, sample in zip(both, read, strict=True):
+        score = "no score" if sample.score is None else f"score {compact(sample.score)}"
+        size = len(sample.response)
+        cut_off = f", the first {COMPARED:,} compared" * (size > COMPARED)
+        titles.append(
+            [
+                [(one_line(one.run), "accent")],
+                [(marked_words(one), "strong")],
+                [(f"{score} · {counted(size, 'character')}{cut_off}", "")],
+                [(one_line(sample.prompt, 500), "prompt")],
+            ]
+        )
     texts = read[0].response[:COMPARED], read[1].response[:COMPARED]
     return change_rows(titles, texts, width)
-
-
-def _figures(sample: Sample) -> str:
-    score = "no score" if sample.score is None else f"score {compact(sample.score)}"
-    size = len(sample.response)
-    cut_off = f", the first {COMPARED:,} compared" * (size > COMPARED)
-    return f"{score} · {counted(size, 'character')}{cut_off}"

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.given_files import is_ordinary, read_given
 from verl_tui.rendering.session.preferences import written
 from verl_tui.rendering.session.run_order import id_of
-from verl_tui.rendering.text.piece import wrapped
+from verl_tui.rendering.text.piece import paragraph
+from verl_tui.rendering.text.table import stacked
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -99,13 +100,10 @@ class NoteBook:
 
 def note_rows(notes: dict[int, str], width: int) -> tuple[TextRows, list[int]]:
     """Return notes as rows, and the row that each begins at."""
-    rows: TextRows = []
-    starts: list[int] = []
     size = max((len(str(step)) for step in notes), default=0)
-    for step, text in notes.items():
-        starts.append(len(rows))
-        before = f"step {step:>{size}}  "
-        for line in wrapped(text, max(8, width - len(before))):
-            rows.append([(before, "dim"), (line, "text")])
-            before = " " * len(before)
+    width = max(width, size + 15)
+    rows, starts = stacked(
+        paragraph(text, "text", width, (f"step {step:>{size}}  ", "dim"))
+        for step, text in notes.items()
+    )
     return rows or [[("no notes yet", "dim")]], starts

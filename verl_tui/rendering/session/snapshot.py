@@ -184,25 +184,21 @@ def _why_no_chart(run: Run, now: State | Unread) -> str:
     return unread_form(run) or said.get(now, "no step yet")
 
 
-def passed_over(view: View) -> str:
-    """Count the given or discovered paths that are not shown, empty for none."""
+def not_shown(view: View) -> Iterator[str]:
+    """Count the given or discovered paths that are not shown, and the addresses that do not answer;
+    first requests may be pending.
+    """
     monitor = view.monitor
-    count = len(monitor.passed) + len(monitor.problems) + len(monitor.waiting)
-    words = f"{counted(count, 'path')} not shown ({view.keys['sources']})"
-    return words if count else ""
-
-
-def not_reached(view: View) -> str:
-    """Count the addresses that do not answer, empty for none; first requests may be pending."""
-    count = sum(server.since is not None for server in view.monitor.unreached)
-    addresses = counted(count, "address", "addresses")
-    return f"{addresses} not reached ({view.keys['sources']})" if count else ""
+    if count := len(monitor.passed) + len(monitor.problems) + len(monitor.waiting):
+        yield f"{counted(count, 'path')} not shown ({view.keys['sources']})"
+    if count := sum(server.since is not None for server in monitor.unreached):
+        words = counted(count, "address", "addresses")
+        yield f"{words} not reached ({view.keys['sources']})"
 
 
 def _relevant(run: Run) -> list[SourceStatus]:
     """Return the sources with content or a problem, without directories that are still empty."""
-    statuses = (state.status for state in run.sources.values())
-    return [status for status in statuses if status.size or status.problem is not None]
+    return [one for one in run.statuses if one.size or one.problem is not None]
 
 
 def _so_far(status: SourceStatus, view: View, *, training: bool) -> str:

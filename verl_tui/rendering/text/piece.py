@@ -240,9 +240,17 @@ def wrapped(text: str, cells: int) -> tuple[str, ...]:
     return tuple(wrap(text, cells)) if text else ()
 
 
-def paragraph(text: str, role: str, cells: int) -> list[Pieces]:
-    """Return text in one role, as rows of at most `cells` cells."""
-    return [[(line, role)] for line in wrapped(text, cells)]
+def paragraph(text: str, role: str, cells: int, before: Piece = ("", "")) -> TextRows:
+    """Return text in one role, as rows of at most `cells` cells, `before` in front of the first
+    one, and blanks in front of the others.
+    """
+    mark, mark_role = before
+    rows: TextRows = []
+    for line in wrapped(text, cells - cell_len(mark)):
+        row = [(line, role)]
+        rows.append([(mark, mark_role), *row] if mark else row)
+        mark = " " * cell_len(mark)
+    return rows
 
 
 def cut(pieces: Pieces, cells: int) -> Pieces:

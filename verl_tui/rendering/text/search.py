@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.rendering.text.piece import fit
@@ -24,23 +25,24 @@ _LONGEST = 1000
 """Characters of what is typed to search or filter by."""
 
 
+@dataclass(unsafe_hash=True)
 class Search:
     """One expression; case counts if the expression has a capital."""
 
-    def __init__(self, expression: str, *, literal: bool = False) -> None:
-        """Compile it.
+    expression: str
+    """A regular expression, or text."""
+    literal: bool = False
+    """True if it is text."""
 
-        Args:
-            expression: A regular expression, or text.
-            literal: True if it is text.
+    def __post_init__(self) -> None:
+        """Compile it.
 
         Raises:
             ValueError: It is no regular expression.
         """
         import regex  # takes 40 ms to import: only for those who search
 
-        self.expression = checked(expression)
-        self.literal = literal
+        expression, literal = checked(self.expression), self.literal
         self.folds = not _has_upper(expression, literal=literal)
         """True if case is ignored."""
         source = re.escape(expression) if literal else expression
@@ -52,19 +54,12 @@ class Search:
                 self._pattern = regex.compile(source, flags)  # type: ignore[no-untyped-call]
         except (regex.error, OverflowError, RecursionError) as error:
             raise ValueError(f"/{expression}/: {error}") from None
-        self._key = expression, literal
         self._lines_given_up = 0
 
     @property
     def given_up(self) -> bool:
         """True if a line was not searched to its end because that took too long."""
         return self._lines_given_up > 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Search) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
     def search(self, text: str) -> bool:
         """Return True if a text has a hit."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from rich.cells import cell_len
 
-from verl_tui.rendering.text.piece import Pieces, cells_of, cut
+from verl_tui.rendering.text.piece import Pieces, TextRows, cells_of, cut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 T = TypeVar("T")
@@ -55,24 +55,20 @@ class FittedTable(Generic[T]):
             width: Cells of a row.
             items: What columns as wide as their widest value are measured by.
         """
-        kept = sorted(columns, key=lambda column: -column.stays)
-        wide = {id(one): _widths(one, items) for one in columns}
+        widths = [_widths(one, items) for one in columns]
         sizes: dict[int, int] = {}
         room = width + GAP
-        for column in kept:
-            least, _ = wide[id(column)]
-            if least + column.gap <= room or not sizes:
-                sizes[id(column)] = min(least, max(0, width))
-                room -= least + column.gap
-        for column in kept:
-            if id(column) in sizes:
-                least, most = wide[id(column)]
-                grown = max(0, min(most - least, room))
-                sizes[id(column)] += grown
-                room -= grown
-        self.columns = [
-            (column, sizes[id(column)]) for column in columns if id(column) in sizes
-        ]
+        for at in sorted(range(len(columns)), key=lambda at: -columns[at].stays):
+            needed = widths[at][0] + columns[at].gap
+            if needed <= room or not sizes:
+                sizes[at] = min(widths[at][0], max(0, width))
+                room -= needed
+        for at in sizes:
+            least, most = widths[at]
+            grown = max(0, min(most - least, room))
+            sizes[at] += grown
+            room -= grown
+        self.columns = [(columns[at], sizes[at]) for at in sorted(sizes)]
         """The columns that are shown, each with its cells."""
 
     def heading(self, role: str = "heading") -> Pieces:
@@ -103,6 +99,23 @@ def _widths(column: TextColumn[T], items: Sequence[T]) -> tuple[int, int]:
         return asked
     widest = max([cells_of(column.cell(one, WIDEST)) for one in items], default=0)
     return min(column.width, widest), min(column.most, widest)
+
+
+def table_rows(
+    items: Sequence[T], width: int, columns: Sequence[TextColumn[T]]
+) -> TextRows:
+    """Return a row for each of these things, in as many of the columns as fit."""
+    return [*map(FittedTable(columns, width, items).row, items)]
+
+
+def stacked(blocks: Iterable[TextRows]) -> tuple[TextRows, list[int]]:
+    """Return blocks of rows below each other, and the row that each begins at."""
+    rows: TextRows = []
+    starts: list[int] = []
+    for block in blocks:
+        starts.append(len(rows))
+        rows += block
+    return rows, starts
 
 
 def sized(pieces: Pieces, size: int, *, right: bool = False) -> Pieces:

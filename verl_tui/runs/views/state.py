@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from verl_tui.evaluation import PREFIX
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, EventKind, SourceStatus
+from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.combined import starts
 from verl_tui.runs.time.forecast import expected_step, pace, remaining_seconds
 from verl_tui.runs.views.signs_of_life import (
@@ -131,6 +132,7 @@ def waited(run: Run, now: float) -> float | None:
     return None if quiet is None else max(0.0, quiet - run.lost(now))
 
 
+@cached_by_revision
 def state(run: Run, now: float) -> State:
     """Return the state of a run.
 

@@ -44,7 +44,7 @@ from verl_tui.sources.formats import metrics_csv, trackio
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.sources.formats.format import Format
     from verl_tui.sources.http.addresses import Unreached
@@ -97,21 +97,19 @@ def with_checkpoints(runs: Sequence[FoundRun], found: Iterable[Path]) -> list[Fo
             below[place].append(at)
     owned: dict[int, list[Path]] = defaultdict(list)
     for home in dict.fromkeys(found) if runs else ():
-        for at in _owners(home, names, below):
+        nearest = next(filter(below.__contains__, (home, *home.parents)))
+        path = {*home.parts[len(nearest.parts) :]}
+        for at in _owners(path, {at: names[at] for at in below[nearest]}):
             owned[at].append(home)
     return [run._replace(checkpoints=tuple(owned[at])) for at, run in enumerate(runs)]
 
 
-def _owners(
-    home: Path, names: Sequence[set[str]], below: Mapping[Path, Sequence[int]]
-) -> Sequence[int]:
-    """Return the runs that checkpoints belong to."""
-    nearest = next(filter(below.__contains__, (home, *home.parents)))
-    near = below[nearest]
-    common = set.intersection(*(names[at] for at in near)) if len(near) > 1 else ()
-    path = set(home.parts[len(nearest.parts) :])
-    named = [at for at in near if names[at].difference(common) & path]
-    return named or near
+def _owners(path: set[str], near: dict[int, set[str]]) -> list[int]:
+    """Return those of the nearest runs that checkpoints belong to, by the names in their path."""
+    first, *others = near.values()
+    path -= first.intersection(*others)
+    named = [at for at, names in near.items() if not path.isdisjoint(names)]
+    return named or [*near]
 
 
 def _names(run: FoundRun) -> set[str]:
@@ -149,7 +147,8 @@ class Finder:
     def __init__(self, specs: Sequence[str]) -> None:
         self.specs = tuple(specs)
         self._probe = Probe()
-        self._within = RunsInFiles()
+        self._within: dict[Path, tuple[object, RunParts]] = {}
+        """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""
         self._begin()
 
     def _begin(self) -> None:
@@ -180,8 +179,7 @@ class Finder:
                 continue
             for path in self._expand(spec):
                 self._find(path)
-        found = self._within.split(named_runs(self._folders))
-        passed = dict.fromkeys((*self._passed, *self._within.passed.items()))
+        found = self._split(named_runs(self._folders))
         shown = {file.path for run in found for file in run.files}
         return Discovery(
             tuple(with_checkpoints(found, self._homes)),
@@ -189,7 +187,7 @@ class Finder:
             tuple(dict.fromkeys(self._waiting)),
             tuple(
                 PassedOver(one_line(str(path), 1000), why)
-                for path, why in passed
+                for path, why in dict.fromkeys(self._passed)
                 if path not in shown
             ),
         )
@@ -230,7 +228,9 @@ class Finder:
         """Add the run of a file that the user named."""
         self.directories.add(path.parent)
         name = one_line(str(path))
-        path = _main_log(path)
+        out = path.with_suffix(".out")
+        if path.suffix == ".err" and is_file(out):
+            path = out  # Slurm's two are one log, recognised by the first
         try:
             file = self._probe.named(path)
         except NoLogError as error:
@@ -293,38 +293,12 @@ class Finder:
         self.directories.update(one.path for one in dumps)
         return [*settings, *(dumps if logs == 1 else ())]
 
+    # -- files of several runs ---------------------------------------------------------------------
+    # A chart saved at W&B as CSV, a database of trackio: a run within is named by a path below its
+    # file, `chart.csv/grpo`. Of a database the run that was written last belongs to the logs beside
+    # it, as the only run in a file does; others are runs of their own.
 
-def _entries(directory: Path) -> list[os.DirEntry[str]]:
-    """Return the entries of a directory, none where it cannot be read."""
-    with suppress(OSError):
-        return list_entries(directory)
-    return []
-
-
-def _main_log(path: Path) -> Path:
-    """Return Slurm's `job.out` for a `job.err`: the two are one log, recognised by the first."""
-    other = path.with_suffix(".out")
-    if path.suffix == ".err" and is_file(other):
-        return other
-    return path
-
-
-# -- files of several runs -------------------------------------------------------------------------
-# A chart saved at W&B as CSV, a database of trackio: a run within is named by a path below its
-# file, `chart.csv/grpo`. Of a database the run that was written last belongs to the logs beside it,
-# as the only run in a file does; others are runs of their own.
-
-
-class RunsInFiles:
-    """The runs in files of several; looks again only where one has changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[Path, tuple[object, RunParts]] = {}
-        """Times and sizes of each file, and of what SQLite has not put into it yet; the runs."""
-        self.passed: dict[Path, str] = {}
-        """The tables some of whose runs are not shown, and how many."""
-
-    def split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
+    def _split(self, runs: Iterable[FoundRun]) -> list[FoundRun]:
         """Return runs, and each run in a file of several unless it is of the logs beside it.
 
         Runs of one name in several databases are told apart by these.
@@ -348,13 +322,14 @@ class RunsInFiles:
         name = run.name
         for file in run.files:
             parts = self._parts(file)
-            if parts and (file.format is trackio or len(parts) == 1):
-                last, named = parts.popitem()
-                files.append(file._replace(path=file.path / last))
-                name = named or name
-            elif not parts:
+            if not parts:
                 files.append(file)
-            others += _runs_of(file, parts, run.name)
+            elif file.format is trackio:
+                last, name = parts.popitem()
+                files.append(file._replace(path=file.path / last))
+            for part, named in parts.items():  # those without a name: as the file
+                one = file._replace(path=file.path / part)
+                others.append(FoundRun(named or run.name, one.path, (one,)))
         if any(map(attrgetter("format"), files)):
             several = sum(file.is_log for file in files) > 1
             yield run._replace(name=run.name if several else name, files=tuple(files))
@@ -367,23 +342,23 @@ class RunsInFiles:
             return {}
         states = map(status_at, (path, trackio.log_of(path)))
         stamp = [(one.st_mtime, one.st_size) if one else None for one in states]
-        if self._known.get(path, (None,))[0] != stamp:
+        if self._within.get(path, (None,))[0] != stamp:
             with suppress(OSError, ValueError, sqlite3.Error):
-                self._known[path] = stamp, _parts_of(path, file.format)
-        _, parts = self._known.get(path, (None, {}))
-        shown = (
-            parts if file.format is trackio else dict(islice(parts.items(), _MOST_RUNS))
-        )
-        if (left_out := len(parts) - len(shown)) > 0:
-            self.passed[path] = f"{left_out:,} further runs in it are not shown"
-        return {**shown}
+                self._within[path] = stamp, _parts_of(path, file.format)
+        _, parts = self._within.get(path, (None, {}))
+        most = None if file.format is trackio else _MOST_RUNS
+        shown = dict(islice(parts.items(), most))
+        if left_out := len(parts) - len(shown):
+            why = f"{left_out:,} further runs in it are not shown"
+            self._passed.append((path, why))
+        return shown
 
 
-def _runs_of(file: FoundFile, parts: RunParts, called: str) -> Iterator[FoundRun]:
-    """Yield runs in a file, named by that where they have no name."""
-    for part, name in parts.items():
-        one = file._replace(path=file.path / part)
-        yield FoundRun(name or called, one.path, (one,))
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a directory, none where it cannot be read."""
+    with suppress(OSError):
+        return list_entries(directory)
+    return []
 
 
 def _parts_of(path: Path, format: Format) -> RunParts:

@@ -99,10 +99,9 @@ def member(path: Path) -> tuple[str, int] | None:
     rank of this one's, whose 0 usually holds most; None for the only log of a training.
     """
     for one in _PROCESSES:
-        end = "/".join(path.parts[-one["parts"] :])
-        if found := re.fullmatch(one["path"], end):
+        if found := re.fullmatch(one["path"], str(path), re.DOTALL):
             rank = found.groupdict().get("rank") or one["rank"]
-            return str(path.parents[one["above"]]), int(rank)
+            return found["log"], int(rank)
     for place in (path, path.parent):
         if found := _RANK.search(place.name):
             name = place.name[: found.start()] + "#" + place.name[found.end() :]
@@ -182,17 +181,16 @@ class FileOwners:
         self._shared: dict[tuple[str, str], int] = {}
         """Places among a run's sources that several files of one log share."""
 
-    def name(self, run: FoundRun) -> str:
-        """Return a run's name: the one that its first file was found under."""
+    def claimed(self, run: FoundRun) -> tuple[str, list[FoundFile]]:
+        """Return a run's name, the one that its first file was found under, and those of its files
+        that are no other run's.
+        """
         files = [file for file in run.files if file.format is not None]
         paths = [file.path for file in sorted(files, key=lambda file: not file.is_log)]
         name = next(filter(None, map(self._names.get, paths)), run.name)
         self._names = dict.fromkeys(paths, name) | self._names
-        return name
-
-    def owns(self, run: str, file: FoundFile) -> bool:
-        """Return whether a file is of a run of that name, or of none so far."""
-        return self._names.get(file.path, run) == run
+        owner = self._names.get
+        return name, [file for file in run.files if owner(file.path, name) == name]
 
     def ordinal(self, run: str, file: FoundFile, count: int) -> int:
         """Return a file's place among its run's sources, by age.
@@ -209,19 +207,18 @@ class FileOwners:
             return count
         return self._shared.setdefault((run, log_name(file)), count)
 
-    def forget(self, files: Iterable[Path]) -> list[str]:
+    def forget(self, files: set[Path]) -> list[str]:
         """Forget all files of the runs that some of these files belong to; return their names.
 
         Of what lies within a file, and of a directory that was one source, its files decide.
         """
-        places = set(files)
-        folders = {path.parent for path in places}
-        gone = [
+        folders = {path.parent for path in files}
+        gone = dict.fromkeys(
             name
             for path, name in self._names.items()
-            if path in folders or not places.isdisjoint((path, *path.parents))
-        ]
+            if path in folders or not files.isdisjoint((path, *path.parents))
+        )
         names, shared = self._names.items(), self._shared.items()
         self._names = {path: name for path, name in names if name not in gone}
         self._shared = {key: at for key, at in shared if key[0] not in gone}
-        return list(dict.fromkeys(gone))
+        return [*gone]

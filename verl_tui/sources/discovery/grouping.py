@@ -112,16 +112,16 @@ def grouped_runs(here: Folder, below: list[Folder], young: set[Path]) -> list[Fo
     return _with_extras(here, units)
 
 
+def _is_own(folder: Folder, here: Folder) -> bool:
+    """Return whether a folder is none of another run at W&B."""
+    return folder.wandb in ("", here.wandb)
+
+
 def _nobodys(here: Folder, below: Iterable[Folder]) -> Iterator[FoundFile]:
     """Yield the samples and settings of folders without a log."""
     for folder in below:
         if not folder.anchors and _is_own(folder, here):
             yield from folder.files
-
-
-def _is_own(folder: Folder, here: Folder) -> bool:
-    """Return whether a folder is none of another run at W&B."""
-    return folder.wandb in ("", here.wandb)
 
 
 # -- what W&B keeps --------------------------------------------------------------------------------
@@ -294,21 +294,14 @@ def _continued_log(here: Folder, run: Folder) -> str:
 def _first_version(place: Path) -> Path:
     """Return the directory of the first of the starts of ms-swift that one goes on from."""
     for _ in range(_MOST_STARTS):
-        status = status_at(place / "args.json")
-        resumed = _resumed(place, status.st_mtime_ns) if status else ""
-        if not resumed or not is_folder(place.parent / resumed):
+        found = None
+        with suppress(OSError):
+            found = _RESUMED.search(head(place / "args.json", _LARGEST))
+        before = found and place.with_name(found[1].decode())
+        if before is None or not is_folder(before):
             break
-        place = place.parent / resumed
+        place = before
     return place
-
-
-@lru_cache(maxsize=1024)  # changed at another time it has another content
-def _resumed(place: Path, _changed: int) -> str:
-    """Return the start of ms-swift that one goes on from, empty without one."""
-    with suppress(OSError):
-        if found := _RESUMED.search(head(place / "args.json", _LARGEST)):
-            return found[1].decode()
-    return ""
 
 
 def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:

@@ -82,14 +82,9 @@ def experiment_name(text: bytes) -> str:
         value: bytes = found["a"] or found["b"] or found["c"] or b""
         name = decoded(value).strip().rstrip("/").rpartition("/")[2]
         is_called = text[found.end() : found.end() + 1] in (b"(", b"[")
-        if _is_a_name(name) and not is_called:
+        if not (is_called or is_generic(name) or _STANDS_FOR_ONE.fullmatch(name)):
             return one_line(name, 120)
     return ""
-
-
-def _is_a_name(name: str) -> bool:
-    """Return whether a value is an experiment's name, and not what stands for one."""
-    return not (is_generic(name) or _STANDS_FOR_ONE.fullmatch(name))
 
 
 def place_name(relative: Sequence[str], above: Sequence[str]) -> str:
@@ -137,12 +132,11 @@ def visible(name: str) -> str:
 def _numbered(names: Sequence[str]) -> list[str]:
     """Return names with a number added to each repeated one, which makes none of the others."""
     taken: Counter[str] = Counter()
-    given = set(names)
     out = []
     for name in names:
         taken[name] += 1
         numbered = name
-        while taken[name] > 1 and (numbered := f"{name} ({taken[name]})") in given:
+        while taken[name] > 1 and (numbered := f"{name} ({taken[name]})") in names:
             taken[name] += 1
         out.append(numbered)
     return out

@@ -78,7 +78,9 @@ def values_of(text: bytes) -> list[Any]:
         if not text.strip(b"\0 \t\r\n"):
             raise ValueError("only zero bytes: a hole left by a crash") from None
         found = list(values_in(decoded(text)))
-    _check_depth(found, text)
+    # hardly any has brackets behind its beginning
+    if text.find(b"{", _DEEPEST_VALUE) >= 0 or text.find(b"[", _DEEPEST_VALUE) >= 0:
+        _check_depth(found, text)
     return found
 
 
@@ -121,8 +123,6 @@ def _check_depth(value: object, text: bytes) -> None:
     Raises:
         ValueError: It is.
     """
-    if text.find(b"{", _DEEPEST_VALUE) < 0 and text.find(b"[", _DEEPEST_VALUE) < 0:
-        return  # hardly any has brackets behind its beginning
     if text.count(b"[") + text.count(b"{") > _DEEPEST_VALUE:
         try:
             orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)

@@ -6,6 +6,7 @@ import math
 import struct
 from array import array
 from bisect import bisect_left, insort
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui.records import (
@@ -42,6 +43,12 @@ def packed(values: Collection[float]) -> array[float]:
     return array("d", struct.pack(f"{len(values)}d", *values))
 
 
+@lru_cache(1000)  # a log may have others in every line
+def metric_keys(names: tuple[str, ...], prefix: str = "") -> tuple[str, ...]:
+    """Return the keys of metrics by foreign names, which hardly ever change."""
+    return tuple([prefix + safe(name, 300) for name in names])
+
+
 class MetricRow(NamedTuple):
     """Metrics of one step, as a decoder reads them from one line."""
 
@@ -58,11 +65,9 @@ class MetricRow(NamedTuple):
     """True if the record states no step: it was found from the records around it."""
 
     @classmethod
-    def of(
-        cls, step: int, numbers: Mapping[str, float], prefix: str = "", **more: Any
-    ) -> MetricRow:
+    def of(cls, step: int, numbers: Mapping[str, float], **more: Any) -> MetricRow:
         """Return the row of metrics by foreign names; what else it is by the names above."""
-        keys = tuple([prefix + safe(name, 300) for name in numbers])
+        keys = metric_keys(tuple(numbers))
         return cls(step, keys, tuple(numbers.values()), **more)
 
 
@@ -84,32 +89,13 @@ def joined_notes(*notes: str | None) -> str | None:
     return "; ".join(filter(None, notes)) or None
 
 
-class _RowBlock:
+class _RowBlock(NamedTuple):
     """Rows with the same keys that wait to be passed on together."""
 
-    def __init__(self, seen: array[int]) -> None:
-        self.seen = seen
-        """Steps of this segment that have rows with these keys, in any order, ascending."""
-        self.steps = array("q")
-        self.values = array("d")
-        """Row after row."""
-        self.times = array("d")
-        self.orders = array("q")
-
-    def append(self, row: MetricRow, order: int) -> None:
-        """Have a row wait."""
-        self.steps.append(row.step)
-        values = row.values
-        self.values += values if isinstance(values, array) else packed(values)
-        self.times.append(math.nan if row.time is None else row.time)
-        self.orders.append(order)
-
-    def taken(self, keys: tuple[str, ...], traits: Sequence[bool]) -> MetricRows:
-        """Return the rows that wait."""
-        count = len(keys)
-        columns = tuple([self.values[at::count] for at in range(count)])
-        times = () if all(map(math.isnan, self.times)) else self.times
-        return MetricRows(keys, self.steps, columns, self.orders, times, *traits)
+    seen: array[int]
+    """Steps of this segment that have rows with these keys, in any order, ascending."""
+    rows: list[MetricRow]
+    orders: list[int]
 
 
 class RowBatcher:
@@ -158,7 +144,11 @@ class RowBatcher:
         """Take the rows and records of lines."""
         for item in items:
             if isinstance(item, MetricRow):
-                self._take_row(item)
+                late = self._holds_back and item.mean and item.step < self._reached
+                if late and len(self._held) < _MOST_HELD:
+                    self._held.append(item)
+                else:
+                    self._add_row(item)
             elif isinstance(item, Histogram | Progress):
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
@@ -191,21 +181,12 @@ class RowBatcher:
             self._forget()
             self.release()
 
-    def _take_row(self, row: MetricRow) -> None:
-        late = self._holds_back and row.mean and row.step < self._reached
-        if late and len(self._held) < _MOST_HELD:
-            self._held.append(row)
-            return
-        self._add_row(row)
-        if not row.mean:
-            self._reached = row.step
-
     def _add_row(self, row: MetricRow) -> None:
         core, traits = self._grouping.core(row.keys), row[4:7]
         block = self._blocks.get((core, traits))
         if block is None:
             alike = frozenset(core), traits
-            block = _RowBlock(self._seen.setdefault(alike, array("q")))
+            block = _RowBlock(self._seen.setdefault(alike, array("q")), [], [])
             self._blocks[core, traits] = block
         if core and (last := self._trained_again(block.seen, row)) is not None:
             self._flush()
@@ -216,16 +197,20 @@ class RowBatcher:
             self._add_row(row)
             return
         if not row.mean:
-            self.release()
-            self._compare(row)
+            if self._held:
+                self.release()
+            self._reached = row.step
+            if self._of_step and self._of_step[0].step == row.step:
+                self._compare(row)
+            else:
+                self._of_step = [row]
         self._started = False
         self._order += 1
         if core == row.keys:
-            block.append(row, self._order)
-            return
-        further = _RowBlock(array("q"))  # such rows ever have other keys
-        further.append(row, self._order)
-        self._out.append(further.taken(row.keys, traits))
+            block.rows.append(row)
+            block.orders.append(self._order)
+        else:
+            self._out.append(_together([row], [self._order]))
 
     def _trained_again(self, seen: array[int], row: MetricRow) -> int | None:
         """Note the step of a row among those seen; return the last of these where it is trained
@@ -242,10 +227,7 @@ class RowBatcher:
         return None
 
     def _compare(self, row: MetricRow) -> None:
-        """Count a row that replaces an earlier one."""
-        if not self._of_step or self._of_step[0].step != row.step:
-            self._of_step = [row]
-            return
+        """Count a row that replaces an earlier one of its step."""
         known: dict[str, float] = {}
         for before in self._of_step:
             known.update(zip(before.keys, before.values, strict=True))
@@ -255,7 +237,22 @@ class RowBatcher:
 
     def _flush(self) -> None:
         blocks, self._blocks = self._blocks, {}
-        self._out += [one.taken(*kind) for kind, one in blocks.items() if one.steps]
+        waiting = (one for one in blocks.values() if one.rows)
+        self._out += [_together(one.rows, one.orders) for one in waiting]
+
+
+def _together(rows: Sequence[MetricRow], orders: Sequence[int]) -> MetricRows:
+    """Return rows with the same keys and traits as a record."""
+    keys = rows[0].keys
+    values = array("d")
+    for row in rows:
+        values += row.values if isinstance(row.values, array) else packed(row.values)
+    columns = tuple([values[at :: len(keys)] for at in range(len(keys))])
+    times = [math.nan if row.time is None else row.time for row in rows]
+    known = () if all(map(math.isnan, times)) else times
+    return MetricRows(
+        keys, [row.step for row in rows], columns, orders, known, *rows[0][4:7]
+    )
 
 
 def _same(value: float, other: float) -> bool:

@@ -218,10 +218,6 @@ have none.
 """
 _BUSY_READS = 32
 """Reads after which the directory is listed again while there is still something to read."""
-_COST = 16 * 1024
-"""Bytes that could be read in the time that opening a file takes."""
-_AT_ONCE = 2**20
-"""Bytes that are read in one go, each dump with `_COST` and whole."""
 _REPORTED_UNREADABLE = 1000
 """Unreadable rows handed on one by one; further ones are only counted."""
 
@@ -280,12 +276,7 @@ class DumpSource(StepFolder):
         if not self._waiting or self._reads % _BUSY_READS == 0:
             records.extend(self._watch())
         self._reads += 1
-        left = _AT_ONCE
-        while self._waiting and left > 0:
-            step = self._waiting.pop()
-            records.extend(self._evaluate(step))
-            left -= self._size(step) + _COST
-        self._pending = sum(map(self._size, self._waiting))
+        records += self._next()
         seen = self._seen.values()
         self._bytes = sum(one.size for one in seen)
         self._records = sum(one.records for one in seen)
@@ -293,9 +284,7 @@ class DumpSource(StepFolder):
         return tuple(records), bool(self._waiting)
 
     def _size(self, step: int) -> int:
-        """Return how many bytes of a dump are to be read."""
-        stamp = self.stamps.get(step)
-        return min(stamp.size, self._limits.get(step, 0)) if stamp is not None else 0
+        return min(super()._size(step), self._limits.get(step, 0))
 
     def _watch(self) -> Iterator[Dump]:
         """Yield the dumps that have come, changed or gone, newest first; have them read for their
@@ -316,7 +305,7 @@ class DumpSource(StepFolder):
             yield Dump(step, path, self.validation, stamp.size, modified=seconds)
         self._wait_for(step for step in sizes if self._limits[step])
 
-    def _evaluate(self, step: int) -> Iterator[Record]:
+    def _file(self, step: int) -> Iterator[Record]:
         """Yield the figures of a dump, and what cannot be read of it that was not said before. One
         that grows is read anew: most are written at once.
         """

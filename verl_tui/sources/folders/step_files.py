@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.records import Record, Records, Restart, Unreadable
 from verl_tui.sources.fields.sample import RewardSum
-from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.files import Source, opened, status_at, why
 from verl_tui.sources.formats import tables
 
@@ -24,8 +23,8 @@ _ALL = 16
 """One in so many looks is at all files: a resumed run writes older ones again."""
 ALL_TABLES = "completions_*.parquet"
 """Stands for all tables of a directory in the name of its source."""
-_AT_ONCE = 4
-"""Tables that are read in one go: opening one takes 2 ms with pyarrow 26."""
+_AT_ONCE = 2**20
+"""Bytes that are read in one go, each file with its `cost` and whole."""
 
 
 class Stamp(NamedTuple):
@@ -42,6 +41,9 @@ class StepFolder(Source):
 
     Most files never change again: few are looked at each time.
     """
+
+    cost = 16 * 1024
+    """Bytes that could be read in the time that opening a file takes."""
 
     def __init__(
         self,
@@ -108,17 +110,37 @@ class StepFolder(Source):
         """Have files read, unless they are gone."""
         self._waiting = sorted({*self._waiting, *steps} & self.stamps.keys())
 
+    def _size(self, step: int) -> int:
+        """Return how many bytes of a step's file are to be read."""
+        stamp = self.stamps.get(step)
+        return stamp.size if stamp is not None else 0
+
+    def _next(self) -> list[Record]:
+        """Read some of the files that wait."""
+        records: list[Record] = []
+        left = _AT_ONCE
+        while self._waiting and left > 0:
+            step = self._waiting.pop()
+            records += self._file(step)
+            left -= self._size(step) + self.cost
+        self._pending = sum(map(self._size, self._waiting))
+        return records
+
+    def _file(self, step: int) -> Iterable[Record]:
+        """Return what a step's file says."""
+        raise NotImplementedError
+
 
 class TableFolder(StepFolder):
     """All tables of completions of a directory: each is read once, as soon as it is complete."""
 
     format = tables.parquet.name
     rank = tables.parquet.rank
+    cost = _AT_ONCE // 4  # opening one takes 2 ms with pyarrow 26
 
     def __init__(self, directory: Path, ordinal: int = 0) -> None:
         super().__init__(directory / ALL_TABLES, ordinal, tables.table_step)
         self._rewards = RewardSum(path=self.path)
-        self._figures = SampleFigures()
         self._whole: set[int] = set()
         """Steps whose tables were whole."""
         self._broken: dict[int, Unreadable] = {}
@@ -130,41 +152,29 @@ class TableFolder(StepFolder):
     def read(self) -> tuple[Records, bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
         if not self._waiting:
-            changed = self.changes()
-            self._wait_for(filter(self._size, changed))
-        records: list[Record] = []
-        for _ in range(min(_AT_ONCE, len(self._waiting))):
-            step = self._waiting.pop()
-            records += self._table(step)
-            self._bytes += self._size(step)
-        self._pending = sum(map(self._size, self._waiting))
-        self._records += len(records)
+            self._wait_for(filter(self._size, self.changes()))
+        records = self._next()
         # One process writes table after table: those before one that is whole are not being written
         # any more.
         records += self._flaws(before=max(self._whole, default=-1))
-        return self._figures.complete(records), bool(self._waiting)
+        return self.counted(records), bool(self._waiting)
 
     def finish(self) -> Records:
         """Report the tables that are not whole: this may be the last read."""
-        return tuple(self._flaws(before=inf))
+        return self.counted(self._flaws(before=inf))
 
     def _flaws(self, before: float) -> Sequence[Unreadable]:
         """Return what is wrong with the tables of steps before one."""
-        broken = [self._broken.pop(one) for one in [*self._broken] if one < before]
-        self._unreadable += len(broken)
-        return broken
+        return [self._broken.pop(one) for one in [*self._broken] if one < before]
 
     @property
     def note(self) -> str | None:
         """Return how rewards were added, or what is missing."""
         return self._note
 
-    def _size(self, step: int) -> int:
-        stamp = self.stamps.get(step)
-        return stamp.size if stamp is not None else 0
-
-    def _table(self, step: int) -> Iterator[Record]:
+    def _file(self, step: int) -> Iterator[Record]:
         path = self.step_path(step)
+        self._bytes += self._size(step)
         self._broken.pop(step, None)
         reader = tables.ParquetReader(path, self._rewards)
         try:

@@ -33,6 +33,8 @@ class Decoder:
     """True if lines state their steps, so that the end of a file can be read by itself."""
     skipped = False
     """True if lines before the first one were left out."""
+    lines = 0
+    """Complete lines so far."""
 
     @property
     def counts_steps(self) -> bool:
@@ -58,19 +60,14 @@ class Decoder:
         """
         raise NotImplementedError
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
-        """Return the records of several complete lines.
-
-        Args:
-            text: The lines with their ends.
-            number: The number of the first.
-        """
+    def decode_all(self, text: bytes) -> Iterable[Item]:
+        """Return the records of the next complete lines, given with their ends."""
         found: list[Item] = []
         start = 0
         # Cut one by one: all at once would leave the processor's cache before they are decoded.
         while (end := text.find(b"\n", start)) >= 0:
-            found += self.decode(text[start:end], number)
-            number += 1
+            self.lines += 1
+            found += self.decode(text[start:end], self.lines)
             start = end + 1
         return found
 
@@ -109,11 +106,8 @@ class JsonDecoder(Decoder):
             try:
                 out += self.read(record)
             except ValueError as error:  # noqa: PERF203 - its neighbours are read
-                out.append(Unreadable(0, str(error), ""))
-        return [
-            unreadable(line, number, one.reason) if isinstance(one, Unreadable) else one
-            for one in out
-        ]
+                out.append(unreadable(line, number, str(error)))
+        return out
 
     def last(self, line: bytes, number: int) -> Iterable[Item] | None:
         """Return the records of a line without an end: a complete object needs none."""
@@ -124,7 +118,7 @@ class JsonDecoder(Decoder):
         return self.decode(line, number)
 
     def read(self, record: Fields) -> Iterable[Item]:
-        """Return what one object means; what of it could not be read as `Unreadable` of any line.
+        """Return what one object means.
 
         Raises:
             ValueError: It is not of this format; the message says why.
@@ -142,8 +136,6 @@ class LineReader(Reader):
     def __init__(self, decoder: Decoder) -> None:
         self.decoder = decoder
         self._batcher = RowBatcher(holds_back=True)
-        self._line = 0
-        """Complete lines so far."""
         self._partial = bytearray()
         """The beginning of a line without an end."""
         self._skipping = False
@@ -175,14 +167,13 @@ class LineReader(Reader):
         if self._skipping:  # the end of a line that has been given up
             _, ended, data = data.partition(b"\n")
             self._skipping = not ended
-            self._line += len(ended)
+            self.decoder.lines += len(ended)
         end = data.rfind(b"\n") + 1
         if end:
             text = b"".join((self._partial, memoryview(data)[:end]))
             self._partial.clear()
-            text = text if self._line else text.removeprefix(_BOM)
-            self._batcher.add(self.decoder.decode_all(text, self._line + 1))
-            self._line += text.count(b"\n")
+            text = text if self.decoder.lines else text.removeprefix(_BOM)
+            self._batcher.add(self.decoder.decode_all(text))
         if rest := data[end:]:
             self._keep(rest)
         return self._batcher.take()
@@ -190,10 +181,10 @@ class LineReader(Reader):
     def finish(self) -> Records:
         """Return the records of a last line without an end, where it is complete by itself."""
         partial = bytes(self._partial)
-        partial = partial if self._line else partial.removeprefix(_BOM)
+        partial = partial if self.decoder.lines else partial.removeprefix(_BOM)
         self._is_unread = False
         if partial.strip():
-            records = self.decoder.last(partial, self._line + 1)
+            records = self.decoder.last(partial, self.decoder.lines + 1)
             self._is_unread = records is None
             if records is not None:
                 # Its content has been taken as it stood, only what comes after it counts.
@@ -211,10 +202,11 @@ class LineReader(Reader):
         if b"]" in rest:
             line = bytes(self._partial)
             if sure := self.decoder.early(line):
-                self._batcher.add(self.decoder.decode(line[:sure], self._line + 1))
+                number = self.decoder.lines + 1
+                self._batcher.add(self.decoder.decode(line[:sure], number))
                 del self._partial[:sure]
         if len(self._partial) > LONGEST_LINE:
             self._skipping = True
             self._partial.clear()
             reason = f"no line end within {LONGEST_LINE >> 20} MiB"
-            self._batcher.add((Unreadable(self._line + 1, reason, ""),))
+            self._batcher.add((Unreadable(self.decoder.lines + 1, reason, ""),))

@@ -83,12 +83,11 @@ class SwanLabReader(RecordLog):
                 if field in run
             }
             return (Settings(named, self._origin),)
-        part = found.part(_FINISH)
-        end = message(part or b"")
+        end = message(found.part(_FINISH) or b"")
         kind, said = _ENDS.get(end.integer(_STATE), (None, ""))
-        error = one_line(end.text(_ERROR), 400)
-        if part is None or kind is None:
+        if kind is None:
             return ()
+        error = one_line(end.text(_ERROR), 400)
         return (Event(kind, f"{said}: {error}" if error else said, number),)
 
 

@@ -49,8 +49,6 @@ name = "tensorboard events"
 rank = 5
 anchor = True
 absolute = True  # its records state seconds since the epoch
-# as many numbers as a quarter of that in text: each tag's are handed on together
-chunk = 2**20
 
 NAMED = "events.out.tfevents."
 """A part of the name of every event file."""

@@ -43,7 +43,6 @@ from verl_tui.sources.fields.sample import (
     plain_record,
     weights_of,
 )
-from verl_tui.sources.fields.sample_figures import SampleFigures
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.fields.steps import stated_step, step_fields
 from verl_tui.sources.files import Source, is_file, status_at
@@ -175,7 +174,6 @@ class TrackioSource(Source):
         super().__init__(path, ordinal)
         self._database, self._run = database_of(path)
         self._batcher = RowBatcher()
-        self._figures = SampleFigures()
         self._rewards = RewardSum()
         self._stamp: list[tuple[int, int]] = []
         """Sizes and times of the database and its write-ahead log when all had been read."""
@@ -213,8 +211,7 @@ class TrackioSource(Source):
         self._stamp = [] if more or self._problem else stamp
         size = sum(size for size, _ in stamp)
         self._bytes, self._pending = (0, size) if more else (size, 0)
-        records = self.counted(self._batcher.take())
-        return self._figures.complete(records), more
+        return self.counted(self._batcher.take()), more
 
     def _read(self) -> bool:
         """Take the next rows; return whether more wait."""
@@ -230,13 +227,11 @@ class TrackioSource(Source):
 
     def _rows(self, database: sqlite3.Connection, table: str) -> list[Any]:
         """Return the next rows of a table: id, time, step and JSON of each."""
-        columns = _TABLES[table]
-        which = ("AND run_name = ?", (self._run,)) if self._run else ("", ())
         sql = (  # the table and its columns are words of ours, all else is bound
-            f"SELECT id, {columns} FROM {table} WHERE id > ? {which[0]} "  # noqa: S608
-            f"ORDER BY id LIMIT {_ROWS}"
+            f"SELECT id, {_TABLES[table]} FROM {table} "  # noqa: S608
+            f"WHERE id > ? AND run_name = ? ORDER BY id LIMIT {_ROWS}"
         )
-        return database.execute(sql, (self._last[table], *which[1])).fetchall()
+        return database.execute(sql, (self._last[table], self._run)).fetchall()
 
     def _row(
         self, table: str, at: int, time: object, step: object, text: str | bytes

@@ -30,7 +30,12 @@ from verl_tui.sources.fields.jsonl import (
     numbers_in,
     unquoted,
 )
-from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
+from verl_tui.sources.fields.row_batcher import (
+    Item,
+    MetricRow,
+    joined_notes,
+    metric_keys,
+)
 from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.fields.steps import (
     TRAINED,
@@ -174,7 +179,7 @@ class TutorialDecoder(JsonDecoder):
         fields, about = _schema(tuple(flat))
         numbers = numbers_in(flat, about)
         prefix = f"{safe(scope, 100)}/" if scope else ""
-        keys = tuple([prefix + safe(one, 300) for one in numbers])
+        keys = metric_keys(tuple(numbers), prefix)
         step = self._place.of(flat, fields, keys=None if measured else keys or None)
         yield from self._progress(step, parse_elapsed(record.get("elapsed_time")))
         time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))

@@ -34,13 +34,13 @@ from verl_tui.sources.fields.jsonl import (
     worded_number,
 )
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
-from verl_tui.sources.fields.row_batcher import Item, MetricRow
+from verl_tui.sources.fields.row_batcher import Item, MetricRow, metric_keys
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
-from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
+from verl_tui.sources.formats.console.line_parts import WHOLE_BAR
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
-from verl_tui.text import decoded, one_line, safe
+from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -229,8 +229,7 @@ class WandbReader(RecordLog):
 
     def _heed(self, line: bytes) -> None:
         """Note what a line of the console says of an end."""
-        _, prefix, part = parted(WHOLE_BAR.sub(b"", line), added=False)
-        for event in self._errors.read(prefix, part, self._number) if part else ():
+        for event in self._errors.read(WHOLE_BAR.sub(b"", line), self._number):
             if event.kind in _ENDS and _is_own(event):
                 self._cause = self._done, event._replace(actor="")
 
@@ -282,7 +281,7 @@ def _schema(
     own = sorted(name for name in names if prefix or name[:1] != "_")
     timed = [name for name in own if name.startswith(_TIMED)]
     done = not timed or len(timed) < len({*own} - {*_STEPS})
-    return own, tuple(prefix + safe(name, 300) for name in own), done
+    return own, metric_keys(tuple(own), prefix), done
 
 
 def _items(

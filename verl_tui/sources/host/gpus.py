@@ -13,6 +13,7 @@ import importlib
 import platform
 import sys
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from verl_tui import debug_log
@@ -22,7 +23,7 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 _Found = TypeVar("_Found")
 
@@ -60,14 +61,6 @@ def _throttle(reasons: int) -> tuple[str, ...]:
     """Return in words what slows the clocks down."""
     slowed = ("hw slowdown",) if reasons & _HW_SLOWDOWN and not reasons & _EXACT else ()
     return (*slowed, *(word for bits, word in _THROTTLED.items() if reasons & bits))
-
-
-def _held(processes: Iterable[Any]) -> dict[int, int]:
-    """Return the bytes that each process holds, also with several contexts."""
-    held: dict[int, int] = {}
-    for one in processes:
-        held[one.pid] = held.get(one.pid, 0) + int(one.usedGpuMemory or 0)
-    return held
 
 
 class GpuSource:
@@ -188,7 +181,9 @@ class GpuSource:
         if found["throttle"] is not None:
             found["throttle"] = _throttle(found["throttle"])
         if (processes := found.pop("processes")) is not None:
-            held = _held(processes)
+            held: Counter[int] = Counter()
+            for one in processes:  # of which one may have several contexts
+                held[one.pid] += int(one.usedGpuMemory or 0)
             largest = sorted(held, key=lambda pid: (-held[pid], pid))
             found["processes"] = tuple(
                 gpu_process(pid, held[pid] or None, now) for pid in largest
@@ -242,10 +237,8 @@ def read_once(now: float) -> GpuReading:
     """Return one reading of all devices, or why there is none; `now` is its time."""
 
     def read() -> GpuReading:
-        source = GpuSource()
-        reading = source.read(now)
-        source.close()
-        return reading
+        with contextlib.closing(GpuSource()) as source:
+            return source.read(now)
 
     return in_time(read) or GpuReading(now, problem=HANGS)
 

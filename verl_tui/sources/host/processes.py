@@ -52,8 +52,6 @@ _KEPT = 30.0
 takes milliseconds.
 """
 _GENERATIONS = 12
-_MOST_OPEN = 4096
-"""Open files looked at, of one process."""
 _DEVICES = ("/dev/nvidia", "/dev/dxg")
 _WHOLE_HOST = "pid:[4026531836]"
 """The first namespace of processes, from which all others can be seen (`PROC_PID_INIT_INO` in
@@ -90,23 +88,24 @@ def link_at(path: str) -> str:
 
 
 def open_files(pid: int) -> list[str]:
-    """Return the numbers of the files that a process has open.
+    """Return the links to the files that a process has open.
 
     Raises:
         OSError: It is gone, or hidden.
     """
-    return os.listdir(f"{folder_of(pid)}/fd")  # noqa: PTH208 - names are enough
+    folder = f"{folder_of(pid)}/fd"
+    return [f"{folder}/{name}" for name in os.listdir(folder)]  # noqa: PTH208 - names are enough
 
 
-def lives(process: psutil.Process) -> bool:
-    """Return whether a process is there, and does not only wait to be buried."""
-    try:
-        return process.is_running() and process.status() not in (
-            psutil.STATUS_ZOMBIE,
-            psutil.STATUS_DEAD,
-        )
-    except psutil.Error:
-        return False
+def status_of(process: psutil.Process) -> str:
+    """Return psutil's word for what a process does; that for a dead one, too, where it only waits
+    to be buried.
+    """
+    with suppress(psutil.Error):
+        status = str(process.status())
+        if process.is_running() and status != psutil.STATUS_ZOMBIE:
+            return status
+    return str(psutil.STATUS_DEAD)
 
 
 def name_of(process: psutil.Process) -> str:
@@ -153,10 +152,8 @@ def gpu_process(pid: int, memory: int | None, now: float) -> GpuProcess:
 
 @lru_cache(maxsize=1024)
 def _facts(process: psutil.Process, _period: float) -> GpuProcess:
-    folder = folder_of(process.pid)
     try:
-        names = open_files(process.pid)[:_MOST_OPEN]
-        links = [link_at(f"{folder}/fd/{name}") for name in names]
+        links = [*map(link_at, open_files(process.pid))]
     except OSError:  # hidden
         links = [*_DEVICES]
     if not any(link.startswith(_DEVICES) for link in links):
@@ -165,7 +162,7 @@ def _facts(process: psutil.Process, _period: float) -> GpuProcess:
     return GpuProcess(
         process.pid,
         name_of(process),
-        cwd=link_at(f"{folder}/cwd"),
+        cwd=link_at(f"{folder_of(process.pid)}/cwd"),
         # the first of all processes is nobody's
         line=frozenset(one.pid for one in line if one.pid > 1),
     )
@@ -206,16 +203,15 @@ class WriterState(NamedTuple):
 
 
 @dataclass(slots=True)
-class _KnownWriter:
+class _Holder:
     """The process that has had a file open for writing."""
 
     process: psutil.Process
     opened: str
-    """Path of the open file among the process's own; empty if it writes to a pipe that another
+    """Link to the open file among the process's own; empty if it writes to a pipe that another
     process reads.
     """
     inode: Inode
-    writer: Writer
     size: int = 0
     """Bytes of the file when its writer was seen to be gone."""
 
@@ -227,15 +223,14 @@ class Writers:
         self._wanted: tuple[Path, ...] = ()
         self._next_scan = -inf
         """Monotonic seconds of the next search among all processes."""
-        self._started = False
         self._forget()
 
     def _forget(self) -> None:
         self._authors = Authors()
         """Finds the process that began a file which no process keeps open."""
-        self._began: dict[Path, Writer] = {}
-        self._known: dict[Path, _KnownWriter] = {}
-        self._nobody: frozenset[Path] = frozenset()
+        self._writers: dict[Path, Writer] = {}
+        self._holders: dict[Path, _Holder] = {}
+        self._nobody: set[Path] = set()
 
     def want(self, files: Iterable[tuple[Path, float | None]], now: float) -> None:
         """Say which files are read, each with the time of its last change; the newest of the fresh
@@ -247,9 +242,7 @@ class Writers:
 
     def held(self, path: Path) -> WriterState:
         """Return a file's writer as of the last look."""
-        known = self._known.get(path)
-        writer = known.writer if known is not None else self._began.get(path)
-        return WriterState(writer, path in self._nobody)
+        return WriterState(self._writers.get(path), path in self._nobody)
 
     def look(self) -> None:
         """Look once, here and now."""
@@ -257,11 +250,9 @@ class Writers:
 
     def start(self, stop: threading.Event) -> None:
         """Begin to look, until `stop` is set."""
-        if not self._started:
-            self._started = True
-            threading.Thread(
-                target=self._watch, args=(stop,), name="writers", daemon=True
-            ).start()
+        threading.Thread(
+            target=self._watch, args=(stop,), name="writers", daemon=True
+        ).start()
 
     def _watch(self, stop: threading.Event) -> None:
         while not stop.wait(_POLL):
@@ -287,34 +278,34 @@ class Writers:
         Whoever goes on holding a file when its writer is gone (a shell, an orphan) is of interest
         once the file grows.
         """
-        return list(filter(self._is_unknown, paths))
-
-    def _is_unknown(self, path: Path) -> bool:
-        known = self._known.get(path)
-        return known is None or (known.writer.gone and known.size != file_size(path))
+        known = {
+            path
+            for path, one in self._holders.items()
+            if not self._writers[path].gone or one.size == file_size(path)
+        }
+        return [path for path in paths if path not in known]
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
-        known = [path for path, one in self._known.items() if not one.writer.gone]
-        lost = sum(map(self._is_lost, known)) > 0
-        began = [path for path, one in self._began.items() if not one.gone]
-        found = self._authors.look(began, time.time())
-        self._began = self._began | found
-        return lost or any(one.gone for one in found.values())
+        alive = [path for path, one in self._writers.items() if not one.gone]
+        held = [path for path in alive if path in self._holders]
+        began = self._authors.look({*alive} - {*held}, time.time())
+        lost = [path for path in held if self._is_lost(path)]
+        self._writers |= began
+        return bool(lost) or any(one.gone for one in began.values())
 
     def _is_lost(self, path: Path) -> bool:
         """Return whether the writer of a file is gone, or has closed it; note whether it is
         stopped.
         """
-        known = self._known[path]
-        gone = not lives(known.process)
-        known.writer = known.writer._replace(
-            gone=gone, stopped=_is_stopped(known.process)
-        )
+        known = self._holders[path]
+        status = status_of(known.process)
+        gone, stopped = status == psutil.STATUS_DEAD, status == psutil.STATUS_STOPPED
+        self._writers[path] = self._writers[path]._replace(gone=gone, stopped=stopped)
         known.size = file_size(path)
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
-            del self._known[path]
+            del self._holders[path], self._writers[path]
         return gone or not held
 
     def scan(self, paths: Iterable[Path]) -> None:
@@ -327,14 +318,15 @@ class Writers:
             if (process := _named(holders)) is not None:
                 path = wanted[inode]
                 free.discard(path)
-                writer = Writer(process.pid, name_of(process))
-                opened = holders.get(process, "")
-                self._known[path] = _KnownWriter(process, opened, inode, writer)
+                self._writers[path] = Writer(process.pid, name_of(process))
+                self._holders[path] = _Holder(process, holders.get(process, ""), inode)
                 self._is_lost(path)
         free = _only_here({path for path in free if stats[path].st_uid not in unseen})
         self._nobody = (self._nobody - stats.keys()) | free
-        kept = {path: one for path, one in self._began.items() if path not in stats}
-        self._began = kept | self._authors.look(free, time.time())
+        for path in stats.keys() - self._holders.keys():
+            self._writers.pop(path, None)
+        began = free - self._holders.keys()
+        self._writers |= self._authors.look(began, time.time())
 
 
 class Authors:
@@ -364,7 +356,8 @@ class Authors:
             modified = self._gone.get(path, info.st_mtime)
             if modified != info.st_mtime or not _is_judged(info, now):
                 continue  # it grew although no process of that number was to be seen
-            alive = _lives_since(pid, float(named[1]))
+            latest = float(named[1]) + _LATER
+            alive = any(one.create_time() <= latest for one in _living(pid))
             if not alive and pid not in contained():
                 self._gone[path] = modified
             writers[path] = Writer(pid, "", gone=path in self._gone, by_name=True)
@@ -377,11 +370,6 @@ def _is_judged(info: os.stat_result, now: float) -> bool:
     """
     visible = info.st_uid == os.geteuid() or os.path.exists(f"{folder_of(1)}/stat")  # noqa: PTH110
     return visible and (sees_all() or now - info.st_mtime >= _KEPT_BACK)
-
-
-def _lives_since(pid: int, began: float) -> bool:
-    """Return whether a process that started before its file began still lives."""
-    return any(one.create_time() <= began + _LATER for one in _living(pid))
 
 
 def _contained() -> Iterator[int]:
@@ -405,11 +393,11 @@ def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:
         one: name_of(one).partition(" ")[0].rpartition("/")[2] for one in holders
     }
     own = [one for one in programs if programs[one] not in _PROGRAMS["outliving"]]
-    own.sort(key=lambda one: (one.create_time(), one.pid))
     trainers = [one for one in own if programs[one] not in _PROGRAMS["helpers"]]
     if not trainers and (behind := _behind(own)):
         return _named(behind)
-    return next(iter(trainers or own), None)
+    begun = {one: (one.create_time(), one.pid) for one in trainers or own}
+    return min(begun, key=begun.__getitem__, default=None)
 
 
 def _behind(readers: Iterable[psutil.Process]) -> list[psutil.Process]:
@@ -459,18 +447,18 @@ def _written_by(pid: int, wanted: Collection[Inode]) -> Iterator[tuple[Inode, st
     """Yield the files among some that a process has open for writing, each with its place among the
     process's own; raises OSError where it is gone, or hidden.
     """
-    folder = folder_of(pid)
-    for name in open_files(pid):
-        inode = _inode_at(f"{folder}/fd/{name}")
-        if inode and inode in wanted and _is_written(f"{folder}/fdinfo/{name}"):
-            yield inode, f"{folder}/fd/{name}"
+    for opened in open_files(pid):
+        inode = _inode_at(opened)
+        facts = opened.replace("/fd/", "/fdinfo/")
+        if inode and inode in wanted and _is_written(facts):
+            yield inode, opened
 
 
 def _living(pid: int) -> list[psutil.Process]:
     """Return a process; none if it is gone, or only waits to be buried."""
     with suppress(psutil.Error):
         process = psutil.Process(pid)
-        return [process] if lives(process) else []
+        return [process] if status_of(process) != psutil.STATUS_DEAD else []
     return []
 
 
@@ -514,9 +502,3 @@ def _only_here(paths: Iterable[Path]) -> set[Path]:
         ):
             found.add(path)
     return found
-
-
-def _is_stopped(process: psutil.Process) -> bool:
-    with suppress(psutil.Error):
-        return bool(process.status() == psutil.STATUS_STOPPED)
-    return False

@@ -28,7 +28,7 @@ from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
 CA_FILE = "SSL_CERT_FILE"
 """OpenSSL's environment variable that names the certificates to be trusted."""
@@ -90,13 +90,12 @@ def exchanged(
     end = monotonic() + deadline
     try:
         own = {"User-Agent": f"verl-tui/{__version__}", **headers}
-        asker = OpenerDirector()
-        asker.add_handler(ProxyHandler(dict(proxies or {})))
-        asker.add_handler(UnknownHandler())
-        asker.add_handler(HTTPHandler())
+        handlers = [ProxyHandler(dict(proxies or {})), UnknownHandler(), HTTPHandler()]
         if url.startswith("https:"):
-            context = ssl.create_default_context()
-            asker.add_handler(HTTPSHandler(context=context))
+            handlers.append(HTTPSHandler(context=ssl.create_default_context()))
+        asker = OpenerDirector()
+        for one in handlers:
+            asker.add_handler(one)
         asked = Request(url, body, own)  # noqa: S310 - no handler asks but for HTTP
         with asker.open(asked, timeout=deadline) as response:
             stated = {name.lower(): one for name, one in response.getheaders()}
@@ -142,29 +141,22 @@ def ask(address: str, form: str | None = None, *, deadline: float = _DEADLINE) -
     Raises:
         NoAnswerError: There is no answer that can be used.
     """
-    headers = {"Accept": "*/*", **_login()}
+    headers = {"Accept": "*/*"}
+    login = os.environ.get(AUTHORIZATION, "").strip()
+    if login and login.isprintable() and login.isascii():
+        headers["Authorization"] = login
+    sent = None
     if form is not None:
         headers["Content-Type"] = "application/x-www-form-urlencoded"
-    sent = None if form is None else form.encode()
+        sent = form.encode()
     status, told, body = exchanged(address, headers, sent, deadline, _LIMIT)
     if 300 <= status < 400:
         there = one_line(told.get("location", "elsewhere"), 160)
         raise NoAnswerError(f"redirects to {there}: name that address if it is meant")
-    return _whole(status, told.keys(), body)
-
-
-def _whole(status: int, told: Collection[str], body: bytes) -> bytes:
-    has_length = {"content-length", "transfer-encoding"}.intersection(told)
-    if body and not has_length and not body.endswith(_ENDS):
+    states_length = {"content-length", "transfer-encoding"} & told.keys()
+    if body and not (states_length or body.endswith(_ENDS)):
         raise NoAnswerError(_BREAKS_OFF)
     if status != http.HTTPStatus.OK:
         reason = _REASONS.get(status, f"answers with HTTP {status}")
         raise NoAnswerError(reason, status, body[:_CHUNK])
     return body
-
-
-def _login() -> dict[str, str]:
-    """Return the header of the environment that authorises a request."""
-    stated = os.environ.get(AUTHORIZATION, "").strip()
-    sent = stated.isprintable() and stated.isascii()
-    return {"Authorization": stated} if stated and sent else {}

@@ -168,8 +168,8 @@ class Server:
             stated = [promql_duration(one["scrapeInterval"]) for one in targets]
             shortest = min(filter(None, stated), default=self.interval)
             self.interval = clamp(shortest, _SHORTEST, _LONGEST)
-        period = [("start", f"{since:.0f}"), ("end", f"{now:.0f}")]
-        form = urlencode([("match[]", ours.INFO), *period])
+        period = {"start": f"{since:.0f}", "end": f"{now:.0f}"}
+        form = urlencode({"match[]": ours.INFO, **period})
         for one in self._data("/api/v1/series", form):
             self._keys[one.get("name", "")] = PrometheusSeries(ours.INFO, one, {})
         known = {run.labels: run for run in self.runs.values()}
@@ -300,7 +300,8 @@ def of_run(labels: Labels) -> str:
     Args:
         labels: What its series have in common, see `run_labels`.
     """
-    stated = [f"{name}={_text(value)}" for name, value in labels]
+    # PromQL writes texts as JSON does
+    stated = [f"{name}={orjson.dumps(value).decode()}" for name, value in labels]
     names = [name for name, _ in labels]
     if "job" in names:
         stated.append('run="",experiment_name=""')
@@ -328,12 +329,6 @@ def readings(window: int) -> str:
         for key, query in asked.items()
     )
     return " or ".join((f'{{__name__=~"{machines}"}}', *computed))
-
-
-def _text(value: str) -> str:
-    """Return a text as PromQL writes it."""
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 def data_of(body: bytes) -> Any:

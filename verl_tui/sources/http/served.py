@@ -115,7 +115,11 @@ class Poller(AskedAddress):
         if self.server is not None:
             self.server.ask(now)
             return
-        self._take(self._page("" if is_page or parts.path != "/" else _METRICS), now)
+        path = "" if is_page or parts.path != "/" else _METRICS
+        try:
+            self._take(read_page(self._below(path)), now)
+        except ModuleNotFoundError as error:
+            raise addresses.NoAnswerError(MISSING) from error
 
     def _take(self, page: Page, now: float) -> None:
         if not any(page.runs.values()):
@@ -126,12 +130,6 @@ class Poller(AskedAddress):
                 run = PageRun(name or instance_of(self.address), self)
                 self.pages = {**self.pages, name: run}
             self.pages[name].take(samples, now)
-
-    def _page(self, path: str) -> Page:
-        try:
-            return read_page(self._below(path))
-        except ModuleNotFoundError as error:
-            raise addresses.NoAnswerError(MISSING) from error
 
     def _below(self, path: str, form: str | None = None) -> bytes:
         """Return the answer of something below the address."""
@@ -173,14 +171,11 @@ class Served:
                 self.pollers.append(Poller(address, clock, every=every))
         self._known: list[AddressRun] = []
         """The runs that have been taken."""
-        self._is_started = False
 
     def start(self, stop: threading.Event) -> None:
-        """Begin to ask, each address in a thread of its own; once only."""
-        if not self._is_started:
-            self._is_started = True
-            for poller in self.pollers:
-                poller.start(stop)
+        """Begin to ask, each address in a thread of its own."""
+        for poller in self.pollers:
+            poller.start(stop)
 
     def settle(self) -> None:
         """Ask everything once that was not asked before, and wait for what comes of it, but not for

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from verl_tui.rendering.charts.chart_data import ChartData
-from verl_tui.rendering.charts.downsample import ChartCache
 from verl_tui.rendering.charts.page import (
     MACHINE,
     ChartFilter,
@@ -29,6 +28,7 @@ from verl_tui.tui.messages import Once, toast
 from verl_tui.tui.panels.panel import NOTHING, Panel, PanelSpec
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
 from verl_tui.tui.widgets.chart import (
+    READING,
     Chart,
     ChartTiles,
     MoveCursor,
@@ -113,17 +113,18 @@ class ChartsPanel(Panel):
         chart.next chart.previous         Chart
         note                              Note
     """
-    HELP_SECTION = HelpSection(
-        "charts, with the focus", LEARN, 10, parts=(Chart,), charts=True
-    )
-    BINDINGS = actions("""
+    HELP_SECTION = HelpSection("charts, with the focus", LEARN, 10, charts=True)
+    BINDINGS = actions(
+        """
         j,down    step(1)   chart.next       Chart below, then the next column
         k,up      step(-1)  chart.previous   Chart above, then the column before
         pagedown,ctrl+f,ctrl+d,space  page(1)   chart.page_down  Next page of charts
         pageup,ctrl+b,ctrl+u          page(-1)  chart.page_up    Previous page of charts
         g         jump(-1)  chart.first      First page of charts
         G         jump(1)   chart.last       Last page of charts
-    """)
+        """,
+        READING,
+    )
 
     look = ChartLook()
     """How charts are drawn: axis, scale, smoothing."""
@@ -144,7 +145,6 @@ class ChartsPanel(Panel):
         super().__init__(id=id)
         self._tiles = ChartTiles(self._places, self._data)
         self._start_log = StartLog()
-        self._smoothing = ChartCache()
 
     def compose(self) -> ComposeResult:
         """The tiles are filled when their size is known."""
@@ -211,7 +211,7 @@ class ChartsPanel(Panel):
         """Return what the charts of the page show, and say below them how they are drawn."""
         view = self.view
         self._give_focus()
-        data = page_data(self._page, view, self.look, self._smoothing)
+        data = page_data(self._page, view, self.look)
         if self._tiles.display:
             page, text = self._page, self.filter.text
             self.subtitle(page.caption(self.look, view, text, data))
@@ -378,13 +378,13 @@ class ChartActions(BufferedScreen):
         """Move the cursor of all charts, though none may have the focus."""
         chart = self.reader()
         if chart:
-            chart.action_read(columns)
+            chart.read(columns)
 
     def action_read_end(self, way: int) -> None:
         """Move the cursor of all charts to the first or last point."""
         chart = self.reader()
         if chart:
-            chart.action_read_end(way)
+            chart.read_end(way)
 
     def action_look(self, what: str) -> None:
         """Change how charts are drawn; say why where nothing of that can be seen."""

@@ -44,7 +44,7 @@ class GpusPanel(TextPanel):
         """Write the newest reading and the newest logged values."""
         zoomed = self.has_class("-zoomed")
         words, rows, remarks = gpu_rows(view, width, height, zoomed=zoomed)
-        if self.has_class("-bare") or self.has_class("-plain"):  # no frame says so
+        if self.has_class("-bare"):  # no frame says so
             row = gpu_row(view, width)
             rows = [row, *rows * zoomed] if row else [[("GPUs: ", "dim"), *rows[0]]]
         self._rows.set(rows)

@@ -51,13 +51,13 @@ class HealthPanel(TextPanel):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.found = FindingList()
+        self.found = FindingList(self.view)
         """The findings, and which is chosen."""
 
     def needed(self, view: View, width: int, height: int) -> int:
         """Return the rows of all findings; none where the verdict says all there is."""
         self.found.view = view
-        return self.found.needed(view, width)
+        return self.found.needed(width)
 
     def show(self, view: View) -> None:
         """Show the health of the shown run."""
@@ -71,7 +71,7 @@ class HealthPanel(TextPanel):
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write findings, then the rules that gave no verdict."""
-        layout = self.found.lay_out(view, width, height)
+        layout = self.found.lay_out(width, height)
         self._layout = layout
         self._rows.set(layout.rows, layout.starts)
         self._rows.choose(self.found.at if layout.starts else None)

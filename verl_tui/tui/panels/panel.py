@@ -67,7 +67,7 @@ class Panel(ContainedPart, Container):
         &.-bare { border: none; padding: 0 1; }
         &.-bare.-focused { border-left: thick $accent; border-right: thick $accent; padding: 0; }
         &.-bare.-narrow { border-right: none; padding: 0; }
-        &.-plain { border: none; }
+        &.-bare.-zoomed, &#charts.-bare { border: none; padding: 0; }
         &:nocolor.-focused { border-title-style: bold reverse; }
     }
     """

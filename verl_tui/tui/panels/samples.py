@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from textual.message_pump import MessagePump
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.score_map import ScoreMap
     from verl_tui.rendering.session.snapshot import View
     from verl_tui.rendering.text.piece import Pieces
-    from verl_tui.runs.run import Run
 
 
 _ALL = 1 << 30
@@ -206,7 +206,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         super().__init__(**options)
         self._header = Line()
         self._rows = self.text = DocumentRows(self)
-        self._browses: dict[str, Browse] = {}
+        self._browses: dict[str, Browse] = defaultdict(Browse)
         """By run: each is shown as it was left."""
         self.marked: Marked | None = None
         """The sample that others are seen beside."""
@@ -237,7 +237,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         if not alone and self.screen.size.height < TALL:
             return 1
         self.view = view
-        self._settle()
+        self.settle()
         sample, most = self.browse.sample, height if alone else _MOST
         if not sample:
             return _LEAST
@@ -264,11 +264,8 @@ class SamplesPanel(SampleMoves, TextPanel):
     @property
     def browse(self) -> Browse:
         """Which sample of the shown run is shown."""
-        return self.browse_of(self.view.run)
-
-    def browse_of(self, run: Run | None) -> Browse:
-        """Return which sample of a run is shown."""
-        return self._browses.setdefault(run.name if run else "", Browse())
+        run = self.view.run
+        return self._browses[run.name if run else ""]
 
     def scores_of(self, view: View, *, validation: bool) -> ScoreMap:
         """Return the scores of the shown run's prompts, and have them read in the background."""
@@ -290,19 +287,22 @@ class SamplesPanel(SampleMoves, TextPanel):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
-        """Find the sample for what the user has chosen of the shown run."""
-        run = self.view.run
-        if run:
-            step, self._wanted = self._wanted, None
-            nearest = run.samples.nearest_place(step) if step is not None else None
-            if nearest:
-                self.browse.go_to(nearest)
-            self.browse.settle(run.samples, self.view.browser, run.end)
+    def settle(self) -> bool:
+        """Find the sample for what the user has chosen of the shown run; return whether it is
+        another one.
+        """
+        run, browse = self.view.run, self.browse
+        if not run:
+            return False
+        step, self._wanted = self._wanted, None
+        nearest = run.samples.nearest_place(step) if step is not None else None
+        if nearest:
+            browse.go_to(nearest)
+        return browse.settle(run.samples, self.view.browser, run.end)
 
     def redraw(self) -> None:
         """Draw the chosen sample of the shown run."""
-        self._settle()
+        self.settle()
         run, browse = self.view.run, self.browse
         width, height = self.content_size
         if not self.text.is_mounted or width < 2 or height < 1:

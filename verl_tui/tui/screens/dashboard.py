@@ -16,7 +16,6 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.widgets.chart import KEYS, READING, TABLE, Chart, MoveCursor
-from verl_tui.tui.widgets.filter_bar import FilterBar
 
 if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding
@@ -103,7 +102,7 @@ class Dashboard(DashboardLayout, ChartActions):
         sight, filter, zoomed panel, focus.
         """
         charts, seen = self.charts, self.zoomed in (None, self.charts)
-        if self.foot == "filter-bar":
+        if self.bar.display:
             self._leave_filter_line()
         elif seen and self.view.cursor is not None:
             self.post_message(MoveCursor(None))
@@ -138,9 +137,9 @@ class Dashboard(DashboardLayout, ChartActions):
     def _ask(self, names: tuple[str, ...], label: str, typed: str) -> None:
         """Have something typed that is meant for panels, or for the columns of that name."""
         self._filtered = names
-        self.query_one(FilterBar).open(label, typed)
+        self.bar.open(label, typed)
         self._say_matches()
-        self.set_foot("filter-bar")
+        self.suit()
 
     @property
     def _asks(self) -> bool:
@@ -288,9 +287,9 @@ class Dashboard(DashboardLayout, ChartActions):
         """Say beside the typed filter how much matches it; runs count where they are listed. Of
         columns, say which no run has.
         """
-        view, bar = self.view, self.query_one(FilterBar)
+        view = self.view
         if self._asks:
-            titles, said = view.columns_of(bar.input.value)
+            titles, said = view.columns_of(self.bar.input.value)
             counts = {"columns": Matches(len(titles), len(titles), said)}
         else:
             counts = {}
@@ -298,11 +297,11 @@ class Dashboard(DashboardLayout, ChartActions):
                 if one.id in self._filtered and one.display:
                     counts[_FILTERED[one.id]] = one.matches(view)
         enter = "takes them" if self._asks else "keeps it"
-        bar.say(counts, enter=enter, escape=view.keys["back"])
+        self.bar.say(counts, enter=enter, escape=view.keys["back"])
 
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
-        if self.foot == "filter-bar":
+        if self.bar.display:
             if not self._asks:
                 self._filter(event.value, *self._filtered)
             self._say_matches()
@@ -318,8 +317,8 @@ class Dashboard(DashboardLayout, ChartActions):
         self.action_show_panel("runs" if self._asks else name)
 
     def _close_filter(self) -> None:
-        if self.foot == "filter-bar":
-            self.set_foot("keys")
+        self.bar.close()
+        self.suit()
 
     def _filter(self, text: str, *names: str) -> None:
         """Filter the named panels by a text, all that can be where none is named; with several, all

@@ -117,8 +117,6 @@ class DashboardLayout(BufferedScreen):
     _most_of: object = None
     _front = ""
     """Name of the panel that fills the screen."""
-    foot = "keys"
-    """Name of what is in the last row."""
 
     def __init__(self) -> None:
         super().__init__(id="dashboard")
@@ -126,6 +124,7 @@ class DashboardLayout(BufferedScreen):
         """All panels, in sight or not."""
         self._status = Line(id="status")
         self._verdict = VerdictRow(id="verdict")
+        self.bar = FilterBar(id="filter-bar")
         self._rooms = Placed()
         self.styles.set_rule("layout", self._rooms)
         self._most: dict[str, int] = {}
@@ -138,7 +137,7 @@ class DashboardLayout(BufferedScreen):
         yield self._status
         yield self._verdict
         yield from self.panels
-        yield FilterBar(id="filter-bar")
+        yield self.bar
         yield Keys(id="keys")
 
     def panel(self, kind: type[_Panel]) -> _Panel:
@@ -188,15 +187,16 @@ class DashboardLayout(BufferedScreen):
         """
         size = self.app.size
         names = max(map(cell_len, self.view.monitor.runs), default=0) + BESIDE
+        foot = "filter-bar" if self.bar.display else "keys"
         rooms = arrange(
-            self._needs(), *size, names=names, zoomed=self._front, foot=self.foot
+            self._needs(), *size, names=names, zoomed=self._front, foot=foot
         )
         if rooms == self._rooms.rooms:
             return False
         self._rooms.rooms = rooms
         for child in self.children:
             self._place(child, rooms.get(child.id or ""))
-        self.refresh(layout=True, repaint=False)
+        self.refresh(layout=True)
         self.call_after_refresh(self.redraw)
         return True
 
@@ -228,25 +228,16 @@ class DashboardLayout(BufferedScreen):
         if not room:
             return
         width, height = self.app.size
-        bare = isinstance(child, Panel) and not room.framed
-        fills = child.id == self._front
-        marked = bare and not fills and child.id != "charts"
         looks = {
             "-narrow": width < NARROW or height < LOW,
-            "-bare": marked,
-            "-plain": bare and not marked,
-            "-zoomed": fills,
+            "-bare": not room.framed,
+            "-zoomed": child.id == self._front,
         }
         if any(child.has_class(name) is not on for name, on in looks.items()):
             for name, on in looks.items():
                 child.set_class(on, name, update=False)
             # To the part itself only: what is in it looks the same.
             self.app.stylesheet.apply(child)
-
-    def set_foot(self, name: str) -> None:
-        """Show another part in the last row."""
-        self.foot = name
-        self.suit()
 
     @property
     def zoomed(self) -> Panel | None:

@@ -4,7 +4,7 @@ the names that `[keys]` takes, and the meaning of the signs in charts.
 
 from __future__ import annotations
 
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
@@ -125,7 +125,7 @@ def _key_section(
     its task.
     """
     found: dict[str, KeyRow] = {}
-    for binding in chain(*map(bindings, (kind, *declared.parts))):
+    for binding in bindings(kind):
         name = binding.id or ""
         alien = narrow and (binding.group or MOVE) != declared.task
         if name not in _OTHER_RUNS and not alien:

@@ -194,9 +194,9 @@ class LogScreen(BufferedScreen):
 
     def look(self) -> None:
         """Look whether the file has grown, unless paused."""
-        log = self.window.log
-        if log and not self.window.view.paused:
-            log.look()
+        pager = self.window.pager
+        if pager and not self.window.view.paused:
+            pager.log.look()
 
     @on(LogRows.Stale)
     def redraw(self) -> None:
@@ -284,8 +284,8 @@ class LogScreen(BufferedScreen):
         window = self.window
         if self._bar.display:
             self._bar.close()
-        elif window.search and window.log:
-            window.log.search = window.search = None
+        elif window.pager and window.pager.log.search:
+            window.stop_search()
         elif window.query:
             window.query = None
         else:

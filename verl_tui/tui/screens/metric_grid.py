@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
 
-class GridChart(Chart, can_focus=False, inherit_bindings=False):
+class GridChart(Chart, can_focus=False):
     """A chart of the grid. Its keys are the grid's."""
 
 

@@ -17,7 +17,6 @@ from verl_tui.toml_tables import toml_table
 from verl_tui.tui.keys import actions, bindings, keys_of, user_keys
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.widgets.chart import Chart
 from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
@@ -165,13 +164,11 @@ async def _carry_out(app: App[Any], action: str, node: DOMNode, panel: str) -> N
 
 def _nodes(app: App[Any], screen: Screen[Any]) -> Iterator[tuple[DOMNode, str]]:
     """Yield what has actions, and the panel that needs the focus for them: from the focus up to the
-    app, also beyond a modal screen; then the panels and their charts.
+    app, also beyond a modal screen; then the panels.
     """
     for node in (screen.focused or screen).ancestors_with_self:
         yield node, ""
         if node.is_modal:
             yield app, ""
             break
-    for panel in screen.query(Panel):
-        yield panel, panel.id or ""
-        yield from ((chart, panel.id or "") for chart in [*panel.query(Chart)][:1])
+    yield from ((panel, panel.id or "") for panel in screen.query(Panel))

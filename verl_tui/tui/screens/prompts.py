@@ -147,7 +147,8 @@ class PromptsScreen(RowsScreen):
     async def _opened(self) -> None:
         one = self._sample()
         if one is not None:
-            browse = self._panel.browse_of(self.view.run)
+            self._panel.view = self.view
+            browse = self._panel.browse
             browse.leave()
             browse.go_to(one.place, one.at)
             self.dismiss()

@@ -133,7 +133,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     @property
     def browse(self) -> Browse:
         """What is shown, of what."""
-        return self._panel.browse_of(self._view.run)
+        return self._panel.browse
 
     def compose(self) -> ComposeResult:
         """Make two lines about the place and the list, the samples, the filter box and the keys."""
@@ -152,7 +152,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     def show(self, view: View) -> None:
         """Draw the newest state; of another run the same step, or the nearest."""
         shown, before = self.browse.shown, self._view.run
-        self._view = view
+        self._view = self._panel.view = view
         if shown and view.run and view.run is not before:
             nearest = view.run.samples.nearest_place(*shown[0])
             self.browse.go_to(nearest or shown[0], shown[1])
@@ -170,8 +170,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             return  # too early, or the app is ending
         browse, view = self.browse, self._view
         run = view.run
-        samples, end = (run.samples, run.end) if run else (None, None)
-        if browse.settle(samples, view.browser, end):
+        if self._panel.settle():
             self.to_top()
         self.set_class(not browse.page, "-nothing")
         if not browse.page or not run:

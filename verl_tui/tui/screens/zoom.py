@@ -17,7 +17,7 @@ from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
 from verl_tui.tui.screens.palette import Palette
-from verl_tui.tui.widgets.chart import KEYS, TABLE, Chart, MoveCursor, step_at
+from verl_tui.tui.widgets.chart import KEYS, READING, TABLE, Chart, MoveCursor, step_at
 from verl_tui.tui.widgets.filter_bar import Keys
 from verl_tui.tui.widgets.rows import FewRows, Line
 
@@ -59,9 +59,7 @@ class ZoomScreen(ChartActions):
         zoom.pair                         Second axis
         zoom.add                          Add
     """
-    HELP_SECTION = HelpSection(
-        "a chart in full screen", LEARN, 10, parts=(Chart,), charts=True
-    )
+    HELP_SECTION = HelpSection("a chart in full screen", LEARN, 10, charts=True)
     BINDINGS = actions(
         """
         escape            back                zoom.back       Back
@@ -78,6 +76,7 @@ class ZoomScreen(ChartActions):
         a  add    zoom.add    Add
         """,
         TABLE,
+        READING,
     )
 
     DEFAULT_CSS = """
@@ -167,7 +166,7 @@ class ZoomScreen(ChartActions):
         nothing where that is not logged.
         """
         run, spread = self.view.run, self._plan.spread
-        if not run or spread is None:
+        if not run:
             return []
         newest = run.end if run.end is not None else _NEWEST
         found = run.histograms.at(spread.stem, newest if step is None else step)

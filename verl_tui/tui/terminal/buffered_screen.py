@@ -110,8 +110,12 @@ class BufferedScreen(ContainedPart, Screen[None]):
             self.call_after_refresh(self.call_after_refresh, self._let_go)
 
     def _screen_resized(self, size: Size) -> None:
-        """Lay out; Textual would paint at once, with the contents of the size before."""
-        if size != self.outer_size and self.is_current:
+        """Lay out, unless the screen has this size; Textual would paint at once, with the contents
+        of the size before, and lay out all screens with each that opens.
+        """
+        if size == self.outer_size:
+            return
+        if self.is_current:
             self._seen = False
             self.drawn_at = None
         super()._screen_resized(size)
@@ -129,7 +133,9 @@ class BufferedScreen(ContainedPart, Screen[None]):
         layout: bool = False,
         recompose: bool = False,
     ) -> Self:
-        """Repaint all, also where regions are given: those of a screen below that shines through.
+        """Lay out, which repaints what has changed by it: Textual would paint all, for each screen
+        that has opened or closed. Else repaint all, also where regions are given: those of a screen
+        below that shines through.
 
         For such regions Textual drops the pending repaints of widgets on this screen.
         """
@@ -137,6 +143,7 @@ class BufferedScreen(ContainedPart, Screen[None]):
             # Textual keeps a screen's layout as long as its size is the same, even if its rules
             # have changed.
             self._clear_arrangement_cache()
+            repaint = False
         return super().refresh(repaint=repaint, layout=layout, recompose=recompose)
 
     def _refresh_layout(self, size: Size | None = None, scroll: bool = False) -> None:

@@ -21,7 +21,9 @@ from textual.app import ReturnType
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
+from textual.geometry import Size
 from textual.message_pump import MessagePump
+from textual.reactive import Reactive
 from textual.strip import Strip
 
 from verl_tui import debug_log
@@ -80,6 +82,11 @@ class Contained(MessagePump):
 class ContainedWidget(Contained, _Widget):
     """A widget that leaves its place blank where drawing it fails."""
 
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), repaint=False)
+    """The size of its contents, as in `Widget`; a change lays out nothing, as no widget of ours has
+    its own size from them.
+    """
+
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return rows of the widget, blank ones where they cannot be drawn."""
         blank = [Strip.blank(crop.width)] * crop.height
@@ -119,7 +126,7 @@ class ContainedPart(ContainedWidget):
             one.visible = not sentence
         self.refresh(layout=True)
         # a frame that was begun has lost what waited for it
-        self.screen.refresh(layout=True)
+        self.screen.refresh()
         if isinstance(self.app, ContainedApp):
             self.app.show_troubles()
 

@@ -74,24 +74,19 @@ _COLOURS = pattern(r"((?:\d;)*)(38;(?:5;\d+|2;\d+;\d+;\d+));(48;.+)")
 """The numbers of a style: its attributes, the colours of text and ground."""
 
 
-class Interner:
-    """Interns texts: gives each a single character."""
+class Interner(dict[str, str]):
+    """Interns texts: the letter that stands for each, given when it is first asked for."""
 
     def __init__(self, first: str) -> None:
         """Begin with a letter."""
+        super().__init__()
         self._first = ord(first)
-        self._letters: dict[str, str] = {}
         self._texts: dict[str, str] = {}
 
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def letter(self, text: str) -> str:
-        """Return the letter that stands for a text."""
-        if text not in self._letters:
-            self._letters[text] = letter = chr(self._first + len(self))
-            self._texts[letter] = text
-        return self._letters[text]
+    def __missing__(self, text: str) -> str:
+        self[text] = letter = chr(self._first + len(self))
+        self._texts[letter] = text
+        return letter
 
     def text(self, letter: str) -> str:
         """Return what a letter stands for; one of no text for itself."""
@@ -173,10 +168,10 @@ class Cells:
     def _letter(self, text: str) -> str:
         if len(text) == 1 and text < _JOINED:
             return text
-        return self._joined.letter(text)
+        return self._joined[text]
 
     def _ink(self, style: Style | None) -> str:
-        self._inks[style] = letter = self._colours.letter(_numbers(style, self._system))
+        self._inks[style] = letter = self._colours[_numbers(style, self._system)]
         return letter
 
     def _write(self, pieces: Iterable[_Piece]) -> str:
@@ -337,11 +332,12 @@ class TerminalOutput(App[ReturnType]):
     def action_redraw(self) -> None:
         """Write the whole screen again, for terminals that have lost some of it."""
         self.forget_cells()
-        self.refresh(repaint=True, layout=True)
+        self.refresh(layout=True)
+        self.refresh()
 
     def write_sequence(self, sequence: str) -> None:
-        """Write an escape sequence that moves no cursor and draws nothing."""
-        if self._driver is not None:
+        """Write an escape sequence, if it is one, that moves no cursor and draws nothing."""
+        if sequence and self._driver is not None:
             self._driver.write(sequence)
 
 

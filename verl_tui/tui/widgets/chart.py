@@ -6,7 +6,6 @@ that change how all of them are drawn.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import zip_longest
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -38,14 +37,14 @@ if TYPE_CHECKING:
 
 
 READING = actions("""
-    left        read(-1)      chart.read_left   Move the cursor left
-    right       read(1)       chart.read_right  Move the cursor right
-    ctrl+left   read(-10)     chart.far_left    Move the cursor far left
-    ctrl+right  read(10)      chart.far_right   Move the cursor far right
-    home        read_end(-1)  chart.read_first  Cursor to the first point
-    end         read_end(1)   chart.read_last   Cursor to the last point
+    left        screen.read(-1)      chart.read_left   Move the cursor left
+    right       screen.read(1)       chart.read_right  Move the cursor right
+    ctrl+left   screen.read(-10)     chart.far_left    Move the cursor far left
+    ctrl+right  screen.read(10)      chart.far_right   Move the cursor far right
+    home        screen.read_end(-1)  chart.read_first  Cursor to the first point
+    end         screen.read_end(1)   chart.read_last   Cursor to the last point
 """)
-"""Keys that move the cursor."""
+"""Keys that move the cursor of the chart that a screen says."""
 
 
 @dataclass
@@ -58,13 +57,9 @@ class MoveCursor(Message):
 
 
 class Chart(RoleStyled, can_focus=True):
-    """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row.
-
-    The keys count only while the widget has the focus.
-    """
+    """Draws `ChartData` at any size: a full plot, a sparkline below its title, or a single row."""
 
     LOOKS = "charts"
-    BINDINGS = READING
     DEFAULT_CSS = """
     Chart { height: 1fr; width: 1fr; }
     """
@@ -93,8 +88,6 @@ class Chart(RoleStyled, can_focus=True):
         self.drawing.grid = grid
         self.rows: list[Pieces] = []
         """What is shown: the rows of the last drawing."""
-        self._strips: dict[int, Strip] = {}
-        """Rows as they are written, as far as they have been."""
         self._drawn_size = Size(0, 0)
 
     def show(self, data: ChartData) -> None:
@@ -151,43 +144,39 @@ class Chart(RoleStyled, can_focus=True):
         """
         if self.cursor is None or not self.data.lines:
             return []
-        return [*cursor_values(self.data, self.cursor, self.drawing.cache, at)]
+        return [*cursor_values(self.data, self.cursor, at)]
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return rows of the content."""
         size = self.outer_size
         if self._drawn_size != size:
             self._drawn_size = size
-            self._strips.clear()
             self.rows = self.draw(*size)
         return super().render_lines(crop)
 
     def render_line(self, y: int) -> Strip:
         """Return row `y` of the last drawing."""
-        if y not in self._strips:
-            row = self.rows[y] if 0 <= y < len(self.rows) else ()
-            width, ground = self._drawn_size.width, self.role_style("")
-            self._strips[y] = self.inked(row).adjust_cell_length(width, ground)
-        return self._strips[y]
+        row = self.rows[y] if 0 <= y < len(self.rows) else ()
+        width, ground = self._drawn_size.width, self.role_style("")
+        return self.inked(row).adjust_cell_length(width, ground)
 
     def notify_style_update(self) -> None:
         """Forget the styles, and the rows: the theme has changed."""
-        self._strips.clear()
         self._drawn_size = Size(0, 0)
         super().notify_style_update()
         self.refresh()
 
-    def action_read(self, columns: int) -> None:
+    def read(self, columns: int) -> None:
         """Move the cursor by so many columns of points, to the right if positive; it starts at the
         last point.
 
         It may leave the steps that are shown: whoever shows them then moves on.
         """
         main, window, step = self.data.main, self.drawing.window, self.cursor
-        if not main or not window:
+        if not window:
             return
         if step is None:
-            self.action_read_end(1)
+            self.read_end(1)
             return
         for _ in range(abs(columns)):
             found = neighbour(main.points, step, window, columns)
@@ -195,7 +184,7 @@ class Chart(RoleStyled, can_focus=True):
                 step = found
         self._move(step)
 
-    def action_read_end(self, direction: int) -> None:
+    def read_end(self, direction: int) -> None:
         """Move the cursor to the first (-1) or last (1) point shown."""
         shown = self.data.extent
         if shown:
@@ -228,12 +217,7 @@ class Chart(RoleStyled, can_focus=True):
         if self._drawn_size != size or not self.is_mounted:
             return  # never painted at this size: that comes by itself
         before, self.rows = self.rows, self.draw(*size)
-        pairs = enumerate(zip_longest(before, self.rows))
-        changed = [y for y, (old, new) in pairs if old != new]
-        for y in changed:
-            self._strips.pop(y, None)
-        if changed:
-            self.refresh(*(Region(0, y, size.width, 1) for y in changed))
+        self.repaint(before, self.rows)
 
 
 _FRAME = 0.05
@@ -290,7 +274,9 @@ class ChartTiles(ContainedWidget, Container):
         """Place the charts; unlike Textual's layouts asked anew each time, whatever it was for the
         same size.
         """
-        tiles = self._tiles(size) if size else ()
+        if not size:
+            return DockArrangeResult([], set(), NULL_SPACING)
+        tiles = self._tiles(size)
         if len(self.children) < len(tiles):
             self.call_later(self._have, len(tiles))
         if (size, tiles, len(self.children)) != self._laid:
@@ -320,8 +306,7 @@ class ChartTiles(ContainedWidget, Container):
         In a layout, which gives charts other sizes, those that are drawn later are blank until
         then.
         """
-        data = self._data(size) if size else ()
-        self.waiting = [*zip(self.charts, data, strict=False)]
+        self.waiting = [*zip(self.charts, self._data(size), strict=False)]
         for chart, _ in self.waiting if in_layout else ():
             chart.expect_layout()
         self._draw_waiting()

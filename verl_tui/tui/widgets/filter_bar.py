@@ -87,14 +87,12 @@ class Keys(RoleStyled, can_focus=False):
     @property
     def fitting(self) -> list[tuple[int, _Key]]:
         """The keys there is room for, each with the column it begins at."""
-        keys = list(self._keys)
-        while keys:
-            begins = [*accumulate((key.width for key in keys), initial=0)]
-            if begins[-1] - 1 <= self.size.width:
-                return list(zip(begins, keys, strict=False))
+        keys = [*self._keys]
+        while keys and sum(key.width for key in keys) - 1 > self.size.width:
             others = (key for key in reversed(keys) if key.id != _NEEDED)
             keys.remove(next(others, keys[-1]))
-        return []
+        begins = accumulate((key.width for key in keys), initial=0)
+        return [*zip(begins, keys, strict=False)]
 
     def render_line(self, y: int) -> Strip:
         """Return the row."""

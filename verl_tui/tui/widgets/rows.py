@@ -100,6 +100,17 @@ class RoleStyled(ContainedWidget, Widget):
         self._role_styles = None
         super().notify_style_update()
 
+    def repaint(self, before: Sequence[Pieces], after: Sequence[Pieces]) -> None:
+        """Repaint the rows that differ from those before.
+
+        Textual writes a dirty widget whole, so what did not change must not be refreshed: over a
+        slow link the difference is a factor of a hundred.
+        """
+        pairs = enumerate(zip_longest(before, after))
+        changed = [y for y, (old, new) in pairs if old != new]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+
 
 _BLOCKS = frozenset("▁▂▃▄▅▆▇█━╸─")
 """Characters of bars and sparklines."""
@@ -120,11 +131,7 @@ def _grounded(strip: Strip, ground: Style) -> Iterator[Segment]:
 
 
 class Rows(ScrollingRows, RoleStyled, can_focus=True):
-    """Rows of text, or entries of one row or more each; of these one may be chosen.
-
-    Textual writes a dirty widget whole, so what did not change must not be refreshed: over a slow
-    link the difference is a factor of a hundred.
-    """
+    """Rows of text, or entries of one row or more each; of these one may be chosen."""
 
     DEFAULT_CSS = """
     Rows {
@@ -171,14 +178,11 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         """
         old, self.rows = self.rows, rows
         self._starts = starts
-        width = self.width
-        if len(old) != len(rows) or self.virtual_size.width != width:
-            self.scroll_over(Size(width, len(rows)))
+        size = Size(self.width, len(rows))
+        if size != self.virtual_size:
+            self.scroll_over(size)
         sight = slice(self.scroll_offset.y, self.scroll_offset.y + self.size.height)
-        pairs = enumerate(zip_longest(old[sight], rows[sight]))
-        changed = [y for y, (before, after) in pairs if before != after]
-        if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+        self.repaint(old[sight], rows[sight])
 
     def render_line(self, y: int) -> Strip:
         """Return one row of the screen."""
@@ -345,15 +349,14 @@ class Line(RoleStyled):
         if y > 0 or width < 1:
             return Strip.blank(width, self.rich_style)
         left, right = self._shown
-        left = [*left]
         if cells_of(right) > width // 2:
             right = []
-        room = max(0, width - cells_of(right) - (1 if right else 0))
-        while cells_of(left) > room and len(left) > 1:
+        room = width - cells_of(right)
+        while cells_of(left) > room - bool(right) and len(left) > 1:
             # Half a word at the end is misleading: the last pieces matter least.
-            left.pop()
-        left = cut(left, room)
-        gap = " " * max(0, width - cells_of(left) - cells_of(right))
+            left = left[:-1]
+        left = cut(left, room - bool(right))
+        gap = " " * (room - cells_of(left))
         strip = self.inked([*left, (gap, ""), *right]).adjust_cell_length(width)
         return strip.apply_style(self.rich_style)
 

@@ -12,7 +12,7 @@ from struct import unpack
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.jsonl import Fields, flatten, loads, numbers_in
+from verl_tui.sources.fields.jsonl import flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
@@ -22,7 +22,7 @@ from verl_tui.trainers import Form, trainers
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from verl_tui.records import Sample
 
@@ -71,6 +71,7 @@ class BlockReader:
     def __init__(self, guessed: Form | None = None) -> None:
         """Read nothing yet; `guessed` says how a trainer that nobody has described states steps."""
         self.guessed = guessed
+        self._forms = FORMS if guessed is None else (guessed,)
         self.trainer = ""
         """Whose blocks they are."""
         self.unread = 0
@@ -111,7 +112,7 @@ class BlockReader:
 
     def feed(self, part: bytes) -> list[Item] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
-        for form in FORMS if self.guessed is None else (self.guessed,):
+        for form in self._forms:
             if form.word in part and (found := form.step.search(part)) is not None:
                 return self._begin(form, found)
         if self._form is None:
@@ -146,7 +147,7 @@ class BlockReader:
                 self._close()
         return rows
 
-    def _note_step(self, stated: Mapping[str, bytes | None]) -> None:
+    def _note_step(self, stated: dict[str, bytes | None]) -> None:
         """Note the step, or the epoch, that a line states."""
         if epoch := stated.get("epoch"):
             self._epochs = int(epoch) - 1
@@ -238,7 +239,8 @@ class BlockReader:
             read = (self._rewards.sample(one, self._step) for one in objects)
             self._samples += [one for one in read if one is not None]
             return bool(found)
-        metrics = _numbers(found)
+        below = found.get("metrics")  # where all of them may be
+        metrics = numbers_in(flatten(below if isinstance(below, dict) else found))
         self._values |= metrics
         return bool(metrics)
 
@@ -286,16 +288,14 @@ def _indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def _numbers(found: Fields) -> Mapping[str, float]:
-    """Return the numbers of an object of JSON, which may hold all metrics below one name."""
-    metrics = found.get("metrics")
-    return numbers_in(flatten(metrics if isinstance(metrics, dict) else found))
-
-
 def finds(text: bytes) -> bool:
     """Return whether a text that a console may begin with has a block with metrics."""
     if not any(form.word in text for form in FORMS):
         return False
     reader = BlockReader()
-    lines = (parted(strip_ansi(line)).text for line in text.splitlines())
-    return any(map(reader.feed, lines)) or bool(reader.held())
+    return any(map(reader.feed, plain_lines(text))) or bool(reader.held())
+
+
+def plain_lines(text: bytes) -> Iterator[bytes]:
+    """Yield the lines of a text without colours, and without what was put before them."""
+    return (parted(strip_ansi(line)).text for line in text.splitlines())

@@ -11,26 +11,28 @@ from typing import TYPE_CHECKING
 from verl_tui.records import Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
-from verl_tui.sources.formats.console import noise
 from verl_tui.sources.formats.console.blocks import BlockReader
 from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.kept import KeptLines, PrintedLine
 from verl_tui.sources.formats.console.line_parts import (
     WHOLE_BAR,
-    TimestampReader,
     complete_bars,
+    counters_behind,
     has_bar,
     named_bars,
     parted,
+    stamp_in,
     stated,
 )
+from verl_tui.sources.formats.console.noise import Noise
 from verl_tui.sources.formats.console.samples import PrintedTables, SampleReader
 from verl_tui.sources.formats.console.settings import SettingsReader
 from verl_tui.sources.formats.console.step_lines import StepLineReader, uncut
 from verl_tui.sources.formats.console.unknown import NOTE, UnknownTrainer
 from verl_tui.sources.formats.lines import Decoder
 from verl_tui.text import strip_ansi
+from verl_tui.times import parse_time
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _MOST_BEHIND = 16
 """Metrics on one line that are read: two processes may print at once, a broken file anything."""
+_TENS = len("2026-11-22 11:31:2")
+"""What of a timestamp has changed when it is passed on: lines come by the thousand."""
 _EACH = 10.0
 """Seconds between two times of a collector that are passed on: lines come by the thousand."""
 _ENDS = {
@@ -62,9 +66,10 @@ class ConsoleDecoder(Decoder):
         self._table = PrintedTables()
         self._blocks = BlockReader()
         self._dicts = DictReader()
-        self._noise = noise.Noise()
+        self._noise = Noise()
         self._unknown = UnknownTrainer()
-        self._timestamps = TimestampReader()
+        self._tens = b""
+        """The last timestamp of a line that was passed on, to ten seconds."""
         self._out: list[Item] = []
         """What the lines say that are being read."""
         self._step: int | None = None
@@ -76,6 +81,8 @@ class ConsoleDecoder(Decoder):
         """Values of step lines that could not be read."""
         self._added = self._prefix = b""
         """What stood before the last line, and Ray's own prefix."""
+        self._is_noise = False
+        """True if the last line changed nothing."""
         self._blank = False
         """True if a bar seems to have been cleared."""
         self._passed_on = 0.0
@@ -139,24 +146,21 @@ class ConsoleDecoder(Decoder):
         """Return the records that only wait for lines that may never come."""
         self._read_lines(self._kept.held())
         self._add(self._dicts.settled())
-        self._out += self._sample.held(self._step)
+        self._out += self._sample.held()
         self._out += self._table.held()
         self._add(self._blocks.held())
         return self._taken()
 
-    def decode_all(self, text: bytes, number: int) -> Iterable[Item]:
+    def decode_all(self, text: bytes) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
-        at, line = 0, b""
-        while True:
-            passed = self._passed(text, at, line, number)
-            number += text.count(b"\n", at, passed)
-            at = passed
-            end = text.find(b"\n", at)
-            if end < 0:
-                return self._taken()
+        at, number = 0, self.lines + 1
+        while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
             self._read(line, number)
-            at, number = end + 1, number + 1
+            at = self._passed(text, end + 1, line)
+            number += text.count(b"\n", end, at)
+        self.lines = number - 1
+        return self._taken()
 
     def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one line, or of the part of it behind a bar."""
@@ -168,18 +172,17 @@ class ConsoleDecoder(Decoder):
         out, self._out = self._out, []
         return out
 
-    def _passed(self, text: bytes, at: int, line: bytes, number: int) -> int:
-        """Return where lines end, from a place on, that say nothing by themselves, or are taken as
-        those of a sample; `line` is the one before.
+    def _passed(self, text: bytes, at: int, line: bytes) -> int:
+        """Return where lines end, from a place on, that say as little as the one before, or are
+        taken as those of its sample.
         """
         if not self._kept.is_plain:
             return at
-        if line and self._sample.holds(self._prefix):
-            is_bare = not (self._blank or self._added)
-            return self._sample.take(text, at, line) if is_bare else at
-        if self._is_idle(number):
-            return self._noise.end(text, at, self._timestamps.last)
-        return at
+        if self._is_noise:
+            return self._noise.end(text, at, self._tens)
+        if self._blank or self._added or not self._sample.holds(self._prefix):
+            return at
+        return self._sample.take(text, at, line)
 
     def _read(self, line: bytes, number: int) -> None:
         if self._kept.is_plain:
@@ -209,14 +212,15 @@ class ConsoleDecoder(Decoder):
     def _take(self, line: bytes, number: int) -> None:
         """Read a line as far as it changes anything; note trouble that may be repeated."""
         idle = self._is_idle(number)
-        if idle and self._noise.passes(line, number):
-            self._out += self._timestamps.read(line)
+        self._is_noise = idle and self._noise.passes(line, number)
+        if self._is_noise:
+            self._read_time(line)
             return
         self._repeat()
         before = len(self._out)
         self._read_line(line, number)
         if idle and len(self._out) > before and self._is_idle(number + 1):
-            self._noise.note(line, self._out[before:])
+            self._noise.note(line, *self._out[before:])
 
     def _repeat(self) -> None:
         """Read the newest line of each kind of trouble that was counted, for all of them."""
@@ -257,7 +261,7 @@ class ConsoleDecoder(Decoder):
         behind = number == self._number
         self._number = number
         if not self._sample.begun:
-            self._out += self._timestamps.read(line)
+            self._read_time(line)
         for at, part in enumerate(line.removesuffix(b"\r").split(b"\r")):
             if at or behind:
                 _, prefix, text = parted(part, added=False)
@@ -269,6 +273,18 @@ class ConsoleDecoder(Decoder):
             self._note_cleared(text)
             if text.strip() or (not at and self._sample.is_busy):
                 self._read_part(text)
+
+    def _read_time(self, line: bytes) -> None:
+        """Pass on the time at the beginning of a line, with the counters of a heartbeat behind
+        it.
+        """
+        stamp = stamp_in(line)
+        if stamp is None:
+            return
+        counters, tens = counters_behind(stamp), stamp.group()[:_TENS]
+        if counters or tens != self._tens:
+            self._tens = tens
+            self._out.append(Pulse(parse_time(stamp.group().decode()), counters))
 
     def _note_cleared(self, text: bytes) -> None:
         """Note where bars are cleared between two carriage returns."""
@@ -299,7 +315,7 @@ class ConsoleDecoder(Decoder):
                 return b""
         if b"step:" in part and self._read_step_line(part, inside=inside):
             return self._step_lines.behind
-        self._out += self._sample.feed(self._prefix, part, self._step)
+        self._out += self._sample.feed(self._prefix, part)
         if inside or self._sample.holds(self._prefix):
             return b""
         records = self._dicts.read(part, self._number) if b"{'" in part else None
@@ -341,9 +357,8 @@ class ConsoleDecoder(Decoder):
 
     def _read_step_line(self, part: bytes, *, inside: bool) -> bool:
         """Read a step line and what stands around it; return False if it only looks like one."""
-        found = self._step_lines.find(part)
-        row = self._step_lines.row(found, sure=inside) if found is not None else None
-        if found is None or row is None:
+        row = self._step_lines.read(part, sure=inside)
+        if row is None:
             return False
         self._unread += self._step_lines.unread
         self._reach(row.step)
@@ -351,7 +366,7 @@ class ConsoleDecoder(Decoder):
         self._blocks.drop(row.step)
         if inside:
             self._sample.leave()
-        self._read_progress(part[: found.start()])
+        self._read_progress(self._step_lines.before)
         self._out.append(row)
         return True
 
@@ -371,10 +386,6 @@ class ConsoleDecoder(Decoder):
 
     def _read_words(self, part: bytes) -> None:
         """Read a line that may say something in words."""
-        if not (self._settings.is_open or noise.MAY_SAY.search(part)):
-            if self._errors.framed:
-                self._read_events(part)
-            return
         said = stated(part)
         within_settings = self._settings.holds(self._prefix, part)
         self._out += self._settings.read(self._prefix, part, self._number)
@@ -391,7 +402,8 @@ class ConsoleDecoder(Decoder):
         self._read_events(part)
 
     def _read_events(self, part: bytes) -> None:
-        for event in self._errors.read(self._prefix, part, self._number, self._added):
+        line = self._prefix + part
+        for event in self._errors.read(line, self._number, self._added):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(self._number)
             elif event.kind in _ENDS:
@@ -412,9 +424,8 @@ class ConsoleDecoder(Decoder):
 
     def _reach(self, step: int | None) -> None:
         """Note that training has reached a step."""
-        self._out += self._sample.held(self._step)
         self._step = step
-        self._sample.trained()
+        self._out += self._sample.trained(step)
         self._errors.step()
         self._noise.step()
         self._out += self._settings.end()

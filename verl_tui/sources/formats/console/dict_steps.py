@@ -14,10 +14,7 @@ open are counted by the logging interval, as are the dicts of a console without 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import NamedTuple
 
 _PATIENCE = 32
 """Training dicts without a bar among them after which the steps are counted."""
@@ -28,7 +25,7 @@ _MOST_BARS = 100
 class PrintedDict(NamedTuple):
     """A dict of metrics as it was printed."""
 
-    values: Mapping[str, float]
+    values: dict[str, float]
     training: bool
     """True if the trainer prints dicts of this kind at each logging interval."""
     step: int | None = None
@@ -52,6 +49,8 @@ class StepResolver:
         """Length of the training's bar."""
         self._every = 0
         """Steps between two dicts, where the console states them."""
+        self._came = 0
+        """Dicts since the clearing."""
         self._drawn: tuple[int, int] | None = None
         """Position and length of the last bar, of the training or another one."""
         self._bars: dict[int, tuple[int, int]] = {}
@@ -59,12 +58,9 @@ class StepResolver:
         self._waiting: list[PrintedDict] = []
         """Dicts whose steps are not known yet."""
         self._start_training()
-        self._another = False
 
     def _start_training(self) -> None:
         """Forget the state of the previous training: another one begins."""
-        self._another = True
-        """True until the first dict of this training has its step."""
         self._writes: list[int] = []
         """Steps of clearings whose dicts have not come yet."""
         self._kept_back: bool | None = None
@@ -81,12 +77,10 @@ class StepResolver:
         """True while the bar is cleared and not yet painted again."""
         self._painted: dict[int, int] = {}
         """Bars painted since the clearing, length -> position."""
-        self._came = 0
-        """Dicts since the clearing."""
 
     # -- events on the console ---------------------------------------------------------------------
 
-    def words(self, said: Mapping[str, int]) -> None:
+    def words(self, said: dict[str, int]) -> None:
         """Take what a line states in words."""
         self._every = said.get("every", self._every)
 
@@ -118,7 +112,8 @@ class StepResolver:
             self._painted.setdefault(total, at)
             if is_trainings:
                 self._close()
-        elif is_trainings and self._awaits():
+        # Evaluations wait for a known bar.
+        elif is_trainings and (self._trains() or (self._waiting and self.total)):
             self.at, self.total = at, total
             self._between(before, at, first)
 
@@ -147,8 +142,8 @@ class StepResolver:
         """End the clearing once the bars are painted again, and place what was written."""
         if not (self.cleared and self._painted):
             return
-        painted, came = self._painted, self._came
-        self.cleared, self._painted, self._came = False, {}, 0
+        painted, self._painted = self._painted, {}
+        self.cleared = False
         # An evaluation right before leaves a full bar behind.
         total = self.total
         if total is None or total not in painted:
@@ -158,15 +153,14 @@ class StepResolver:
             if at >= total:
                 return
             # Another training has begun: it printed the dicts since the clearing.
-            start = max(0, len(self._waiting) - came)
-            waiting = self._waiting[start:]
-            del self._waiting[start:]
+            start = max(0, len(self._waiting) - self._came)
+            own, self._waiting = self._waiting[start:], self._waiting[:start]
             self._count()
             self._start_training()
-            self._waiting = waiting
+            self._waiting = own
         self.at, self.total = at, total
         if self._kept_back is None:
-            self._kept_back = came != 1
+            self._kept_back = self._came != 1
         if self._kept_back:
             self._writes.append(at)
             self._pair()
@@ -186,11 +180,6 @@ class StepResolver:
         """Return how many dicts of a training wait."""
         return sum(one.training for one in self._waiting)
 
-    def _awaits(self) -> bool:
-        """Return whether dicts wait for the training's bar; evaluations for a known one."""
-        waits = self._trains() or (self._waiting and self.total is not None)
-        return bool(waits) and not self._kept_back
-
     def _between(self, before: int | None, at: int, first: int) -> None:
         """Settle what was printed between two positions of the bar; its first one is `first`.
 
@@ -204,7 +193,8 @@ class StepResolver:
             return
         if self._leads is None and self._trains():
             is_moving = before is not None and before - first > 1
-            self._leads = not before or (is_moving and _is_round(at))
+            is_round = at % 5 == 0 or at & (at - 1) == 0
+            self._leads = not before or (is_moving and is_round)
         step = self._likeliest(before or at, at)
         self._place(step, counted=step not in (before, at), moves=before in (None, at))
 
@@ -266,13 +256,9 @@ class StepResolver:
         if self.total is not None and one.step is None:
             # a bar may go on beyond its length
             step = min(step, max(self.total, self.at or 0))
-        self.placed.append((one, step, counted, one.training and self._another))
+        is_first = one.training and self._last is None
+        self.placed.append((one, step, counted, is_first))
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last
             self._last = step
-            self._another = False
-
-
-def _is_round(step: int) -> bool:
-    return step % 5 == 0 or step & (step - 1) == 0

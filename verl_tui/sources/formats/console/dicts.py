@@ -182,7 +182,7 @@ class TrainerDetector:
         if not (self.looks_at(number) and _MAY_SHOW.search(line)):
             return
         for name, shown in _SHOWN:
-            if shown.signed is not None and shown.signed.search(line) is not None:
+            if shown.signed.search(line) is not None:
                 self._signs.add((_SIGNED, shown.rank, name))
             elif shown.mentioned.search(line) is not None:
                 self._signs.add((_MENTIONED, shown.rank, name))
@@ -244,9 +244,8 @@ class DictReader:
             return None
         values, unread, behind = read_dict(part[at:])
         written = {key: math.nan if one is None else one for key, one in values.items()}
-        step, total = _stated(written, _STEPS), _stated(written, _TOTALS)
-        is_evaluation = any(key.startswith(_OF_EVALUATION) for key in written)
-        if not _is_metrics(written, step, is_evaluation):
+        new = _printed(written)
+        if not _is_metrics(written, new):
             self.unread += not written and hinted(part)
             return None
         self.behind = behind
@@ -254,12 +253,14 @@ class DictReader:
         self._line = number
         self.program.dict(written)
         if "train_runtime" in written:  # the training ends, without metrics of a step
-            self.steps.printed(PrintedDict({}, training=False, step=step))
+            self.steps.printed(new._replace(values={}, training=False))
             text = part[: len(part) - len(behind)][:2000]
             said = one_line(decoded(text), 400)
             return [*self.placed(), Event(EventKind.FINISHED, said, number)]
-        self.steps.printed(_printed(written, step, is_evaluation))
-        return [Progress(step, total)] if step is not None else []
+        self.steps.printed(new)
+        if new.step is None:
+            return ()
+        return (Progress(new.step, _stated(written, _TOTALS)),)
 
     def bar(self, part: bytes) -> Sequence[Item]:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
@@ -310,24 +311,22 @@ class DictReader:
         return out
 
 
-def _printed(
-    written: Mapping[str, float], step: int | None, is_evaluation: bool
-) -> PrintedDict:
+def _printed(written: Mapping[str, float]) -> PrintedDict:
     places = (*_STEPS, *_TOTALS)
     metrics = {key: one for key, one in written.items() if key not in places}
+    is_evaluation = any(key.startswith(_OF_EVALUATION) for key in written)
     is_training = bool(_TRAINED & written.keys()) or not is_evaluation
-    return PrintedDict(metrics, is_training, step, int(written.keys() >= _PPO))
+    ahead = int(written.keys() >= _PPO)
+    return PrintedDict(metrics, is_training, _stated(written, _STEPS), ahead)
 
 
-def _is_metrics(
-    written: Mapping[str, float], step: int | None, is_evaluation: bool
-) -> bool:
+def _is_metrics(written: Mapping[str, float], new: PrintedDict) -> bool:
     """Return True for a dict of a training's metrics that states its step or epoch."""
-    if step is None and "epoch" not in written:
+    if new.step is None and "epoch" not in written:
         return False
-    if is_evaluation or (step is not None and any(map(_METRIC.search, written))):
-        return True
-    return bool(_TRAINED & {*written, *(key.partition("/")[0] for key in written)})
+    named = new.step is not None and any(map(_METRIC.search, written))
+    trained = _TRAINED & {*written, *(key.partition("/")[0] for key in written)}
+    return named or not new.training or bool(trained)
 
 
 def _stated(written: Mapping[str, float], names: Sequence[str]) -> int | None:

@@ -22,6 +22,7 @@ from verl_tui.sources.formats.console import line_parts
 from verl_tui.sources.formats.console.line_parts import (
     any_of,
     form_of,
+    seconds_in,
     shown,
     unrepeated,
 )
@@ -30,7 +31,7 @@ from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 _TROUBLE = line_parts.TABLE["trouble"]
 WORDS = (*_TROUBLE, 'File "', "ray::", "_wg.", "rollout_manager.")
@@ -76,7 +77,6 @@ _MOST_PROCESSES = 64
 class _Process(NamedTuple):
     """Who printed a line, and what it says without all prefixes."""
 
-    key: bytes
     name: str
     """`AgentLoopWorker`, `rank 3`; empty for the driver."""
     where: str
@@ -106,7 +106,7 @@ def line_kind(part: bytes) -> EventKind | None:
     for kind, forms in _BY_ITSELF.items():
         if any(form.search(text) for form in forms):
             return kind
-    event = line_parts.turning_point(text, 0)
+    event = line_parts.turning_point(text)
     return event.kind if event is not None else None
 
 
@@ -117,20 +117,18 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
         line: The line with what processes put before it.
         lead: What stands before all lines of the log.
     """
-    at, name, where, key = 0, "", "", b""
+    at, name, where = 0, "", ""
     while (found := _PRINTED_BY.match(line, at)) is not None and found.end() > at:
         at = found.end()
         if found["pid"]:
             name = one_line(decoded(found["name"] or b"worker"), 60)
-            where, key = _place(found["pid"]), found[0]
+            where = _place(found["pid"])
         elif found["node"]:
             where = _place(found["node"])
         elif found["rank"] and not name:
-            name, key = f"rank {int(found['rank'])}", found["rank"]
-    clock = next(filter(None, map(_CLOCK.search, (line[:_STAMPS], lead))), None)
-    hours, minutes, seconds = map(int, clock.groups()) if clock else (0, 0, 0)
-    day = hours * 3600 + minutes * 60 + seconds
-    return _Process(key, name, where, line[at:], day if clock else None)
+            name = f"rank {int(found['rank'])}"
+    clock = _CLOCK.search(line, 0, _STAMPS) or _CLOCK.search(lead)
+    return _Process(name, where, line[at:], seconds_in(clock))
 
 
 def _place(data: bytes) -> str:
@@ -217,7 +215,7 @@ class _Traceback:
 
 
 @cache
-def _phases() -> Sequence[tuple[str, re.Pattern[bytes], re.Pattern[bytes], bool]]:
+def _phases() -> list[tuple[str, re.Pattern[bytes], re.Pattern[bytes], bool]]:
     """Return the phases by the forms of their functions and files; True for those that call
     functions of other phases, which tell more.
     """
@@ -241,7 +239,8 @@ class ErrorReader:
     """Reads the errors of one console; remembers the newest traceback of each process."""
 
     def __init__(self) -> None:
-        self._tracebacks: dict[bytes, _Traceback] = {}
+        self._tracebacks: dict[tuple[str, str], _Traceback] = {}
+        """By the name and the place of the process."""
         self._died = False
         """True behind an exception of the driver until a step: signals only follow from it."""
         self._row = b""
@@ -259,50 +258,48 @@ class ErrorReader:
         self._died = self.framed = False
         self._tracebacks.clear()
 
-    def read(
-        self, prefix: bytes, part: bytes, number: int, lead: bytes = b""
-    ) -> Iterator[Event]:
+    def read(self, line: bytes, number: int, lead: bytes = b"") -> Iterator[Event]:
         """Yield the event that a line states.
 
         Args:
-            prefix: Names the Ray actor that printed it, empty for the driver.
-            part: The line without the prefix.
+            line: The line, behind the name of the Ray actor that printed it.
             number: Its number.
             lead: What stands before all lines of the log: a time, most often.
         """
-        if not (self.framed or _RELEVANT.search(part)):
+        if not (self.framed or _RELEVANT.search(line)):
             return
-        by = printed_by(prefix + part, lead)
-        traceback = self._tracebacks.get(by.key) or _Traceback()
-        event = self._event(by, traceback, number)
+        by = printed_by(line, lead)
+        process = by.name, by.where
+        traceback = self._tracebacks.get(process) or _Traceback()
+        event = self._event(by, traceback)
         if event is not None:
             died = self._died
-            yield event
+            yield event._replace(line=number)
             self._died = died  # a step that waited for the event came before it
         if traceback == _Traceback():
-            self._tracebacks.pop(by.key, None)
+            self._tracebacks.pop(process, None)
         else:
             if len(self._tracebacks) >= _MOST_PROCESSES:
                 self._tracebacks.pop(next(iter(self._tracebacks)))
-            self._tracebacks[by.key] = traceback
+            self._tracebacks[process] = traceback
         self.framed = any(one.is_framed for one in self._tracebacks.values())
 
-    def _event(self, by: _Process, traceback: _Traceback, number: int) -> Event | None:
+    def _event(self, by: _Process, traceback: _Traceback) -> Event | None:
         text = by.text
         is_behind = traceback.leaves_frames(text)
-        event = line_parts.turning_point(text, number)
+        event = line_parts.turning_point(text)
         if event is not None:
             return event
         if _HEAD.search(text) and (by.name or not _RAY_BLOCK.match(text)):
             # A worker's is reported by its last line: there may be hundreds.
             counts = traceback.open() and not by.name
-            return Event(EventKind.TRACEBACK, shown(text), number) if counts else None
+            return Event(EventKind.TRACEBACK, shown(text), 0) if counts else None
         if traceback.takes(text):
             return None
-        return self._failure(by, traceback, number, is_behind=is_behind)
+        return self._failure(by, traceback, is_behind=is_behind)
 
     def _failure(
-        self, by: _Process, traceback: _Traceback, number: int, *, is_behind: bool
+        self, by: _Process, traceback: _Traceback, *, is_behind: bool
     ) -> Event | None:
         """Return the event of a line that may tell a failure; note what it means for later ones."""
         raises = traceback.raises(by.text, is_behind=is_behind)
@@ -314,8 +311,8 @@ class ErrorReader:
         if kind is None:
             return None
         if kind is EventKind.WARNING:
-            return _failure_event(kind, self._in_table(by), _Traceback(), number)
-        event = _failure_event(kind, by, traceback, number)
+            return _failure_event(kind, self._in_table(by), _Traceback())
+        event = _failure_event(kind, by, traceback)
         died = self._died
         named = EventKind.TRACEBACK if raises else EventKind.STOPPED
         if kind in (EventKind.STOPPED, named):
@@ -344,15 +341,13 @@ def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
     return EventKind.WARNING if _MAY_FAIL.search(by.text) else None
 
 
-def _failure_event(
-    kind: EventKind, by: _Process, traceback: _Traceback, number: int
-) -> Event:
+def _failure_event(kind: EventKind, by: _Process, traceback: _Traceback) -> Event:
     text, count = unrepeated(by.text)
     found = _RANK.search(by.name.encode() + b" " + text)
     return Event(
         kind,
         shown(text),
-        number,
+        0,
         actor=by.name,
         where=by.where or traceback.where,
         rank=int(found[1]) if found is not None else None,

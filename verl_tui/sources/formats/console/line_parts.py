@@ -10,14 +10,13 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
-from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.records import Event, EventKind, Progress
 from verl_tui.secrets import hide
 from verl_tui.text import decoded, one_line
-from verl_tui.times import parse_time
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
 
 # -- words -----------------------------------------------------------------------------------------
 
@@ -64,7 +63,7 @@ def form_of(kind: str, rows: str = "event") -> re.Pattern[bytes]:
     whole = "|".join(forms)
     for name in ("shell", "code"):
         whole = whole.replace(f"{{{name}}}", TABLE[name])
-    return pattern(whole.encode(), re.MULTILINE if rows == "first" else 0)
+    return pattern(whole.encode(), re.MULTILINE)
 
 
 WORDS, STATED = words_of("event"), words_of("stated")
@@ -79,19 +78,16 @@ _TURNING_POINTS = [
 ]
 
 
-def turning_point(part: bytes, number: int) -> Event | None:
-    """Return the event that a line states, None for most.
-
-    Args:
-        part: The line without the prefix of a process.
-        number: Its number.
+def turning_point(part: bytes) -> Event | None:
+    """Return the event that a line without the prefix of a process states, None for most; where it
+    stands is not known here.
     """
     for form, kind in _TURNING_POINTS if _MAY_TURN.search(part) else ():
         if found := form.search(part):
             groups = found.groupdict()
             step = groups.get("step")
             text = shown(groups.get("text") or part)
-            return Event(kind, text, number, int(step) if step else None)
+            return Event(kind, text, 0, int(step) if step else None)
     return None
 
 
@@ -100,7 +96,7 @@ def shown(text: bytes) -> str:
     return one_line(hide(decoded(text[:2000])), 400)
 
 
-def stated(part: bytes) -> Mapping[str, int]:
+def stated(part: bytes) -> dict[str, int]:
     """Return the numbers that a line states, by what they count, see `events.toml`."""
     said: dict[str, int] = {}
     for found in _STATED.finditer(part) if _MAY_STATE.search(part) else ():
@@ -111,16 +107,17 @@ def stated(part: bytes) -> Mapping[str, int]:
 
 # -- what stands before the text, and Ray's count behind it ----------------------------------------
 
-_PROCESS = pattern(
-    rb"(?:\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?){1,3}"
+_PROCESS = (
+    rb"(?:\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?){0,3}"
 )
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `, and one behind another."""
 ANOTHER = r"\s*(?:\((?:[^()\s]+ )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b)"
 """Begins what another process prints, also right behind something else."""
-_ADDED = pattern(
-    b"(?:(?:%b)(?: |(?<=:)|$)){1,3}"
-    % b"|".join(one["match"].encode() for one in TABLE["added"])
+_ADDED = "|".join(one["match"] for one in TABLE["added"]).encode()
+_PARTS = pattern(
+    rb"((?:(?:%b)(?: |(?<=:)|$)){0,3})(%b)(.*)" % (_ADDED, _PROCESS), re.DOTALL
 )
+_PLAIN_PARTS = pattern(rb"()(%b)(.*)" % _PROCESS, re.DOTALL)
 
 _REPEATED = pattern(rb"\[repeated (\d+)x across cluster\]")
 """Ray's note behind a line that many processes printed."""
@@ -129,7 +126,6 @@ _MOST_DIGITS = 9
 _STAMP = pattern(rb"20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _STAMP_WITHIN = 90
 """First bytes of a line in which its timestamp is looked for."""
-_TENS = len("2026-11-22 11:31:2")
 _COUNTERS = pattern(
     rb"[.,\d]*\]?:? ?(?P<counters>(?:[a-z_]{3,20}: \d{1,12}, ){1,8}[a-z_]{3,20}: \d{1,12})\s*$"
 )
@@ -150,11 +146,9 @@ def parted(line: bytes, *, added: bool = True) -> LineParts:
     """Return the parts of a line without colours; `added` tells whether something may have been put
     before it.
     """
-    lead = _ADDED.match(line) if added else None
-    at = lead.end() if lead is not None else 0
-    prefix = _PROCESS.match(line, at)
-    end = prefix.end() if prefix is not None else at
-    return LineParts(line[:at], line[at:end], line[end:])
+    found = (_PARTS if added else _PLAIN_PARTS).match(line)
+    assert found is not None
+    return LineParts(*found.groups())
 
 
 def unrepeated(line: bytes) -> tuple[bytes, int]:
@@ -172,34 +166,10 @@ def stamp_in(line: bytes) -> re.Match[bytes] | None:
     return _STAMP.search(line, 0, _STAMP_WITHIN)
 
 
-def has_counters(line: bytes) -> bool:
-    """Return whether a line has the counters of a heartbeat behind its timestamp."""
-    found = stamp_in(line)
-    return found is not None and _COUNTERS.match(line, found.end()) is not None
-
-
-class TimestampReader:
-    """Reads the timestamps of one console."""
-
-    def __init__(self) -> None:
-        self.last = b""
-        """The last timestamp reported, to ten seconds: lines come by the thousand."""
-
-    def read(self, line: bytes) -> Sequence[Pulse]:
-        """Return the timestamp at the beginning of a line with the counters of a heartbeat, nothing
-        if it was reported before.
-        """
-        found = stamp_in(line)
-        if found is None:
-            return ()
-        counters = _COUNTERS.match(line, found.end())
-        tens = found.group()[:_TENS]
-        if counters is None and tens == self.last:
-            return ()
-        self.last = tens
-        time = parse_time(found.group().decode().replace("T", " "))
-        text = counters["counters"].decode() if counters is not None else ""
-        return (Pulse(time, one_line(text, 120)),)
+def counters_behind(stamp: re.Match[bytes]) -> str:
+    """Return the counters of a heartbeat behind a timestamp, empty without them."""
+    found = _COUNTERS.match(stamp.string, stamp.end())
+    return one_line(found["counters"].decode(), 120) if found is not None else ""
 
 
 # -- progress bars ---------------------------------------------------------------------------------
@@ -238,13 +208,17 @@ def has_bar(part: bytes) -> bool:
     return b"%" in part and (b"%|" in part or _BARELY.search(part) is not None)
 
 
-def elapsed(part: bytes, at: int) -> float | None:
+def elapsed(part: bytes, at: int) -> int | None:
     """Return the seconds that a bar has taken so far, from the text behind its bracket."""
-    found = _ELAPSED.match(part, at)
+    return seconds_in(_ELAPSED.match(part, at))
+
+
+def seconds_in(found: re.Match[bytes] | None) -> int | None:
+    """Return the seconds that hours, minutes and seconds come to; None where nothing was found."""
     if found is None:
         return None
     hours, minutes, seconds = (int(group or 0) for group in found.groups())
-    return 3600.0 * hours + 60.0 * minutes + seconds
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def named_bars(part: bytes) -> Iterator[Progress]:

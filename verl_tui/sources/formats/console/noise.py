@@ -5,7 +5,6 @@ trouble that is reported again and again.
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind, Pulse
 from verl_tui.sources.formats.console import (
@@ -19,9 +18,6 @@ from verl_tui.sources.formats.console import (
 from verl_tui.sources.formats.console.line_parts import any_of
 from verl_tui.text import strip_ansi
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 _WORDS = (
     *line_parts.WORDS,
     *settings.WORDS,
@@ -30,8 +26,6 @@ _WORDS = (
     *samples.WORDS,
 )
 _ELSE = (samples.BEGIN, *samples.BEGINNINGS, *blocks.WORDS, step_lines.BEGIN, "\r")
-MAY_SAY = any_of((*errors.WORDS, *_WORDS))
-"""Found in every line that states something in words."""
 TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))
 """Found in every line that states something."""
 _MORE_THAN_TROUBLE = any_of((*_WORDS, *_ELSE, "ank"))
@@ -92,27 +86,27 @@ class Noise:
             self._counted[alike] = line, number, times + 1
             return True
         text = strip_ansi(line)
-        if TELLING.search(text) or line_parts.has_counters(text):
+        stamp = line_parts.stamp_in(text)
+        if TELLING.search(text) or (stamp and line_parts.counters_behind(stamp)):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        stamp = line_parts.stamp_in(line)
-        self._seen[alike] = _UNDATED if stamp is None else stamp.start()
+        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp.group())
         return True
 
     def step(self) -> None:
         """Note that a step was printed: the next line of each kind is read as a whole again."""
         self._trouble.clear()
 
-    def counted(self) -> Sequence[tuple[bytes, int, int]]:
+    def counted(self) -> list[tuple[bytes, int, int]]:
         """Return what has been counted since the last call, the newest last."""
         if not self._counted:
-            return ()
+            return []
         found = sorted(self._counted.values(), key=itemgetter(1))
         self._counted.clear()
         return found
 
-    def note(self, line: bytes, records: Sequence[object]) -> None:
+    def note(self, line: bytes, *records: object) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
         said = [one for one in records if not isinstance(one, Pulse) or one.counters]
         if len(said) != 1 or len(line) > _LONGEST or len(self._trouble) >= _MOST:

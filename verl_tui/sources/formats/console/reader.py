@@ -10,7 +10,7 @@ from verl_tui.sources.files import is_binary
 from verl_tui.sources.formats.console import blocks, kept, unknown
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.console.dicts import hinted
-from verl_tui.sources.formats.console.errors import line_kind, may_fail
+from verl_tui.sources.formats.console.errors import line_kind
 from verl_tui.sources.formats.console.line_parts import TABLE, any_of, form_of, words_of
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.lines import LineReader
@@ -99,9 +99,7 @@ def failed(text: bytes, named: str = "") -> bool:
         named: Name of the log, which may show that it is a training's.
     """
     end = text[-_ENDS:]
-    fails = may_fail(end) and any(
-        line_kind(strip_ansi(line)) in _FAILURES for line in end.splitlines()
-    )
+    fails = any(line_kind(strip_ansi(line)) in _FAILURES for line in end.splitlines())
     trains = (named.encode("utf-8", "replace"), text) if fails else ()
     return any(map(_TRAINS.search, trains))
 

@@ -97,6 +97,8 @@ class SampleReader:
         """True if a validation has been generated since the last step."""
         self._resumed: int | None = None
         """The step from which the run resumes, until a step line follows."""
+        self._step: int | None = None
+        """Last step seen: a sample belongs to the one after it."""
         self._reached: int | None = None
         """The step that the console says it has begun."""
         self.leave()
@@ -128,10 +130,13 @@ class SampleReader:
     def _is_over(self) -> bool:
         return self._is_verls and self._field is None
 
-    def trained(self) -> None:
-        """Note that a step has ended: the next samples belong to another one."""
-        self._validating = False
-        self._resumed = None
+    def trained(self, step: int | None) -> Sequence[Sample]:
+        """Note that a step has ended, so that the next samples belong to another one; return the
+        sample that has no end but this.
+        """
+        samples = self.held()
+        self._step, self._validating, self._resumed = step, False, None
+        return samples
 
     def notice(self, said: Mapping[str, int]) -> None:
         """Take what a line outside of a sample states, which may say which samples follow."""
@@ -139,28 +144,27 @@ class SampleReader:
         self._resumed = said.get("resumed", self._resumed)
         self._reached = said.get("begun", self._reached)
 
-    def feed(self, prefix: bytes, part: bytes, step: int | None) -> Sequence[Sample]:
+    def feed(self, prefix: bytes, part: bytes) -> Sequence[Sample]:
         """Take a line; return the samples that it completes.
 
         Args:
             prefix: Names the actor that printed the line.
             part: The line.
-            step: Last step seen; the sample belongs to the one after it.
         """
         found = _FIELD.match(part)
         verls = found is not None and found["verl"] is not None
         if found is None or (not verls and self.holds(prefix)):
-            return self._further(prefix, part, step)
+            return self._further(prefix, part)
         field = str(found["verl"].decode() if verls else found.lastgroup)
         samples: Sequence[Sample] = ()
         if field in ("prompt", "truth"):
-            samples = self.held(step)
+            samples = self.held()
             self.leave()
             self._prefix, self._is_verls = prefix, verls
         elif not self._is_its(prefix):
             return ()
         elif self._is_over:
-            return self.held(step)
+            return self.held()
         self._validating |= field == "output"
         self._field = _NAMES.get(field, field)
         self._add(part[found.end() :])
@@ -193,14 +197,12 @@ class SampleReader:
         known += parts
         return at + len(lines)
 
-    def _further(
-        self, prefix: bytes, part: bytes, step: int | None
-    ) -> Sequence[Sample]:
+    def _further(self, prefix: bytes, part: bytes) -> Sequence[Sample]:
         """Take a line that begins no field, or that a model wrote."""
         if not self._is_its(prefix):
             return ()
         if self._ends(part):
-            return self.held(step)
+            return self.held()
         self._add(part)
         return ()
 
@@ -235,12 +237,8 @@ class SampleReader:
             self._values[score[1].decode().lower()] = float(score[2])
         return score is not None and score[1] == b"Total"
 
-    def held(self, step: int | None) -> Sequence[Sample]:
-        """Return the sample that has no end but what follows, if there is one.
-
-        Args:
-            step: Last step seen.
-        """
+    def held(self) -> Sequence[Sample]:
+        """Return the sample that has no end but what follows, if there is one."""
         if self.begun:
             return ()
         lines, values = self._lines, self._values
@@ -258,7 +256,7 @@ class SampleReader:
                 values = {"extracted_answer": texts["extracted"], **values}
         return (
             Sample(
-                self._step(step),
+                self._own_step(),
                 prompt,
                 response,
                 score,
@@ -268,13 +266,13 @@ class SampleReader:
             ),
         )
 
-    def _step(self, step: int | None) -> int | None:
+    def _own_step(self) -> int | None:
         """Return a sample's step; that of a validation before training is the one resumed from."""
         if self._validating and self._resumed is not None:
             return self._resumed
-        if step is None:
+        if self._step is None:
             return 0 if self._validating else self._reached
-        return step + 1
+        return self._step + 1
 
 
 def _text(lines: Sequence[bytes]) -> str:

@@ -111,8 +111,7 @@ class SettingsReader:
         """
         if number > self._until:
             return self.end()
-        if b"[repeated " in part:
-            part = unrepeated(part)[0]
+        part, _ = unrepeated(part)
         if self.holds(prefix, part):
             return self._add(part)
         out: list[Record] = []

@@ -58,26 +58,27 @@ class StepLineReader:
         """Keys as they are written -> as they are shown."""
         self._known: set[str] = set()
         """All of these keys."""
-        self.behind = b""
-        """What another process printed behind the last line that was read."""
+        self.before = self.behind = b""
+        """What stood before the last line that was read, and what another process printed behind
+        it.
+        """
         self.unread = 0
         """Values of the last line that are no numbers, or cannot be told from the text behind
         them.
         """
 
-    def find(self, part: bytes) -> re.Match[bytes] | None:
-        """Return where a step line may begin."""
-        return STEP.search(part) or _BEHIND_TEXT.search(part)
-
-    def row(self, found: re.Match[bytes], *, sure: bool) -> MetricRow | None:
-        """Return the row of a step line, None where it only looks like one.
+    def read(self, part: bytes, *, sure: bool) -> MetricRow | None:
+        """Return the row of a step line, None where there is none, or it only looks like one.
 
         Args:
-            found: What `find` returned.
+            part: A text.
             sure: Accept only a line with `SURE` pieces, since a model may have written it.
         """
-        step = int(found.group(1))
-        rest = self._first(found.group(2))
+        found = STEP.search(part) or _BEHIND_TEXT.search(part)
+        if found is None:
+            return None
+        self.before = part[: found.start()]
+        rest = self._first(found[2])
         self.unread = 0
         keys, values = _by_json(rest) or self._by_piece(rest)
         known = self._schemas.get(keys)
@@ -86,17 +87,16 @@ class StepLineReader:
             return None
         if known is None:
             known = self._learn(keys)
-        return MetricRow(step, known, values)
+        return MetricRow(int(found[1]), known, values)
 
     def is_whole(self, line: bytes) -> bool:
         """Return whether a line without an end may be read: a step line that has all the keys of
         one before, as far as there was any, or none and no dict that is cut.
         """
-        found = STEP.search(line)
-        if found is None:
+        if STEP.search(line) is None:
             return b"{'" not in line or line.rstrip().endswith(b"}")
         known = set(self._schemas.values())
-        row = self.row(found, sure=False)
+        row = self.read(line, sure=False)
         return row is not None and (not known or row.keys in known)
 
     def _first(self, rest: bytes) -> bytes:

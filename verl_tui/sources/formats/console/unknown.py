@@ -11,9 +11,8 @@ from itertools import chain, islice, pairwise
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.console.blocks import BlockReader
-from verl_tui.sources.formats.console.line_parts import parted
-from verl_tui.text import decoded, one_line, strip_ansi
+from verl_tui.sources.formats.console.blocks import BlockReader, plain_lines
+from verl_tui.text import decoded, one_line
 from verl_tui.trainers import Form
 
 UNKNOWN = "unknown trainer"
@@ -152,8 +151,7 @@ def form_in(text: bytes) -> Form | None:
     if len(list(islice(stated, _ENOUGH + 1))) <= _ENOUGH:
         return None
     guess = UnknownTrainer()
-    lines = (parted(strip_ansi(line)).text for line in text.splitlines())
-    forms = (guess.read(line, 0) for line in lines)
+    forms = (guess.read(line, 0) for line in plain_lines(text))
     return next(filter(None, forms), None)
 
 

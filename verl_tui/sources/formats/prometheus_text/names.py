@@ -167,21 +167,14 @@ def machine_figures(
     for (exporter, node, index, field), value in sorted(known.items()):
         if first[exporter[0]] == exporter[1]:
             places[exporter, node, index, ""][field] = value
-    for place, fields in places.items():
-        yield from _keyed(place, fields)
-
-
-def _keyed(
-    place: MachinePlace, fields: dict[str, float]
-) -> Iterator[tuple[str, float]]:
-    """Yield the figures of a device or host, each with its key."""
-    exporter, node, index, _ = place
-    of = (
-        "system" if exporter == _OWN else "cluster"
-    )  # of the run itself, or of others too
-    share = "memoryAllocated" if index else "memory_percent"
-    for field, value in _complete(fields, share):
-        yield on(f"{of}/{f'gpu.{index}.' if index else ''}{field}", node), value
+    for (exporter, node, index, _), fields in places.items():
+        # of the run itself, or of others too
+        of = "system" if exporter == _OWN else "cluster"
+        share, device = "memory_percent", ""
+        if index:
+            share, device = "memoryAllocated", f"gpu.{index}."
+        for field, value in _complete(fields, share):
+            yield on(f"{of}/{device}{field}", node), value
 
 
 def _complete(fields: dict[str, float], share: str) -> Iterator[tuple[str, float]]:

@@ -134,12 +134,14 @@ def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
         parts[run_labels(sample.labels, by_job=False)].append(sample)
     shared = parts.pop((), [])
     keys = [one for one in shared if one.name == prometheus_names.INFO]
+    if len(parts) == 1:
+        keys, shared = shared, []
     runs: dict[str, list[PageSample]] = {}
     for own, part in parts.items():
-        runs[run_name(own, runs)] = (shared if len(parts) == 1 else keys) + part
-    return (
-        runs if runs and (len(runs) == 1 or not shared) else {**runs, NOBODYS: shared}
-    )
+        runs[run_name(own, runs)] = keys + part
+    if shared or not runs:
+        runs[NOBODYS] = shared
+    return runs
 
 
 class PageFigures:
@@ -152,7 +154,7 @@ class PageFigures:
 
     def __init__(self, instance: str = "") -> None:
         self._process = {"instance": instance} if instance else {}
-        self._then: float | None = None
+        self._then = math.inf
         """When the newest page was asked for."""
         self._known: dict[object, float] = {}
         """Its counts."""
@@ -163,45 +165,37 @@ class PageFigures:
         """Return the series of a page at the moment at which it was asked for, in seconds since the
         epoch.
         """
-        lines: list[PrometheusSeries] = []
-        counts: list[PageSample] = []
-        for one in samples:
-            labels = {**self._process, **one.labels}
-            if one.kind in _COUNTED and one.name not in STEPS:
-                counts.append(one._replace(labels=labels))
-            else:
-                lines.append(PrometheusSeries(one.name, labels, {at: one.value}))
-        sums: dict[str, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
-        for key, part, amount in self._count(counts, at):
-            sums[key][part] += amount
-        for key, parts in sums.items():
-            for called, figure in _figures(key, parts):
-                lines.append(PrometheusSeries("", {KEY: called}, {at: figure}))
-        return lines
-
-    def _count(
-        self, counts: Sequence[PageSample], at: float
-    ) -> Iterator[tuple[str, Any, float]]:
-        """Yield what is added up of the counts since the page before: keys, which part of their
-        figures, and how much.
-        """
-        took = at - (at if self._then is None else self._then)
+        took = at - self._then
+        seconds = took if took > _SHORTEST else 0.0
         known, self._known = self._known, {}
         self._then = at
-        for one in counts:
+        lines: list[PrometheusSeries] = []
+        sums: dict[str, dict[Any, float]] = defaultdict(lambda: defaultdict(float))
+        for sample in samples:
+            one = sample._replace(labels={**self._process, **sample.labels})
+            if one.kind not in _COUNTED or one.name in STEPS:
+                lines.append(PrometheusSeries(one.name, one.labels, {at: one.value}))
+                continue
             series = one.name, *one.labels.items()
             self._known[series] = one.value
             before = known.get(series, 0.0)
             # a process that began anew counts from 0
-            grown = one.value - (before if before <= one.value else 0.0)
-            yield from self._parts(one, grown, took if took > _SHORTEST else 0.0)
+            grown = one.value - before * (before <= one.value)
+            for key, part, amount in self._parts(one, grown, seconds):
+                sums[key][part] += amount
+        for called, figure in _figures(sums):
+            lines.append(PrometheusSeries("", {KEY: called}, {at: figure}))
         alone = not self._process and self._known and not known
         why = "counters and quantiles are of all the time since the process began"
         self.note = why if alone else None
+        return lines
 
     def _parts(
         self, sample: PageSample, grown: float, seconds: float
     ) -> Iterator[tuple[str, Any, float]]:
+        """Yield what is added up of a count that has grown since the page before: keys, which part
+        of their figures, and how much.
+        """
         metric, kind, name, labels, value = sample
         if name == "node_cpu_seconds_total":
             part = "idle" if labels.get("mode") in ("idle", "iowait") else "busy"
@@ -217,18 +211,19 @@ class PageFigures:
             yield rate, "total", grown / seconds
 
 
-def _figures(key: str, parts: Mapping[Any, float]) -> Iterator[tuple[str, float]]:
-    """Yield what the parts of a count, histogram or summary come to, each with its key."""
-    if "total" in parts:
-        yield key, parts["total"]
-    if processor := parts.get("busy", 0.0) + parts.get("idle", 0.0):
-        yield key, 100.0 * parts.get("busy", 0.0) / processor
-    if parts.get("count", 0.0) > 0:
-        yield key, parts["sum"] / parts["count"]
-    buckets = {one: parts[one] for one in parts if isinstance(one, float)}
-    for part, share in QUANTILES.items():
-        if (value := quantile(buckets, share)) is not None:
-            yield f"{key}/{part}", value
+def _figures(sums: Mapping[str, dict[Any, float]]) -> Iterator[tuple[str, float]]:
+    """Yield what the parts of counts, histograms and summaries come to, each with its key."""
+    for key, parts in sums.items():
+        if "total" in parts:
+            yield key, parts["total"]
+        if processor := parts["busy"] + parts["idle"]:
+            yield key, 100.0 * parts["busy"] / processor
+        if parts["count"] > 0:
+            yield key, parts["sum"] / parts["count"]
+        buckets = {one: parts[one] for one in parts if isinstance(one, float)}
+        for part, share in QUANTILES.items():
+            if (value := quantile(buckets, share)) is not None:
+                yield f"{key}/{part}", value
 
 
 def instance_of(address: str) -> str:
@@ -292,8 +287,7 @@ class PageReader(WholeReader):
         if (count := len([*filter(None, page.runs)])) > 1:
             why = f"holds {count:,} runs: name the address of their exporter instead"
             return (Unreadable(1, why, ""),)
-        status = status_at(self._path)
-        written = 0.0 if status is None else status.st_mtime
+        written = getattr(status_at(self._path), "st_mtime", 0.0)
         # a page that takes another's place comes after it, whatever its time
         self._at = max(written, math.nextafter(self._at, math.inf))
         (own,) = page.runs.values()

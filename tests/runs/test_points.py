@@ -1,4 +1,4 @@
-"""The pyramid must say what reading every value would say."""
+"""Points must say what reading every value would say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import inf, isfinite, nan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_tui.runs.series import Pyramid
+from verl_tui.runs.series import Points
 
 NUMBERS = st.one_of(
     st.floats(), st.sampled_from([nan, inf, -inf, 0.0, 1e308, -1e308, 5e-324])
@@ -36,10 +36,10 @@ def columns(first, gaps, numbers, length):
     return steps, values
 
 
-def assert_exact(pyramid, first, width, buckets):
-    lows, highs, odds = pyramid.query(first, width, buckets)
+def assert_exact(points, first, width, buckets):
+    lows, highs, odds = points.query(first, width, buckets)
     expected = [
-        brute(pyramid.steps, pyramid.values, first + i * width, first + (i + 1) * width)
+        brute(points.steps, points.values, first + i * width, first + (i + 1) * width)
         for i in range(buckets)
     ]
     assert list(zip(lows, highs, odds, strict=True)) == expected
@@ -57,9 +57,9 @@ def assert_exact(pyramid, first, width, buckets):
 def test_query_equals_reading_everything(
     first, gaps, numbers, length, start, width, buckets
 ):
-    pyramid = Pyramid(*columns(first, gaps, numbers, length))
-    assert_exact(pyramid, first + start, width, buckets)
-    assert_exact(pyramid, (first + start) // 64 * 64, 64, buckets)
+    points = Points(*columns(first, gaps, numbers, length))
+    assert_exact(points, first + start, width, buckets)
+    assert_exact(points, (first + start) // 64 * 64, 64, buckets)
 
 
 @given(
@@ -71,4 +71,4 @@ def test_bounds_are_those_of_all_finite_values(gaps, numbers, length):
     steps, values = columns(5, gaps, numbers, length)
     last = steps[-1] if steps else 0
     low, high, _ = brute(steps, values, 5, last + 1)
-    assert Pyramid(steps, values).bounds == (None if low is None else (low, high))
+    assert Points(steps, values).bounds == (None if low is None else (low, high))
