@@ -18,15 +18,17 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from verl_tui import prometheus_names as names
 from verl_tui.exporters.guide.as_text import condition
-from verl_tui.health.guide import Guide, Rule
 from verl_tui.indicators import DIALECTS, dialect, spellings
 from verl_tui.prometheus_names import named
+
+if TYPE_CHECKING:
+    from verl_tui.health.guide import Guide, Rule
 
 STEPS = "verl:steps"
 """Series of the recording rule for the step that each run has reached."""
