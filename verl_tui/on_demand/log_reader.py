@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp
 from verl_tui.on_demand import log_blocks
-from verl_tui.on_demand.log_blocks import LogFile, SearchJob, read_block, search_next
+from verl_tui.on_demand.log_blocks import (
+    LineMatcher,
+    LogBlock,
+    LogFile,
+    SearchJob,
+    read_block,
+    search_next,
+)
 from verl_tui.on_demand.worker import FileJob, Worker
 from verl_tui.patterns import pattern
 from verl_tui.sources.files import CHUNK, opened
@@ -18,7 +25,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from verl_tui.on_demand.log_blocks import LineMatcher, LogBlock
 
 KEPT = 64
 """Blocks kept in memory."""
@@ -163,10 +169,6 @@ class Log(FileJob):
         """Return True if there is something to read."""
         more = self._wanted or self._searching() or self._counts()
         return self._look or (self.problem is None and bool(more))
-
-    def is_urgent(self) -> bool:
-        """Return True if a block on the screen must be read."""
-        return self.problem is None and bool(self._wanted)
 
     def _read_on(self) -> bool:
         """Look at the file, then read requested blocks, then search, then count lines."""

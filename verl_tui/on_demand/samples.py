@@ -180,12 +180,6 @@ class SamplePage(FileJob):
         searches = self._hits is not None and not self._hits.complete
         return self.problem is None and (bool(behind) or searches)
 
-    def is_urgent(self) -> bool:
-        """Return True if a requested row can be read at once."""
-        with self._wake:
-            known = any(index < self.count for index in self._wanted)
-            return known and self.problem is None
-
     def _read_on(self) -> bool:
         """Read requested rows, then count rows, then read their facts, then search."""
         wanted = self._next_wanted()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
 PAUSE = 0.05
-"""Seconds between two notices."""
+"""Seconds from news to the notice of it while there is more to read."""
 RETRY = 2.0
 """Seconds after which an unreadable file is tried again."""
 
@@ -27,10 +27,6 @@ class Job:
     def waits(self) -> bool:
         """Return True if there is something to read."""
         raise NotImplementedError
-
-    def is_urgent(self) -> bool:
-        """Return True if something on the screen can be read at once; notices wait for it."""
-        return False
 
     def read_on(self) -> bool:
         """Read a little, in the thread; return True if there is news to draw."""
@@ -133,27 +129,24 @@ class Worker(Generic[JobT]):
             self._thread.start()
 
     def _work(self) -> None:
-        due = 0.0
-        news = False
+        due = 0.0  # time of the next notice, 0 without news
+        self._rests = False
         while not self._stopped:
             job = self._next()
-            if job is not None:
-                news = job.read_on() or news
-            urgent = job is not None and job.is_urgent()
-            if news and not urgent and time.monotonic() >= due:
-                due = time.monotonic() + PAUSE
-                news = False
+            if job is not None and job.read_on():
+                due = due or time.monotonic() + PAUSE
+            if due and (job is None or time.monotonic() >= due):
+                due = 0.0
                 self._notify()
-            self._wait(due if news else None)
+            if job is None:
+                self._wait()
 
-    def _wait(self, due: float | None) -> None:
-        """Wait for work, but no longer than until the next notice."""
+    def _wait(self) -> None:
         with self._wake:
-            if self._stopped or self._next() is not None:
-                return
-            self._rests = due is None
-            self._wake.wait(None if due is None else max(0.001, due - time.monotonic()))
-            self._rests = False
+            if not self._stopped and self._next() is None:
+                self._rests = True
+                self._wake.wait()
+                self._rests = False
 
     def _next(self) -> Job | None:
         """Return the newest requested job that is not done."""

@@ -12,6 +12,8 @@ from rich.cells import cell_len
 from verl_tui.comparison.settings import ABSENT, difference, differing_facts
 from verl_tui.rendering.text.piece import (
     ELLIPSIS,
+    Pieces,
+    TextRows,
     fit,
     fit_left,
     middle,
@@ -23,9 +25,8 @@ from verl_tui.runs.settings import SettingsLayer, is_open, layer_of
 from verl_tui.runs.views.identity import Fact, identity, short
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
 
 
@@ -64,6 +65,11 @@ class SettingEntry(NamedTuple):
         """The text to copy: the setting as an override on the command line."""
         return f"{self.label}={_plain(self.values[0])}"
 
+    def has(self, words: Iterable[str]) -> bool:
+        """Return whether its name, values or origin contain all of some words."""
+        text = " ".join((self.label, *map(_plain, self.values), self.note)).lower()
+        return all(word in text for word in words)
+
 
 class SettingSection(NamedTuple):
     """Entries below one heading, or a sentence in their place."""
@@ -89,20 +95,31 @@ class SettingsPage(NamedTuple):
 # -- content ---------------------------------------------------------------------------------------
 
 
-def settings_page(run: Run | None, query: str = "", *, clear: str) -> SettingsPage:
-    """Return the identity and the settings of a run, limited to those that match a filter; `clear`
-    is the key that clears it.
-    """
+def settings_page(run: Run | None) -> SettingsPage:
+    """Return the identity and the settings of a run."""
     if run is None:
         nothing = SettingSection("", (), "No run yet, so there are no settings.")
         return SettingsPage((), (nothing,))
-    facts = _matching([_fact(run, fact) for fact in identity(run).values()], query)
-    stated = [_setting(run, key) for key in sorted(run.settings)]
-    found = _matching(stated, query)
-    count = f"{len(found)} of {len(stated)}" if query else len(stated)
-    otherwise = _NO_MATCH.format(query, clear) if query and stated else _NOTHING
-    settings = SettingSection(f"settings: {count}", found, otherwise)
+    facts = tuple(_fact(run, fact) for fact in identity(run).values())
+    stated = tuple(_setting(run, key) for key in sorted(run.settings))
+    settings = SettingSection(f"settings: {len(stated)}", stated, _NOTHING)
     return SettingsPage((), (*[SettingSection("run", facts)] * bool(facts), settings))
+
+
+def matching(page: SettingsPage, query: str, *, clear: str) -> SettingsPage:
+    """Return what a filter leaves of a page: the entries whose name, values or origin contain every
+    word of it; `clear` is the key that clears it.
+    """
+    words = query.lower().split()
+    if not words or not page.entries:
+        return page
+    sections = []
+    for heading, entries, _ in page.sections:
+        found = tuple(entry for entry in entries if entry.has(words))
+        count = f"{heading.partition(':')[0]}: {len(found)} of {len(entries)}"
+        sections += [SettingSection(count, found)] * bool(found)
+    nothing = SettingSection("", (), _NO_MATCH.format(query, clear))
+    return page._replace(sections=tuple(sections) or (nothing,))
 
 
 def _fact(run: Run, fact: Fact) -> SettingEntry:
@@ -112,22 +129,17 @@ def _fact(run: Run, fact: Fact) -> SettingEntry:
     return SettingEntry(fact.label, (fact.value,), fact.key, f"{fact.key} ({origins})")
 
 
-def difference_page(
-    runs: Sequence[Run], query: str = "", *, clear: str
-) -> SettingsPage:
-    """Return the settings that differ between runs, mere names and paths last; `clear` is the key
-    that clears the filter.
-    """
-    columns = tuple(run.name for run in runs)
+def difference_page(runs: Sequence[Run]) -> SettingsPage:
+    """Return the settings that differ between runs, mere names and paths last."""
     reason = _incomparable(runs)
     groups = {} if reason else _differences(runs)
-    found = [(name, _matching(entries, query)) for name, entries in groups.items()]
-    sections = (
-        SettingSection(f"{name}: {len(one)}", one) for name, one in found if one
-    )
-    filtered = query and any(groups.values())
-    reason = reason or (_NO_MATCH.format(query, clear) if filtered else _SAME)
-    nothing = SettingSection("", (), reason)
+    sections = [
+        SettingSection(f"{name}: {len(one)}", tuple(one))
+        for name, one in groups.items()
+        if one
+    ]
+    nothing = SettingSection("", (), reason or _SAME)
+    columns = tuple(run.name for run in runs)
     return SettingsPage(columns, tuple(sections) or (nothing,))
 
 
@@ -193,16 +205,6 @@ def origin_word(origin: str) -> str:
     if path.parent.name == ".hydra":
         return f".hydra/{path.name}"
     return path.name
-
-
-def _matching(entries: Sequence[SettingEntry], query: str) -> tuple[SettingEntry, ...]:
-    """Return the entries whose name, values or origin contain every word of the query."""
-    found = [
-        (entry, " ".join((entry.label, *map(_plain, entry.values), entry.note)).lower())
-        for entry in entries
-    ]
-    words = query.lower().split()
-    return tuple(entry for entry, text in found if all(word in text for word in words))
 
 
 def _plain(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.health.finding import weighty
+from verl_tui.health.finding import Finding, weighty
 from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
@@ -35,7 +35,7 @@ from verl_tui.rendering.text.piece import (
     text_of,
     told_apart,
 )
-from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
+from verl_tui.rendering.text.table import GAP, WIDEST, FittedTable, TextColumn
 from verl_tui.rendering.verdict_row import (
     MARKS,
     open_findings,
@@ -59,7 +59,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.finding import Finding
     from verl_tui.runs.run import Run
 
 _NAME = 18
@@ -141,7 +140,7 @@ def lay_out(
     width -= GAP * titled
     names, starts = tuple(run.name for run in runs), list[int]()
     listed = [_Listed(view, run, at, names) for at, run in enumerate(runs)]
-    table = FittedTable(_columns(view, listed, width, titled=titled), width)
+    table = FittedTable(_columns(view, listed, width, titled=titled), width, listed)
     for words, members in groups.items():
         over = partial(_group_row, view, table, words, members)
         rows += [partial(over, at) for at in range(min(2, len(members)) * bool(words))]
@@ -217,18 +216,14 @@ def _chosen(
     """Yield a column that the user has chosen, which may be two, as wide as what stands in it."""
     from verl_tui.comparison.run_columns import apart, value_of
 
-    def text(title: str, run: Run) -> str:
-        value = value_of(title, run, view.moment)
-        return compact(value) if isinstance(value, float) else value or ""
-
     def cell(one: _Listed, cells: int, title: str) -> Pieces:
-        return [(middle(text(title, one.run), cells), "name")]
+        value = value_of(title, one.run, view.moment)
+        text = compact(value) if isinstance(value, float) else value or ""
+        return [(middle(text, min(cells, _WIDEST)), "name")]
 
     for title in apart([column], runs):
-        widest = min(_WIDEST, max(cell_len(text(title, run)) for run in runs))
-        width = max(widest, cell_len(title))
         written = partial(cell, title=title)
-        yield TextColumn(printable(title), written, width, stays, right=True)
+        yield TextColumn(printable(title), written, WIDEST, stays, right=True)
 
 
 def _group_row(

@@ -7,7 +7,14 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from verl_tui.rendering.text.piece import cut, fit_left, paragraph, size_text
+from verl_tui.rendering.text.piece import (
+    Pieces,
+    TextRows,
+    cut,
+    fit_left,
+    paragraph,
+    size_text,
+)
 from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
@@ -18,7 +25,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import SourceState
     from verl_tui.sources.http.addresses import Unreached

@@ -11,7 +11,14 @@ from verl_tui.ledger import in_words, listed
 from verl_tui.rendering.session.snapshot import View, shown_state
 from verl_tui.rendering.text.hues import PARTS
 from verl_tui.rendering.text.numbers import compact, percent_done
-from verl_tui.rendering.text.piece import cut, fit, paragraph, printable
+from verl_tui.rendering.text.piece import (
+    Pieces,
+    TextRows,
+    cut,
+    fit,
+    paragraph,
+    printable,
+)
 from verl_tui.rendering.text.table import WIDEST, TextColumn, table_rows
 from verl_tui.rendering.verdict_row import why_no_step
 from verl_tui.runs.time.forecast import (
@@ -37,7 +44,6 @@ from verl_tui.times import clock_time, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from verl_tui.rendering.text.piece import Pieces, TextRows
     from verl_tui.runs.run import Run
 
 _WIDE, _NARROW = 72, 34

@@ -153,7 +153,8 @@ def last_record(
         sources: All sources of a run.
         sampled: The newest step with samples: their files show no other.
     """
-    dated = [(source.last, source) for source in sources if source.last is not None]
+    times = [(one.life.last(one.status.modified), one) for one in sources]
+    dated = [(time, source) for time, source in times if time is not None]
     stated = [_reached(source, None) for _, source in dated if source.life.absolute]
     top = max(stated, default=-1)
     held = [pair for pair in dated if top < 0 or _counts(pair[1], sampled, top)]

@@ -11,6 +11,7 @@ from verl_tui.records import Settings
 from verl_tui.rendering.config_rows import (
     difference_page,
     full_entry,
+    matching,
     page_rows,
     settings_page,
 )
@@ -43,7 +44,7 @@ def texts(page, width):
 
 def test_identity_then_every_setting_with_where_it_was_read():
     run = configured("grpo", {**GRPO, "trainer.resume": None, "trainer.val": True})
-    assert texts(settings_page(run, clear="esc"), 90) == [
+    assert texts(settings_page(run), 90) == [
         "run",
         "experiment     one    trainer.experiment_name",
         "algorithm      GRPO   algorithm.adv_estimator",
@@ -62,7 +63,7 @@ def test_identity_then_every_setting_with_where_it_was_read():
 def test_what_was_asked_for_on_the_command_line_is_marked_in_words():
     run = configured("grpo", {"a.lr": 1e-6, "b.n": 8}, "console")
     logged(run, Settings({"a.lr": "1e-6"}, ".hydra/overrides.yaml"))
-    page = settings_page(run, "a.lr", clear="esc")
+    page = matching(settings_page(run), "a.lr", clear="esc")
     (entry,) = page.entries[-1:]
     assert (entry.note, entry.role) == ("console, override", "override")
     assert ".hydra/overrides.yaml says 1e-6" in entry.about
@@ -71,7 +72,7 @@ def test_what_was_asked_for_on_the_command_line_is_marked_in_words():
 def test_difference():
     one = configured("one", {**GRPO, "only.one": 3})
     two = configured("two", PPO)
-    page = difference_page([one, two], clear="esc")
+    page = difference_page([one, two])
     assert texts(page, 70) == [
         "at a glance: 2",
         "experiment               one                    two",
@@ -91,13 +92,13 @@ def test_difference():
     assert head.split() == ["setting", "one", "two"]
     assert [
         entry.label
-        for entry in difference_page([one, two], "seed", clear="esc").entries
+        for entry in matching(difference_page([one, two]), "seed", clear="esc").entries
     ] == ["data.seed"]
 
 
 def test_the_chosen_one_in_full():
     long = "/data/" + "x" * 150
-    page = settings_page(configured("grpo", {"trainer.dir": long}), clear="esc")
+    page = settings_page(configured("grpo", {"trainer.dir": long}))
     entry = page.entries[0]
     assert "…" in texts(page, 60)[1]
     shown = full_entry(entry, 60, 6)
@@ -108,9 +109,7 @@ def test_the_chosen_one_in_full():
     cut = full_entry(entry, 40, 2)
     assert [cell_len(text_of(row)) <= 40 for row in cut] == [True, True]
     assert cut[-1][0][0].endswith("…"), "what is cut says so"
-    both = difference_page(
-        [configured("a", {"n": 1}), configured("b", {"n": True})], clear="esc"
-    )
+    both = difference_page([configured("a", {"n": 1}), configured("b", {"n": True})])
     assert [text_of(row) for row in full_entry(both.entries[0], 40, 1)] == [
         "n: 1 | true …"
     ]

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import GpuProcess, GpuReading
     from verl_tui.rendering.session.snapshot import View
+    from verl_tui.runs.run import Run
 
 _ACTIVE = frozenset({State.WAITING, State.RUNNING, State.STALLED, State.UNKNOWN})
 """States of a run that may use the devices as they are now."""
@@ -251,10 +252,15 @@ def _logged_place(view: View) -> tuple[DevicePlace, str]:
         devices = [device._replace(node="") for device in devices]
     if state(run, view.now) in _ACTIVE:
         devices = _elsewhere(devices, run_host, view.monitor.gpus)
+    return DevicePlace(_heading(run, run_host), devices), run_host
+
+
+def _heading(run: Run, run_host: str) -> str:
+    """Return where the devices come from that are not read here."""
     heading = f"newest logged {f'on {run_host}' if run_host else 'by the run'}"
     if logs_cluster(run):
         heading = "of the cluster" + f", {run_host}" * bool(run_host)
-    return DevicePlace(f"{heading} (charts: means of steps)", devices), run_host
+    return f"{heading} (charts: means of steps)"
 
 
 def _elsewhere(

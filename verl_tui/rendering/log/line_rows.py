@@ -16,7 +16,7 @@ from verl_tui.indicators import INDICATORS, factor, resolve
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import Pieces, fit, pieces, spans
+from verl_tui.rendering.text.piece import MarkedSpan, Pieces, fit, pieces, spans
 from verl_tui.rendering.text.search import Search, needle
 from verl_tui.sources.fields.jsonl import flatten, integer, number, objects
 from verl_tui.sources.formats.console import errors as console_errors
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from verl_tui.on_demand.log_blocks import LogLine
-    from verl_tui.rendering.text.piece import MarkedSpan
 
 _LOOKED_AT = 400
 """Characters at the start of a line that decide its kind."""

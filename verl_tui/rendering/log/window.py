@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from verl_tui.rendering.log.line_rows import (
     traceback_start,
 )
 from verl_tui.rendering.log.target import LogTarget, texts
-from verl_tui.rendering.text.piece import middle, wrapped
+from verl_tui.rendering.text.piece import Pieces, TextRows, middle, wrapped
 from verl_tui.rendering.text.search import Matches, Search
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from verl_tui.on_demand.log_blocks import LogBlock
     from verl_tui.records import SourceStatus
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces, TextRows
 
 
 ROOMY = 60
@@ -70,8 +68,7 @@ class Pager:
         """Start of the line at the top, and the index of its screen row there."""
         self._pending = 0
         """Rows to move by once they are read."""
-        self._laid: OrderedDict[int, tuple[LogBlock, LogLayout, list[ScreenRow]]]
-        self._laid = OrderedDict()
+        self._laid: dict[int, tuple[LogBlock, LogLayout, list[ScreenRow]]] = {}
         self._generation = log.generation
 
     def lines(self, layout: LogLayout, height: int) -> list[ScreenRow]:
@@ -168,14 +165,14 @@ class Pager:
     def _lay(self, number: int) -> list[ScreenRow]:
         """Return the screen rows of a block."""
         block = self._block(number)
-        known = self._laid.get(number)
+        known = self._laid.pop(number, None)
         if known is None or known[0] is not block or known[1] != self._layout:
             folded = rows(block.lines, fold=self._layout.fold, apart=self._layout.apart)
             made = [one for row in folded for one in screen_rows(row, self._layout)]
-            known = self._laid[number] = block, self._layout, made
-            while len(self._laid) > _KEPT:
-                self._laid.popitem(last=False)
-        self._laid.move_to_end(number)
+            known = block, self._layout, made
+        self._laid[number] = known
+        if len(self._laid) > _KEPT:
+            del self._laid[next(iter(self._laid))]
         return known[2]
 
     def _read_ahead(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import next_of
@@ -148,7 +148,7 @@ class Browse:
         if place is None:
             return False
         if place != self.place:
-            self.query = replace(self.query, like=None)
+            self.query = self.query._replace(like=None)
         self.chosen = SampleChoice(place, index, **more)
         return True
 
@@ -210,7 +210,7 @@ class Browse:
     def back(self) -> bool:
         """Leave the other samples of the prompt, or the filter."""
         if self.query.like is not None:
-            self.query = replace(self.query, like=None)
+            self.query = self.query._replace(like=None)
         elif self.query:
             self.query = SampleQuery()
         else:
@@ -227,7 +227,7 @@ class Browse:
         """List the samples of this one's prompt only, or the others too."""
         like = self.fact if self.query.like is None else None
         self.stay()
-        self.query = replace(self.query, like=like)
+        self.query = self.query._replace(like=like)
 
     def sort(self) -> None:
         """Sort by the next field."""

@@ -29,7 +29,7 @@ from verl_tui.rendering.samples.query import (
 )
 from verl_tui.rendering.samples.speakers import parse, special
 from verl_tui.rendering.text.numbers import compact
-from verl_tui.rendering.text.piece import fit, fit_left
+from verl_tui.rendering.text.piece import Piece, Pieces, fit, fit_left
 from verl_tui.rendering.text.search import Matches
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.words import counted
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from verl_tui.records import SampleFacts
-    from verl_tui.rendering.text.piece import Piece, Pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,20 +280,13 @@ def excerpt(response: str) -> Excerpt:
     return Excerpt(" ".join(end.split())[-_KEPT:], answer=False)
 
 
-class SampleRow(NamedTuple):
-    """A row of the list."""
-
-    fact: SampleFacts
-    words: Excerpt | None
-    """Words of its response, None while it is being read."""
-
-
 def sample_table(
-    listing: SampleListing, order: SampleOrder, width: int
-) -> FittedTable[SampleRow]:
+    page: SamplePage, listing: SampleListing, order: SampleOrder, width: int
+) -> FittedTable[SampleFacts]:
     """Return the columns that fit, the one that the list is sorted by before the other numbers.
 
     Args:
+        page: Has the responses read that are written.
         listing: The samples.
         order: Order of the list.
         width: Cells of a row.
@@ -316,7 +308,8 @@ def sample_table(
         for at, (field, size) in enumerate(numbers.items())
     ]
     least = min(_EXCERPT, max(1, width - sum([*numbers.values()][:2]) - 2))
-    excerpt = TextColumn("answer or end", _words, least, 80, most=width, gap=1)
+    words = partial(_words, page)
+    excerpt = TextColumn("answer or end", words, least, 80, most=width, gap=1)
     return FittedTable([*columns, excerpt], width)
 
 
@@ -326,12 +319,12 @@ def _title(field: str, order: SampleOrder, size: int) -> str:
     return fit(_TITLES.get(field, field), size - len(arrow)) + arrow
 
 
-def _words(row: SampleRow, cells: int) -> Pieces:
-    return [row.words.piece(cells) if row.words is not None else ("…", "dim")]
+def _words(page: SamplePage, fact: SampleFacts, cells: int) -> Pieces:
+    sample = page.sample(fact.index)
+    return [("…", "dim") if sample is None else excerpt(sample.response).piece(cells)]
 
 
-def _cell(row: SampleRow, cells: int, field: str, listing: SampleListing) -> Pieces:
-    fact = row.fact
+def _cell(fact: SampleFacts, cells: int, field: str, listing: SampleListing) -> Pieces:
     if field == "score":
         glyph, role = listing.scores.mark(fact)
         return [(f"{glyph} {_number(fact.score):>{cells - 2}}", role)]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import operator
 import re
-from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,8 +57,7 @@ OWN_FIELDS = ("score", "length", "len")
 """Numbers that every sample has; all others are its fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class SampleQuery:
+class SampleQuery(NamedTuple):
     """A condition for samples; without parts it holds for all."""
 
     text: str = ""

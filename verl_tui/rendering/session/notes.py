@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.given_files import is_ordinary, read_given
 from verl_tui.rendering.session.preferences import written
 from verl_tui.rendering.session.run_order import id_of
-from verl_tui.rendering.text.piece import paragraph
+from verl_tui.rendering.text.piece import TextRows, paragraph
 from verl_tui.rendering.text.table import stacked
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from verl_tui.rendering.text.piece import TextRows
     from verl_tui.runs.run import Run
 
 _LARGEST = 1 << 22

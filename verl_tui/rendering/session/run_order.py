@@ -16,7 +16,7 @@ from verl_tui.rendering.session.preferences import (
     UserState,
 )
 from verl_tui.rendering.text.hues import RUNS
-from verl_tui.rendering.text.piece import natural, told_apart
+from verl_tui.rendering.text.piece import Piece, natural, told_apart
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.state import State, state
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from verl_tui.monitor import Monitor
-    from verl_tui.rendering.text.piece import Piece
     from verl_tui.runs.run import Run
 
 ORDERS = ("as found", "state", "name", "reward", "activity")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 GAP = 2
 """Cells between two columns."""
 WIDEST = 1 << 20
-"""As a width: that of the widest value."""
+"""As a width: that of the widest value, or of the title."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ def _widths(column: TextColumn[T], items: Sequence[T]) -> tuple[int, int]:
     asked = (column.width, column.most)
     if WIDEST not in asked:
         return asked
-    widest = max([cells_of(column.cell(one, WIDEST)) for one in items], default=0)
+    cells = [cells_of(column.cell(one, WIDEST)) for one in items]
+    widest = max(cell_len(column.title), *cells, 0)
     return min(column.width, widest), min(column.most, widest)
 
 

@@ -61,15 +61,12 @@ class ConfigScreen(RowsScreen):
         """Return what the filter leaves."""
         from verl_tui.rendering import config_rows as made
 
+        if self._comparing:
+            every = made.difference_page(runs)
+        else:
+            every = made.settings_page(runs[0] if runs else None)
         clear = self.view.keys["config.back"]
-
-        def found(query: str) -> SettingsPage:
-            if self._comparing:
-                return made.difference_page(runs, query, clear=clear)
-            return made.settings_page(runs[0] if runs else None, query, clear=clear)
-
-        page = self._settings = found(self.wanted)
-        every = found("") if self.wanted else page
+        page = self._settings = made.matching(every, self.wanted, clear=clear)
         rows, starts, heading = made.page_rows(page, width)
 
         def full(at: int | None, width: int, height: int) -> list[Pieces]:

@@ -13,7 +13,7 @@ from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, words
 from verl_tui.rendering.samples.browse import Browse, Marked
 from verl_tui.rendering.samples.export import Export
-from verl_tui.rendering.samples.listing import SampleRow, excerpt, sample_table
+from verl_tui.rendering.samples.listing import sample_table
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -194,12 +194,10 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         if not rows.display or rows.width < 2:
             return
         listing, visible = browse.listing, browse.listing.visible
-        table = sample_table(listing, browse.order, rows.width)
+        table = sample_table(page, listing, browse.order, rows.width)
 
         def row(at: int) -> Pieces:
-            sample = page.sample(visible[at])
-            words = excerpt(sample.response) if sample else None
-            return table.row(SampleRow(listing.facts[visible[at]], words))
+            return table.row(listing.facts[visible[at]])
 
         self._titles.show([table.heading("dim")])
         rows.set(LazyRows(len(visible), row), range(len(visible)))
