@@ -160,7 +160,7 @@ def last_record(
     ]
     stated = [_reached(source, None) for _, source in dated if source.life.absolute]
     top = max(stated, default=-1)
-    held = [pair for pair in dated if top < 0 or _counts(pair[1], sampled, top)]
+    held = [pair for pair in dated if _counts(pair[1], sampled, top)]
     if not held:
         return None, False
     time, newest = max(held, key=itemgetter(0))
@@ -168,10 +168,10 @@ def last_record(
 
 
 def _counts(source: SourceState, sampled: int | None, top: int) -> bool:
-    """Return whether a time counts beside stated ones up to a step: a file's time only beyond
-    it.
+    """Return whether a time counts beside stated ones up to a step, below 0 where there are none: a
+    file's time only beyond it.
     """
-    return not _by_file(source) or _reached(source, sampled) > top
+    return top < 0 or not _by_file(source) or _reached(source, sampled) > top
 
 
 def _by_file(source: SourceState) -> bool:

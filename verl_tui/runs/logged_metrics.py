@@ -14,7 +14,6 @@ from verl_tui.runs.series import Series, merged
 from verl_tui.runs.table import Table
 
 if TYPE_CHECKING:
-    from array import array
     from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.records import MetricRows
@@ -102,7 +101,13 @@ class LoggedMetrics:
         """
         columns = [table.columns[at] for table, at in self._tables[key] if len(table)]
         enough = max(map(len, columns), default=0) >= _ENOUGH
-        return enough and all(_is_one(column, columns[0][0]) for column in columns)
+        # Another log may hold the same value rounded.
+        return enough and all(
+            column[0] == column[-1]
+            and column.count(column[0]) == len(column)
+            and isclose(column[0], columns[0][0], rel_tol=_SINGLE)
+            for column in columns
+        )
 
     @property
     @cached_by_revision
@@ -184,12 +189,6 @@ class LoggedMetrics:
     def indicator(self, indicator: str) -> Series | None:
         """Return the values of an indicator, None where the log has nothing of that meaning."""
         return self.series(self.indicators.get(indicator, ""))
-
-
-def _is_one(column: array[float], value: float) -> bool:
-    """Return whether a column holds one value only, that of another log or nearly so."""
-    same = column[0] == column[-1] and column.count(column[0]) == len(column)
-    return same and isclose(column[0], value, rel_tol=_SINGLE)
 
 
 _TRAIN, _SPLIT = NamePattern(r"train/(.+)"), NamePattern(r"(eval|test)([/_])(.+)")

@@ -183,7 +183,11 @@ def _bound(context: RuleContext, batch: float) -> _Share | str:
         return "dead groups are filtered out, and how many is not logged"
     if n == 1 or estimator in _UNGROUPED:
         return "samples of one prompt are not compared: there are no groups"
-    if not key or not _are_counts(context.finite(key, _LATELY), batch * n):
+    # Are these the means of so many answers that are right or wrong?
+    most = batch * n
+    rights = np.array(context.finite(key, _LATELY)) * most
+    is_count = (abs(rights - rights.round()) < _WHOLE) & (rights <= most)
+    if not key or most <= 0 or len(rights) < _LEAST or not is_count.all():
         return (
             "neither grouped samples nor the trainer's metrics show the share of dead groups, and "
             "rewards are not known to be 0 or 1"
@@ -195,13 +199,6 @@ def _bound(context: RuleContext, batch: float) -> _Share | str:
     return _Share(
         key, words, lambda p: np.clip(p, 0, 1) ** n + np.clip(1 - p, 0, 1) ** n
     )
-
-
-def _are_counts(means: Sequence[float], most: float) -> bool:
-    """Return whether means are those of so many answers that are right or wrong."""
-    rights = np.array(means) * most
-    is_count = (abs(rights - rights.round()) < _WHOLE) & (rights <= most)
-    return most > 0 and len(rights) >= _LEAST and bool(is_count.all())
 
 
 def _cause(context: RuleContext) -> tuple[Severity, str, str | None]:
