@@ -133,12 +133,12 @@ class Worker(Generic[JobT]):
         self._rests = False
         while not self._stopped:
             job = self._next()
-            if job is not None and job.read_on():
+            if job and job.read_on():
                 due = due or time.monotonic() + PAUSE
-            if due and (job is None or time.monotonic() >= due):
+            if due and (not job or time.monotonic() >= due):
                 due = 0.0
                 self._notify()
-            if job is None:
+            if not job:
                 self._wait()
 
     def _wait(self) -> None:

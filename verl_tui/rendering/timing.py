@@ -71,7 +71,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
         solid: Whether colours alone distinguish the parts of a step.
     """
     run = view.run
-    if run is None:
+    if not run:
         words = "No run yet, so nothing has taken any time."
         return paragraph(words, "dim", width)
     found = breakdown(run)
@@ -96,7 +96,7 @@ def hours_rows(
     """Return rows on where a run's hours went: below a heading those of each line, and in which
     row and at which step each line begins.
     """
-    if found is None:
+    if not found:
         return [], [], []
     lines = listed(found)
     figures = [
@@ -146,7 +146,7 @@ def _step_parts(
     run: Run, found: Breakdown | None, view: View, width: int, signs: str
 ) -> Iterator[Pieces]:
     """Yield the table of a step's parts, or why there is none."""
-    if found is None or not (found.parts or found.key):
+    if not found or not (found.parts or found.key):
         yield [("where a step's time goes", "heading")]
         yield from paragraph(_untimed(run, view), "dim", width)
         return
@@ -245,7 +245,7 @@ def _step_by_step(
     """Draw the newest steps one by one, each part as long as it took; the longest step fills the
     room.
     """
-    if found is None or len(found.parts) < 2 or width < _NARROW:
+    if not found or len(found.parts) < 2 or width < _NARROW:
         return
     steps = newest_steps(run, found, _STEPS)
     longest = max((sum(seconds) for _, seconds in steps), default=0.0)

@@ -272,7 +272,7 @@ def rows(
                 continue
             key = _key(parts)
             record = record_summary(parts.text)
-            if record is not None:
+            if record:
                 parts = parts._replace(tag=parts.tag or record.tag, text=record.text)
         row = LogRow(line.start, line.end, *parts, line.text)
         if key is not None and key == before:
@@ -366,7 +366,7 @@ def row_pieces(
     row, text, start, end, head = line
     kind, first = row.kind, start == 0
     begin = max(start, head[-1][1])
-    found = search.hits(text[begin:end]) if search is not None else ()
+    found = search.hits(text[begin:end]) if search else ()
     hits = [(begin + one, begin + last, "hit") for one, last in found]
     shown = str(number) if number is not None and first else ""
     return [

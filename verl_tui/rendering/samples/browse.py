@@ -82,7 +82,7 @@ class Browse:
     @property
     def sample(self) -> Sample | None:
         """The shown sample, None while it is being read."""
-        if self.page is None or self.index is None:
+        if not self.page or self.index is None:
             return None
         return self.page.sample(self.index)
 
@@ -109,7 +109,7 @@ class Browse:
         before = self.shown
         self._samples = samples
         place = place_of(self.chosen, samples, end) if samples is not None else None
-        if samples is None or place is None:
+        if samples is None or not place:
             self.page = self.index = None
             return False
         self.page = browser.page(samples, place)
@@ -137,7 +137,7 @@ class Browse:
     def read_ahead(self) -> None:
         """Request the neighbours of the sample."""
         at = self.listing.place_of(self.index)
-        if at is not None and self.page is not None:
+        if at is not None and self.page:
             visible = self.listing.visible
             for other in (*visible[at + 1 : at + 2], *visible[max(0, at - 1) : at]):
                 self.page.sample(other)
@@ -145,7 +145,7 @@ class Browse:
     # -- moving ------------------------------------------------------------------------------------
 
     def _go(self, place: Place | None, index: int | None, **more: bool) -> bool:
-        if place is None:
+        if not place:
             return False
         if place != self.place:
             self.query = self.query._replace(like=None)
@@ -166,7 +166,7 @@ class Browse:
         at = self.row
         if at is not None and self.to_row(at + by):
             return True
-        if self.query.like is not None or not self.listing.complete:
+        if self.query.like or not self.listing.complete:
             return False
         return self._go(self._beyond(by), None, last=by < 0)
 
@@ -209,7 +209,7 @@ class Browse:
 
     def back(self) -> bool:
         """Leave the other samples of the prompt, or the filter."""
-        if self.query.like is not None:
+        if self.query.like:
             self.query = self.query._replace(like=None)
         elif self.query:
             self.query = SampleQuery()
@@ -225,7 +225,7 @@ class Browse:
 
     def compare(self) -> None:
         """List the samples of this one's prompt only, or the others too."""
-        like = self.fact if self.query.like is None else None
+        like = None if self.query.like else self.fact
         self.stay()
         self.query = self.query._replace(like=like)
 
@@ -262,7 +262,7 @@ def place_of(
     place = chosen.place
     if not places:
         return None
-    if place is None or chosen.follow:
+    if not place or chosen.follow:
         validation = place is not None and place.validation
         present = samples.up_to(end)
         return next(

@@ -46,7 +46,7 @@ class NoteBook:
 
     def of(self, run: Run | None) -> dict[int, str]:
         """Return the notes on a run by their steps, ascending."""
-        known = self._notes.get(id_of(run)) if run is not None and self._notes else None
+        known = self._notes.get(id_of(run)) if run and self._notes else None
         return dict(sorted(known.items())) if known else {}
 
     def read(self) -> None:
