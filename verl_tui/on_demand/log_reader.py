@@ -116,7 +116,7 @@ class Log(FileJob):
         """Return a block as last read; None if it is still being read, then ask again later."""
         with self._wake:
             known = self._blocks.get(number)
-            if known is None or known.size < self.size:
+            if not known or known.size < self.size:
                 self._want(number)
             return known
 
@@ -163,7 +163,7 @@ class Log(FileJob):
     def _searching(self) -> SearchJob | None:
         """Return the search to go on with."""
         search = self.search
-        return search if search is not None and not search.done else None
+        return search if search and not search.done else None
 
     def waits(self) -> bool:
         """Return True if there is something to read."""

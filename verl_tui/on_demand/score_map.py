@@ -120,7 +120,7 @@ class ScoreMap(Job):
         """Read step after step, a slice at a time."""
         while True:
             step = self._next()
-            if step is None:
+            if not step:
                 yield False
                 continue
             place, stamp, opened = step

@@ -107,7 +107,7 @@ class Worker(Generic[JobT]):
     def idle(self) -> bool:
         """True once everything requested has been read and been notified of."""
         with self._wake:
-            return self._rests and self._next() is None
+            return self._rests and not self._next()
 
     def stop(self) -> None:
         """Ask the thread to end without waiting for it, since a file system may hang."""
@@ -143,7 +143,7 @@ class Worker(Generic[JobT]):
 
     def _wait(self) -> None:
         with self._wake:
-            if not self._stopped and self._next() is None:
+            if not self._stopped and not self._next():
                 self._rests = True
                 self._wake.wait()
                 self._rests = False

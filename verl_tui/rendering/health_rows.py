@@ -156,7 +156,7 @@ class FindingList:
         only a consequence of the one above is indented.
         """
         view, unfolded = self.view, _name(finding) in self.unfolded
-        indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
+        indent = 2 if finding.consequence_of and width > _NARROW else 0
         room = width - indent
         role = "dim" if _acknowledged(view, finding) else "text"
         message = paragraph(finding.message, role, room, (_indent(width), ""))

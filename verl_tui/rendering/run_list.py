@@ -434,7 +434,7 @@ def _activity(one: _Listed) -> str:
 def _trend(one: _Listed, cells: int) -> Pieces:
     """Draw the reward."""
     reward = one.run.present(one.run.indicators.get("reward"))
-    return [] if reward is None else sparkline(reward, cells, "reward")
+    return sparkline(reward, cells, "reward") if reward else []
 
 
 def _worst(one: _Listed, cells: int) -> Pieces:

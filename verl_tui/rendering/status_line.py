@@ -147,7 +147,7 @@ def _steps(
 
 def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
     """Yield reward and validation; where nothing else is in sight, also their course and KL."""
-    label = "loss" if run.loss_alone is not None else "reward"
+    label = "loss" if run.loss_alone else "reward"
     learned = run.loss_alone or run.indicators.get("reward")
     yield _metric(run, learned, label, (70, 58, 54), alone=alone)
     score = newest_and_best(run)

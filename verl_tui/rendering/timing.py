@@ -197,7 +197,7 @@ def _trend(line: _PartRow, _: int) -> Pieces:
 def _untimed(run: Run, view: View) -> str:
     """Describe the time of a step whose parts are not timed."""
     known = pace(run)
-    if known is not None:
+    if known:
         seconds = _short_time(known.seconds)
         return f"{_NO_PARTS}; by the {known.origin} a step takes {seconds}."
     if run.step is None:
@@ -304,7 +304,7 @@ def _paces(run: Run) -> Iterator[Pieces]:
         (one.words, one.seconds, f"median of {one.times}" if one.times > 1 else "seen once")
         for one in usual_times(run)
     ]  # fmt: skip
-    if not usual and (known := pace(run)) is not None:
+    if not usual and (known := pace(run)):
         usual = [("a step", known.seconds, known.origin)]
     for kind, seconds, origin in usual:
         time = _short_time(seconds)

@@ -117,7 +117,7 @@ def _kind(text: str, data: bytes) -> LineKind:
         return LineKind.STEP
     data = data[:_LOOKED_AT]
     event = console_errors.line_kind(data)
-    if event is not None:
+    if event:
         return _KINDS.get(event, LineKind.MARK)
     if _ERROR.search(data):
         return LineKind.ERROR
@@ -266,7 +266,7 @@ def rows(
         key = None
         if not fold:
             parts = ParsedLine("", line.text, 1, parts.kind)
-        elif apart is None or not apart(line.text):
+        elif not apart or not apart(line.text):
             if _ends_bar(made, parts):
                 made[-1] = made[-1]._replace(end=line.end)
                 continue
@@ -275,7 +275,7 @@ def rows(
             if record:
                 parts = parts._replace(tag=parts.tag or record.tag, text=record.text)
         row = LogRow(line.start, line.end, *parts, line.text)
-        if key is not None and key == before:
+        if key and key == before:
             last = made.pop()
             row = row._replace(start=last.start, times=last.times + row.times)
         made.append(row)

@@ -73,7 +73,7 @@ def log_target(
 
 def _new_target(run: Run, key: str | None, since: int) -> LogTarget | None:
     """Return the first line of trouble that is new since a step, None if none is."""
-    series = run.series(key) if key is not None else None
+    series = run.series(key) if key else None
     if not series:
         return None
     new = (one for one in new_lines(run, series.steps, since) if one.line)
@@ -83,7 +83,7 @@ def _new_target(run: Run, key: str | None, since: int) -> LogTarget | None:
 def error_target(run: Run) -> LogTarget:
     """Return the line that shows why a run ended, else how; the newest of its log if none does."""
     event = run.outcome
-    if event is None:
+    if not event:
         return LogTarget()
     cause = root_cause(run, event.phase)
     if cause:

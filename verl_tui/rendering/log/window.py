@@ -166,7 +166,7 @@ class Pager:
         """Return the screen rows of a block."""
         block = self._block(number)
         known = self._laid.pop(number, None)
-        if known is None or known[0] is not block or known[1] != self._layout:
+        if not known or known[0] is not block or known[1] != self._layout:
             folded = rows(block.lines, fold=self._layout.fold, apart=self._layout.apart)
             made = [one for row in folded for one in screen_rows(row, self._layout)]
             known = block, self._layout, made
@@ -244,7 +244,7 @@ class LogWindow:
         cutoff = ReplayCutoff(source.size, run.step) if played else None
         log = self.reader.log(source.path, cutoff)
         known = self._pagers.get(source.path)
-        if known is None or known.log is not log:
+        if not known or known.log is not log:
             known = self._pagers[source.path] = Pager(log)
         return known
 

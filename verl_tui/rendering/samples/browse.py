@@ -70,12 +70,12 @@ class Browse:
     @property
     def place(self) -> Place | None:
         """Step and kind that are shown, None without samples."""
-        return self.page.place if self.page is not None else None
+        return self.page.place if self.page else None
 
     @property
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the shown sample, None without one."""
-        if self.place is None or self.index is None:
+        if not self.place or self.index is None:
             return None
         return self.place, self.index
 
@@ -189,7 +189,7 @@ class Browse:
 
     def to_kind(self) -> bool:
         """Go to the nearest validation, or to the nearest training step."""
-        if self._samples is None or self.place is None:
+        if self._samples is None or not self.place:
             return False
         step, validation = self.place
         other = self._samples.nearest_place(step, not validation)

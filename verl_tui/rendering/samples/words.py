@@ -231,7 +231,7 @@ def beside_rows(
     """Return two samples beside each other, words that differ marked: where they are from, their
     scores and lengths, and their prompts.
     """
-    read = [one for one in found if one is not None]
+    read = [*filter(None, found)]
     if len(read) < 2:
         return [[("not read yet, or gone", "warning")]]
     titles = []

@@ -79,11 +79,11 @@ class Looks:
         time; the look is the last one then. A replay is no news.
         """
         now = _look_at(view)
-        known = self._last.get(now.run) if now is not None else None
-        if now is None or not (key or known is None):
+        known = self._last.get(now.run) if now else None
+        if not now or not (key or not known):
             return ""
         self._last[now.run] = now
-        if known is not None:
+        if known:
             return since(known, now) if now.time - known.time >= AWAY else ""
         for look in self._file.state.looks:
             # it may be damaged

@@ -52,7 +52,7 @@ class NoteBook:
     def read(self) -> None:
         """Take in what other apps have written."""
         lines: list[bytes] = []
-        if self._path is not None and is_ordinary(self._path):
+        if self._path and is_ordinary(self._path):
             with suppress(OSError):
                 lines = read_given(self._path, _LARGEST).splitlines()
         for line in lines:
