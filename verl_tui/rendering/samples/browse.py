@@ -9,11 +9,11 @@ from verl_tui.means import next_of
 from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.query import FILE, GROUP, SampleOrder, SampleQuery
+from verl_tui.runs.samples import Place, Samples
 
 if TYPE_CHECKING:
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
-    from verl_tui.runs.samples import Place, Samples
 
 
 class Marked(NamedTuple):
@@ -65,7 +65,7 @@ class Browse:
         """The shown step, None without samples."""
         self.index: int | None = None
         """Index of the shown sample."""
-        self._samples: Samples | None = None
+        self._samples = Samples()
 
     @property
     def place(self) -> Place | None:
@@ -97,19 +97,19 @@ class Browse:
         return self.listing.place_of(self.index)
 
     def settle(
-        self, samples: Samples | None, browser: SampleBrowser, end: int | None = None
+        self, samples: Samples, browser: SampleBrowser, end: int | None = None
     ) -> bool:
         """Resolve the choice; return True if another sample is shown than before.
 
         Args:
-            samples: The run's samples by now, None while there are none.
+            samples: The run's samples by now.
             browser: Reads them.
             end: The last step of the run's present segment; None without a restart.
         """
         before = self.shown
         self._samples = samples
-        place = place_of(self.chosen, samples, end) if samples is not None else None
-        if samples is None or not place:
+        place = place_of(self.chosen, samples, end)
+        if not place:
             self.page = self.index = None
             return False
         self.page = browser.page(samples, place)
@@ -177,7 +177,7 @@ class Browse:
     def _beyond(self, by: int) -> Place | None:
         """Return the older (1) or newer (-1) place of the same kind."""
         here = self.place
-        places = self._samples.places if self._samples is not None else ()
+        places = self._samples.places
         kind = [one for one in places if here and one.validation is here.validation]
         at = kind.index(here) - by if here in kind else -1
         return kind[at] if 0 <= at < len(kind) else None
@@ -189,7 +189,7 @@ class Browse:
 
     def to_kind(self) -> bool:
         """Go to the nearest validation, or to the nearest training step."""
-        if self._samples is None or not self.place:
+        if not self.place:
             return False
         step, validation = self.place
         other = self._samples.nearest_place(step, not validation)
@@ -269,7 +269,5 @@ def place_of(
             (one for one in reversed(present) if one.validation is validation),
             present[-1],
         )
-    if place in places:
-        return place
     nearest = samples.nearest_place(place.step, place.validation)
     return nearest or samples.nearest_place(place.step)

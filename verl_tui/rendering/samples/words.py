@@ -43,10 +43,9 @@ _LEAST_STRIP, _LONGEST_STRIP = 5, 20
 def step_words(
     browse: Browse, places: Sequence[Place], run: str, keys: Mapping[str, str]
 ) -> tuple[Pieces, Pieces]:
-    """Describe the step that is shown, and whether the newest is followed."""
+    """Describe the step that is shown, which there is, and whether the newest is followed."""
     place = browse.place
-    if not place:
-        return [("samples", "strong")], []
+    assert place
     left = [
         (f"step {place.step}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
