@@ -59,8 +59,8 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-_LONG = ("pictures", "browser", "prometheus")
-"""Marks of tests that may take half a minute, and would leave the other workers idle at the end."""
+_LONG = ("pictures", "browser", "prometheus", "long")
+"""Marks of tests that take seconds, and would leave the other workers idle at the end."""
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from command_line import complaint, write_log
 
 from verl_tui.cli import build_parser, main, read
 from verl_tui.commands.help import agents_page
-from verl_tui.guard.watcher import BREAKERS
+from verl_tui.guard import BREAKERS
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State

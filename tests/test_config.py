@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     """Nobody's own configuration is read."""
-    monkeypatch.delenv("VERL_TUI_CONFIG", raising=False)
     home = tmp_path / "home"
     monkeypatch.setattr("platformdirs.user_config_path", lambda name: home / name)
     return home

@@ -18,7 +18,7 @@ from log_reading import MADE
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.guard.events import ABSENT, LONGEST, Events, bounded
+from verl_tui.guard import ABSENT, LONGEST, Events, bounded
 from verl_tui.monitor import Monitor
 from verl_tui.sources.feed import Feed
 
@@ -63,7 +63,7 @@ class Told:
             assert one.keys() >= FIELDS
         return told
 
-    def play(self, log: Path, looks: int = 50) -> Iterator[dict[str, Any]]:
+    def play(self, log: Path, looks: int = 25) -> Iterator[dict[str, Any]]:
         """Append the lines of a real log, and yield what is told."""
         lines = log.read_bytes().splitlines(keepends=True)
         each = max(1, len(lines) // looks)

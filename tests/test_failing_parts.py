@@ -10,7 +10,7 @@ import pytest
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.guard.watcher import Guard, Orders
+from verl_tui.guard import Guard, Orders
 from verl_tui.monitor import Monitor, load
 from verl_tui.reading import ReadingThreads
 from verl_tui.records import Batch, GpuReading, MetricRows, SourceStatus
@@ -78,7 +78,6 @@ def test_a_failed_rule_is_said_by_check(logs, monkeypatch, capsys):
 
 
 def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(logs, monkeypatch):
-    from verl_tui.guard import watcher
     from verl_tui.runs.views.state import State, state
 
     def fails(run: Run, now: float) -> State:
@@ -86,7 +85,7 @@ def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(logs, monkeypatc
             raise KeyError("state")
         return state(run, now)
 
-    monkeypatch.setattr(watcher, "state", fails)
+    monkeypatch.setattr("verl_tui.guard.state", fails)
     guard = Guard(load([str(logs)], Config(), NOW), Orders())
     events = [*guard.tick(NOW), *guard.tick(NOW + 1)]
     by_run: dict[str, list[dict[str, Any]]] = {}

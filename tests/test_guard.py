@@ -16,7 +16,7 @@ from jsonl import write_jsonl
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.guard.watcher import Guard, Orders
+from verl_tui.guard import Guard, Orders
 from verl_tui.monitor import Monitor, load
 from verl_tui.runs.views.checkpoints import BestBy
 from verl_tui.sources.feed import Feed

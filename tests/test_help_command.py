@@ -29,7 +29,6 @@ def surroundings(tmp_path, monkeypatch):
     monkeypatch.setenv("VERL_TUI_CONFIG", str(config))
     monkeypatch.setenv("PAGER", "")
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.delenv("NO_COLOR", raising=False)
     return config
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 
 from verl_tui import metrics
 from verl_tui.metrics import (
-    Direction,
-    Group,
+    DIRECTIONS,
+    GROUPS,
     describe,
     expanded,
     family,
@@ -104,8 +103,8 @@ def test_tables_state_their_columns_and_known_groups(table):
     columns = ["key", "label", "unit", "good", "group", "note"]
     assert [cell.strip() for cell in rows[0].split(" | ")] == columns
     for line in read_table(table):
-        assert line.direction in get_args(Direction), line
-        assert line.group in get_args(Group), line
+        assert line.direction in DIRECTIONS, line
+        assert line.group in GROUPS, line
 
 
 def test_every_table_entry_is_reachable_and_well_formed():
@@ -114,8 +113,8 @@ def test_every_table_entry_is_reachable_and_well_formed():
         assert metric.key == key
         assert metric.label
         assert "{" not in metric.label
-        assert metric.direction in get_args(Direction)
-        assert metric.group in get_args(Group)
+        assert metric.direction in DIRECTIONS
+        assert metric.group in GROUPS
         assert metric.group != "other"
 
 
@@ -222,8 +221,8 @@ def test_any_text_is_described(key):
     metric = describe(key)
     assert metric.key == key
     assert metric.label or not key
-    assert metric.direction in get_args(Direction)
-    assert metric.group in get_args(Group)
+    assert metric.direction in DIRECTIONS
+    assert metric.group in GROUPS
     assert scale(key) > 0
 
 

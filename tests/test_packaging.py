@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-pytestmark = pytest.mark.skipif(
-    find_spec("hatchling") is None, reason="hatchling is not installed"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(
+        find_spec("hatchling") is None, reason="hatchling is not installed"
+    ),
+]
 
 ROOT = Path(__file__).parents[1]
 PAGES = tuple(

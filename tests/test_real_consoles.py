@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,8 @@ JOY = "JOY-SWang__R1-AQA-Omni/wandb"
 _LOSSES = ("loss", "eval_loss")
 
 Losses = dict[str, dict[int, float]]
+read = cache(read_run)
+"""Each file is read once for all tests: none changes its run."""
 
 
 def kept_by_the_trainer(path: Path) -> Losses:
@@ -57,7 +60,7 @@ def same(shown: dict[int, float], truth: dict[int, float]) -> bool:
 
 def hold(console: Path, truth: Losses, records: int) -> None:
     """Hold a console against a trainer's history, record by record and step by step."""
-    run = read_run(console)
+    run = read(console)
     assert sum(map(len, truth.values())) == records
     for key in _LOSSES:
         shown = values(run, key) if key in run.keys else {}
@@ -107,7 +110,7 @@ def test_consoles_of_trainings_that_kept_no_history(name, steps):
     path = MADE / name / "train.log"
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    run = read_run(path)
+    run = read(path)
     assert list(values(run, "loss")) == list(steps)
     assert run.restarts == []
 
@@ -121,7 +124,7 @@ def test_a_training_that_was_resumed_is_a_restart_once(name, step, alone):
     path = MADE / name
     if not path.is_dir():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    run = read_run(path / "train.log" if alone else path)
+    run = read(path / "train.log" if alone else path)
     assert [mark.step for mark in run.restarts] == [step]
 
 
@@ -135,13 +138,13 @@ def test_a_console_that_wandb_kept_has_every_record_at_its_step(folder, records)
     if not directory.is_dir():
         pytest.skip(f"no {directory}: set VERL_TUI_LOGS")
     (wandb,) = directory.glob("*.wandb")
-    shown = values(read_run(directory / "files" / "output.log"), "loss")
-    truth = values(read_run(wandb), "train/loss")
+    shown = values(read(directory / "files" / "output.log"), "loss")
+    truth = values(read(wandb), "train/loss")
     assert list(shown) == list(range(1, records + 1))
     # The file of the second one ends inside a record.
     assert {step: shown[step] for step in truth} == truth
     assert len(truth) >= records - 1
-    assert list(values(read_run(directory), "loss")) == list(range(1, records + 1))
+    assert list(values(read(directory), "loss")) == list(range(1, records + 1))
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_no_file_of_a_run_adds_a_step_to_the_trainers_own_history(name):
     path = MADE / name / "out" / "trainer_state.json"
     if not path.is_file():
         pytest.skip(f"no {path}: set VERL_TUI_LOGS")
-    run = read_run(MADE / name)
+    run = read(MADE / name)
     truth = kept_by_the_trainer(path)
     for key, spelled in (("loss", "train/loss"), ("eval_loss", "eval/loss")):
         for one in (key, spelled) if truth[key] else ():

@@ -140,6 +140,8 @@ def of_bins(
     Raises:
         ValueError: It is no histogram; the message says why, for people.
     """
+    import numpy as np
+
     _check(edges, counts)
     filled = [at for at, count in enumerate(counts) if count > 0]
     if not filled:
@@ -152,7 +154,14 @@ def of_bins(
     figures = quantiles(edges, counts)
     if ends:
         figures = {"min": low, **figures, "max": high}
-    return Distribution(figures, Bins(low, high, _rebinned(edges, counts, low, high)))
+    # What lies in a bin is spread over those of equal width; what has no width is all in one.
+    bounds, amounts = np.array(edges, np.float64), np.array(counts, np.float64)
+    is_wide = bounds[1:] > bounds[:-1]
+    below = np.cumsum([0.0, *np.where(is_wide, amounts, 0.0)])
+    limits = np.append(low + (high / BINS - low / BINS) * np.arange(BINS), high)
+    found = np.diff(np.interp(limits, bounds, below))
+    np.add.at(found, _bins(bounds[:-1][~is_wide], low, high), amounts[~is_wide])
+    return Distribution(figures, Bins(low, high, found.tolist()))
 
 
 def of_limits(
@@ -244,25 +253,3 @@ def _bins(values: NDArray[np.float64], low: float, high: float) -> NDArray[np.in
     if not (width > 0 and isfinite(high - low)):
         return np.zeros(len(values), np.int64)
     return np.clip((values - low) / width + _ROUNDING, 0, BINS - 1).astype(np.int64)
-
-
-def _rebinned(
-    edges: Floats | NDArray[np.float64],
-    counts: Floats,
-    low: float,
-    high: float,
-) -> list[float]:
-    """Spread the counts of any bins over `BINS` of equal width, from `low` to `high`: none of them
-    reaches beyond. What has no width is all in the bin where it lies.
-    """
-    import numpy as np
-
-    bounds = np.array(edges, np.float64)
-    amounts = np.array(counts, np.float64)
-    is_wide = bounds[1:] > bounds[:-1]
-    below = np.cumsum([0.0, *np.where(is_wide, amounts, 0.0)])
-    ends = np.append(low + (high / BINS - low / BINS) * np.arange(BINS), high)
-    found = np.diff(np.interp(ends, bounds, below))
-    np.add.at(found, _bins(bounds[:-1][~is_wide], low, high), amounts[~is_wide])
-    spread: list[float] = found.tolist()
-    return spread

@@ -98,7 +98,13 @@ class Evaluation:
             response: Its text; needed of the first `LOOKED_AT` only.
         """
         if response is not None and self.count < LOOKED_AT:
-            self._add_text(response)
+            # Spaces and line ends make no difference: to drop them is faster than to make them
+            # alike, and fastest in bytes.
+            written = response.encode("utf-8", "surrogatepass").translate(None, b" \n")
+            self._texts.append((response[-_LENGTH:], hash(written)))
+            if len(self._texts) == LOOKED_AT:
+                self._text_figures = _of_texts(self._texts)
+                self._texts = []
         self.count += 1
         self._lengths.append(length)
         # False for NaN, too. Whole numbers may be too large for a float: comparing them is safe.
@@ -117,15 +123,6 @@ class Evaluation:
             known = self._extras[name] = [0, 0.0]
         known[0] += 1
         known[1] += value
-
-    def _add_text(self, response: str) -> None:
-        # Spaces and line ends make no difference: to drop them is faster than to make them alike,
-        # and fastest in bytes.
-        written = response.encode("utf-8", "surrogatepass").translate(None, b" \n")
-        self._texts.append((response[-_LENGTH:], hash(written)))
-        if len(self._texts) == LOOKED_AT:
-            self._text_figures = _of_texts(self._texts)
-            self._texts = []
 
     def figures(self, *, whole: bool = True) -> dict[str, float]:
         """Return what is known so far, by name; what cannot be known is left out.

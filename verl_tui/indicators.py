@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from verl_tui import trainers
 from verl_tui.distributions import one_each, spreads
-from verl_tui.metrics import Direction, Group, modern, slashed
+from verl_tui.metrics import modern, slashed
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.toml_tables import toml_table
 from verl_tui.trainers import writers
@@ -34,8 +34,8 @@ class Indicator(NamedTuple):
     """Unit where all spellings share it, else empty: ask `metrics.describe` about the log's own
     key.
     """
-    direction: Direction
-    group: Group
+    direction: str
+    group: str
     partners: tuple[str, ...]
     """What belongs into a chart with it, the best first."""
 
@@ -63,8 +63,8 @@ INDICATORS: Mapping[str, Indicator] = MappingProxyType(
             id,
             row["label"],
             row.get("unit", ""),
-            cast("Direction", row.get("direction", "")),
-            cast("Group", row["group"]),
+            row.get("direction", ""),
+            row["group"],
             tuple(row.get("partners", "").split()),
         )
         for id, row in _TABLE.items()
@@ -172,13 +172,6 @@ def _of_trainers(keys: KeysOfLog) -> tuple[dict[str, str], set[str]]:
     return found, others
 
 
-@cache
-def _factors() -> Sequence[tuple[str, NamePattern, float]]:
-    """Return the names of indicators in other signs or units: indicator, key, factor."""
-    names = (name for trainer in trainers.trainers() for name in trainer.names)
-    return [(one.indicator, one.key, one.factor) for one in names if one.factor != 1]
-
-
 def _means_it(id: str, name: str, known: KeysOfLog, found: KeysOfLog) -> bool:
     """Return whether a name that others use for something else means its indicator.
 
@@ -223,13 +216,16 @@ def validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(own[name] for _, name in core or ranked)
 
 
+@cache
 def factor(indicator: str, key: str) -> float:
     """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a
     negated one, 0.01 for percents, mostly 1.
     """
-    for one, form, times in _factors():
-        if one == indicator and (form.fullmatch(key) or form.fullmatch(modern(key))):
-            return times
+    spelled = (key, modern(key))
+    for name in (name for trainer in trainers.trainers() for name in trainer.names):
+        is_of = name.factor != 1 and name.indicator == indicator
+        if is_of and any(map(name.key.fullmatch, spelled)):
+            return name.factor
     return 1.0
 
 
@@ -263,17 +259,16 @@ def _rank(name: str) -> int | None:
     return next((rank for rank, form in ranks if form.fullmatch(name)), None)
 
 
-Dialect = Literal["tutorial", "verl", "other"]
-
-_WRITERS: tuple[Dialect, ...] = ("tutorial", "verl", "other")
-_FORMS: dict[str, dict[Dialect, NamePattern]] = {
+DIALECTS = ("tutorial", "verl", "other")
+"""Whose names a log may use."""
+_FORMS: dict[str, dict[str, NamePattern]] = {
     kind: {whose: NamePattern("|".join(words.split())) for whose, words in row.items()}
     for kind, row in toml_table(__file__, "dialects.toml").items()
 }
 """Names that several write, and those that tell whose they are: `shared`, `clear`."""
 
 
-def dialect(keys: KeysOfLog) -> Dialect:
+def dialect(keys: KeysOfLog) -> str:
     """Say whose names a log uses: verl's own, those of its tutorials, or another framework's.
 
     The own metrics of a trainer that has a file of its own decide, then one name that only verl
@@ -281,23 +276,25 @@ def dialect(keys: KeysOfLog) -> Dialect:
     several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
     not written for.
     """
-    if writers(tuple(keys)):
-        return "other"
+    return "other" if writers(tuple(keys)) else _by_names(keys)
+
+
+def _by_names(keys: KeysOfLog) -> str:
     count = Counter(evidence for key in one_each(keys) for evidence in _evidence(key))
     if count["verl", True]:
         return "verl"
     for clear in (True, False):
-        most = max(count[whose, clear] for whose in _WRITERS)
-        theirs = [whose for whose in _WRITERS if count[whose, clear] == most > 0]
+        most = max(count[whose, clear] for whose in DIALECTS)
+        theirs = [whose for whose in DIALECTS if count[whose, clear] == most > 0]
         if theirs:
             return theirs[0] if len(theirs) == 1 else "other"
     return "other"
 
 
 @cache
-def _evidence(key: str) -> tuple[tuple[Dialect, bool], ...]:
+def _evidence(key: str) -> tuple[tuple[str, bool], ...]:
     """Return whose name a key is, each with whether it is theirs alone."""
-    shared: tuple[tuple[Dialect, bool], ...] = tuple(
+    shared = tuple(
         (name, False) for name, form in _FORMS["shared"].items() if form.fullmatch(key)
     )
     if shared:

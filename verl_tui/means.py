@@ -1,5 +1,5 @@
 """Numbers of any size: their mean, their median, those that are finite, and those held between two
-others; also steps through a list.
+others; also steps through a list, and lists by what their items have in common.
 """
 
 from __future__ import annotations
@@ -56,6 +56,17 @@ def next_of(known: Collection[_One], current: object, way: int = 1) -> _One:
     every = [*known]
     at = every.index(current) if current in every else min(0, -way)
     return every[(at + way) % len(every)]
+
+
+_Key = TypeVar("_Key")
+
+
+def gathered(pairs: Iterable[tuple[_Key, _One]]) -> dict[_Key, list[_One]]:
+    """Return what stands beside each key, in order."""
+    found: dict[_Key, list[_One]] = {}
+    for key, one in pairs:
+        found.setdefault(key, []).append(one)
+    return found
 
 
 def page_rows(screens: float, height: int) -> int:

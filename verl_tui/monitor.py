@@ -91,7 +91,7 @@ class Monitor:
         limit = None
         if indicator == "response_length":
             limit = response_limit(run, self.guide).value
-        return self.guide.band(indicator, run.dialect, limit) or (None, None)
+        return self.guide.band(indicator, run.dialect, limit)
 
     def apply(self, news: News, now: float) -> None:
         """Apply a piece of news from the sources.

@@ -151,6 +151,16 @@ class EventKind(Enum):
     """A line of trouble that ends nothing by itself."""
 
 
+ENDS = (
+    EventKind.FINISHED,
+    EventKind.STOPPED,
+    EventKind.FATAL,
+    EventKind.EXITED,
+    EventKind.TRACEBACK,
+)
+"""Kinds of events that end a run, the surest first."""
+
+
 class Phase(NamedTuple):
     """The phase of training in which a run failed."""
 

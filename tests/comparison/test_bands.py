@@ -14,7 +14,7 @@ from test_compare_command import write
 from verl_tui.check.data import OUTCOMES, outcome
 from verl_tui.check.note import gate_lines
 from verl_tui.cli import main
-from verl_tui.comparison.differences import WIDTHS, Against, Held, Width, hold
+from verl_tui.comparison.differences import WIDTHS, Against, Held, hold
 from verl_tui.given_files import UsageError
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.plain_data import plain
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 
-def held(run: Run, *baseline: Run, widths: Mapping[str, Width] = WIDTHS) -> Against:
+def held(
+    run: Run, *baseline: Run, widths: Mapping[str, float | None] = WIDTHS
+) -> Against:
     return hold(run, baseline, load_guide(), widths)
 
 
@@ -79,7 +81,7 @@ def test_what_may_be_chance_is_no_breach_unless_the_user_sets_the_band():
     assert band.value is not None
     assert abs(band.value - band.baseline) > 0.05 * band.baseline
     assert band.breach is None
-    fixed = held(run, base, widths={"final_reward": Width(0.05, fixed=True)})
+    fixed = held(run, base, widths={"final_reward": 0.05})
     assert figure(fixed, "final_reward").breach
 
 

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from verl_tui.config import Config
-from verl_tui.demo import curves
 from verl_tui.demo.grpo import HISTORY, Simulation
+from verl_tui.demo.rollouts import COLLAPSE_STEP, STEPS
 from verl_tui.monitor import load
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Clock:
 def whole(tmp_path_factory):
     """Return a simulation that has written all of its steps at once."""
     simulation = Simulation(tmp_path_factory.mktemp("demo"), 7, Clock())
-    simulation.prepare(curves.STEPS)
+    simulation.prepare(STEPS)
     return simulation
 
 
@@ -86,15 +86,13 @@ def test_configuration_is_printed_first_and_equals_the_file(run, lines):
     config = ast.literal_eval("\n".join(printed))
     assert config == yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     assert config["actor_rollout_ref"]["actor"]["kl_loss_coef"] == 0.001
-    assert config["trainer"]["total_training_steps"] == curves.STEPS
+    assert config["trainer"]["total_training_steps"] == STEPS
 
 
 def test_console_and_file_logger_say_the_same(lines, metrics):
     matches = [match for line in lines if (match := STEP.search(line))]
     assert (
-        [int(match[1]) for match in matches]
-        == list(range(curves.STEPS + 1))
-        == list(metrics)
+        [int(match[1]) for match in matches] == list(range(STEPS + 1)) == list(metrics)
     )
     for match in matches:
         pieces = [PIECE.fullmatch(piece) for piece in match[2].split(" - ")]
@@ -114,7 +112,7 @@ def test_dumps_have_v1s_shape(run):
         "reward",
         "uid",
     ]
-    assert len(list((run / "rollouts").iterdir())) == curves.STEPS
+    assert len(list((run / "rollouts").iterdir())) == STEPS
 
 
 @pytest.mark.parametrize("step", [1, 150, 300])
@@ -142,7 +140,7 @@ def scores(directory: Path, run: str) -> dict[int, float]:
 
 def test_the_cliff_comes_half_a_minute_after_the_history(whole):
     found = scores(whole.directory, COLLAPSING)
-    edge = curves.COLLAPSE_STEP
+    edge = COLLAPSE_STEP
     assert HISTORY < edge < HISTORY + 30
     assert min(found[step] for step in range(edge - 20, edge)) > 0.3
     assert found[edge + 3] < 0.2
@@ -153,7 +151,7 @@ def test_one_run_is_healthy_and_the_other_one_collapses(whole):
     monitor = load([str(whole.directory)], Config(), NOW)
     assert not monitor.verdicts[HEALTHY].findings
     (found,) = monitor.verdicts[COLLAPSING].primary
-    assert (found.id, found.since_step) == ("policy-collapse", curves.COLLAPSE_STEP)
+    assert (found.id, found.since_step) == ("policy-collapse", COLLAPSE_STEP)
 
 
 def test_history_and_live_steps_are_the_same_bytes(tmp_path):

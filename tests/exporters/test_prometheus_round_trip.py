@@ -13,7 +13,7 @@ from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, SourceStatus
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.prometheus_text.reader import PageFigures, read_page
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
+from verl_tui.sources.formats.prometheus_text.series import StepRows
 
 NOW = 1_790_000_000.0
 SAID = {

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from verl_tui.exporters.guide.alerts import alert_rules
-from verl_tui.exporters.guide.grafana import dashboard
+from verl_tui.exporters.guide import alert_rules, dashboard
 from verl_tui.health.guide_settings import load_guide
 
 if TYPE_CHECKING:

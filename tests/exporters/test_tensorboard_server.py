@@ -17,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.long
 SERVER = [
     sys.executable,
     *["-m", "tensorboard.main", "--port", "0", "--host", "127.0.0.1"],

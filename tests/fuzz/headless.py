@@ -16,8 +16,8 @@ from unittest.mock import patch
 from xml.etree import ElementTree
 from zipfile import ZipFile
 
+from verl_tui import guard
 from verl_tui.cli import main
-from verl_tui.guard import following
 from verl_tui.monitor import Monitor
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def asked(command: str, path: Path, run: Path, scratch: Path) -> Answer:
 @contextmanager
 def _looking_once() -> Iterator[None]:
     """Have what follows runs end once it has looked at all that is there."""
-    followed = following.follow
+    followed = guard.follow
 
     def follow(paths: Any, follower: Any, stop: Callable[[], object]) -> Iterator[Any]:
         ended = Event()
@@ -134,7 +134,7 @@ def _looking_once() -> Iterator[None]:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     }
     try:
-        with patch("verl_tui.guard.events.follow", follow):
+        with patch("verl_tui.guard.follow", follow):
             yield
     finally:
         for number, handler in before.items():

@@ -31,9 +31,7 @@ FOUND = {
 
 @pytest.fixture(autouse=True)
 def apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No settings of the user's, and no waiting."""
-    for name in ("NO_COLOR", "FORCE_COLOR", "VERL_TUI_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
+    """No state of another start, and no waiting."""
     monkeypatch.setenv("VERL_TUI_STATE", "")
     with quick_pilots():
         yield

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from verl_tui.exporters.guide.alerts import alert_name, alert_rules, why_not_promql
+from verl_tui.exporters.guide import alert_name, alert_rules, why_not_promql
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import dialect, spellings
 from verl_tui.prometheus_names import named

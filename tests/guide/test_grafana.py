@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from verl_tui.exporters.guide.grafana import dashboard
+from verl_tui.exporters.guide import dashboard
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 

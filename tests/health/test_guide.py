@@ -66,7 +66,7 @@ def test_bands():
     assert guide.band("policy_kl", "tutorial") == (0.01, 0.05)
     assert guide.band("response_length", "tutorial") == (480.0, 512.0)
     assert guide.band("response_length", "tutorial", 1024) == (960.0, 1024.0)
-    assert guide.band("reward", "verl") is None
+    assert guide.band("reward", "verl") == (None, None)
     assert guide.band("gpu_utilization", "verl") == (70.0, None)
     run = planted(
         {"rollout/response_length_mean": [1.0]}, TUTORIAL, {"max_new_tokens": 256}

@@ -6,7 +6,7 @@ import pytest
 from null_rates import FEWEST, MOST, measure
 from scenarios.healthy import HEALTHY
 
-from verl_tui.exporters.guide.as_text import describe
+from verl_tui.exporters.guide import describe
 from verl_tui.health.guide_settings import load_guide
 
 RULES = load_guide().rules

@@ -15,7 +15,7 @@ from nights.supervisor import SECONDS, Answer, Deed, Question, Supervisor
 
 from verl_tui.config import Config
 from verl_tui.explain import explain
-from verl_tui.guard.events import Events, bounded
+from verl_tui.guard import Events, bounded
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, Writer
 from verl_tui.replay import Recording

@@ -22,6 +22,7 @@ from verl_tui.commands.help import agents_page
 if TYPE_CHECKING:
     from nights.programme import Night
 
+pytestmark = pytest.mark.long
 ROOM = Path(__file__).parent
 WITHIN = 300.0
 """Seconds after its first evidence in which a failure is to be answered."""

@@ -41,7 +41,7 @@ def test_a_breach_is_drawn_in_the_colour_of_the_finding_within_its_steps():
     (line,) = drawn.picture.lines
     assert set(line.alarms.values()) == {"critical"}
     assert min(line.alarms) >= (COLUMNS - 1) * 38 / 59
-    assert "critical" in {mark.style for mark in drawn.data.marks}
+    assert "critical" in {mark.role for mark in drawn.data.marks}
 
 
 def test_values_that_are_no_numbers_break_the_curve_and_are_marked():

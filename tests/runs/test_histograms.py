@@ -40,8 +40,9 @@ def test_of_one_step_the_higher_precedence_holds_and_of_equal_ones_the_later():
     assert counts(found, 1) == 9
 
 
-def test_a_budget_costs_every_second_step_but_never_the_newest():
-    found = Histograms(budget=8)
+def test_a_budget_costs_every_second_step_but_never_the_newest(monkeypatch):
+    monkeypatch.setattr("verl_tui.runs.samples.HISTOGRAMS", 8)
+    found = Histograms()
     for step in range(9):
         found.add(histogram(step, step + 1), 0)
     assert [found.at("h", step).step for step in range(9)] == [

@@ -42,8 +42,9 @@ def test_samples_lie_at_their_place():
     assert samples.kept(Place(2, validation=False)) == ()
 
 
-def test_the_oldest_give_way():
-    samples = Samples(budget=3000)
+def test_the_oldest_give_way(monkeypatch):
+    monkeypatch.setattr("verl_tui.runs.samples.SAMPLE_BYTES", 3000)
+    samples = Samples()
     for step in range(1, 8):
         samples.add(sample(step, "x" * 600), step)
     assert [place.step for place in samples.places] == [5, 6, 7]

@@ -15,7 +15,7 @@ from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.prometheus_text import reader as exposition
 from verl_tui.sources.formats.prometheus_text.reader import PageFigures, read_page
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
+from verl_tui.sources.formats.prometheus_text.series import StepRows
 
 TUTORIAL = b"""\
 # HELP verl_training_steps_total Total training steps

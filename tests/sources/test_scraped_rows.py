@@ -7,8 +7,7 @@ import pytest
 from verl_tui import prometheus_names
 from verl_tui.records import Restart
 from verl_tui.sources.fields.row_batcher import MetricRow
-from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
+from verl_tui.sources.formats.prometheus_text.series import PrometheusSeries, StepRows
 
 VALIDATION = "val_core_gsm8k_acc_mean_at_1"
 SAVING = "timing_s_save_checkpoint"

@@ -24,8 +24,7 @@ from verl_tui.exporters.prometheus import exposition
 from verl_tui.monitor import Monitor, load
 from verl_tui.records import Batch
 from verl_tui.sources.feed import Feed
-from verl_tui.sources.formats.prometheus_text.names import PrometheusSeries
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
+from verl_tui.sources.formats.prometheus_text.series import PrometheusSeries, StepRows
 from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.sources.http.client import AUTHORIZATION, CA_FILE, ask

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # -- what others wrote -----------------------------------------------------------------------------
 
+pytestmark = pytest.mark.long
 SCRIPT = """
 import math, sys
 import numpy as np

@@ -15,7 +15,9 @@ from inside_textual import quick_pilots
 from watching import NOW
 
 from verl_tui.config import Config
+from verl_tui.demo import grpo
 from verl_tui.demo.grpo import GrpoRun, Simulation
+from verl_tui.demo.rollouts import dump
 from verl_tui.monitor import load
 from verl_tui.on_demand import worker
 from verl_tui.tui import monitor_app
@@ -31,19 +33,18 @@ _TESTS = count(1)
 
 
 @pytest.fixture(autouse=True)
-def colours(monkeypatch):
-    """The same colours and characters whatever the machine's settings are."""
-    for name in (
-        "NO_COLOR",
-        "FORCE_COLOR",
-        "LC_ALL",
-        "LC_CTYPE",
-        "LANG",
-        "VERL_TUI_CONFIG",
-    ):
+def characters(monkeypatch):
+    """The same characters whatever the machine's settings are."""
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
         monkeypatch.delenv(name, raising=False)
     # what the user has pinned is no part of a test
     monkeypatch.setenv("VERL_TUI_STATE", "")
+
+
+@pytest.fixture
+def true_colour(monkeypatch):
+    """All colours, as most terminals have them."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
 
 
 @pytest.fixture(autouse=True)
@@ -69,18 +70,22 @@ def simulated(tmp_path_factory, worker_id):
 
 def _simulate(directory: Path) -> Path:
     """Write the runs, with the samples of few steps."""
-    Simulation(directory, 7, lambda: NOW).prepare(GrpoRun.total)
-    third = GrpoRun(directory / "run_grpo_seed_8", 8)
-    third.start(NOW - third.total)
-    for step in range(1, third.total + 1):
-        third.write(step, NOW - third.total + step)
-    third.finish(NOW)
-    for dump in directory.glob("run_*/rollouts/*.jsonl"):
-        if int(dump.stem) not in STEPS_WITH_SAMPLES:
-            dump.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grpo, "dump", _dump_seldom)
+        Simulation(directory, 7, lambda: NOW).prepare(GrpoRun.total)
+        third = GrpoRun(directory / "run_grpo_seed_8", 8)
+        third.start(NOW - third.total)
+        for step in range(1, third.total + 1):
+            third.write(step, NOW - third.total + step)
+        third.finish(NOW)
     for path in directory.rglob("*"):
         os.utime(path, (NOW, NOW))
     return directory
+
+
+def _dump_seldom(path, rollouts, step, *, validated):
+    if validated or step in STEPS_WITH_SAMPLES:
+        dump(path, rollouts, step, validated=validated)
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ from watching import Typed, check_layout, dashboard, press, quiet, showing
 
 from verl_tui.tui.screens.rows_screen import RowsScreen
 
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("true_colour")]
 LARGE = ((220, 60), (120, 40))
 SMALL = ((80, 24), (60, 20), (40, 12), (20, 6))
 SIZES = (*LARGE, *SMALL)
@@ -87,13 +88,6 @@ logs anew, which takes as long as some ten visits.
 """
 IN_ASCII = AMOUNTS if EVERY_SIZE else ("huge",)
 """Amounts of which some screens are seen in ASCII and without colours, too."""
-
-
-@pytest.fixture(autouse=True)
-def many_colours(monkeypatch):
-    """Many colours."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLORTERM", "truecolor")
 
 
 @pytest.fixture(scope="session")

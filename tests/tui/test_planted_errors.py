@@ -28,7 +28,7 @@ IN_PANELS = (
     (HealthPanel, "show", ""),
     (HealthPanel, "needed", ""),
     (FindingList, "lay_out", ""),
-    (SamplesPanel, "_settle", ""),
+    (SamplesPanel, "settle", ""),
     (RunsPanel, "needed", ""),
     (Chart, "render_line", "plus"),
     (RunsPanel, "on_rows_chosen", "f2 j"),

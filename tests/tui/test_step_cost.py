@@ -16,6 +16,8 @@ from watching import NOW, loaded, press, quiet, settle
 from verl_tui.records import Batch, MetricRows
 from verl_tui.tui.app import VerlApp
 
+# all colours cost bytes
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("true_colour")]
 SIZE = (120, 40)
 GOAL = 4000
 """Bytes of a step."""
@@ -88,13 +90,6 @@ def bytes_written(app):
     count = len("".join(written).encode())
     written.clear()
     return count
-
-
-@pytest.fixture(autouse=True)
-def colours_of_most_terminals(monkeypatch):
-    """All colours, as most terminals have them: they cost bytes."""
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLORTERM", "truecolor")
 
 
 async def test_a_step_costs_little_and_none_nothing_on_every_screen(log, monkeypatch):

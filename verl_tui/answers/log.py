@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.on_demand.log_blocks import (
@@ -17,7 +17,7 @@ from verl_tui.on_demand.log_blocks import (
     search_next,
 )
 from verl_tui.rendering.log.line_rows import StepLine, TextQuery
-from verl_tui.rendering.log.target import error_target, texts
+from verl_tui.rendering.log.target import LogTarget, texts
 from verl_tui.sources.files import CHUNK, opened, why
 from verl_tui.text import one_line
 
@@ -31,22 +31,12 @@ SHOWN = 1000
 """Characters of a line, unless all are asked for."""
 
 
-class LogPlace(NamedTuple):
-    """Which lines are wanted; the last ones where nothing is set."""
-
-    step: int | None = None
-    """Around the line of this step."""
-    error: bool = False
-    """Around the line that tells how the run ended."""
-    grep: Search | None = None
-    """The last lines that match."""
-
-
 def log_of(
     reading: Reading,
     count: int,
-    place: LogPlace,
+    at: LogTarget,
     *,
+    grep: Search | None = None,
     full: bool = False,
     mask: Mask | None = None,
 ) -> Data:
@@ -55,7 +45,8 @@ def log_of(
     Args:
         reading: The run; only where its files are and how it ended is needed.
         count: Most lines.
-        place: Where to look.
+        at: The place that they are around; the last ones are given where it says nothing.
+        grep: They are the last that match it.
         full: Whether lines are given in full, up to the 16 KiB that are read of one.
         mask: Hides what is not for others, None to hide nothing.
 
@@ -63,11 +54,14 @@ def log_of(
         NothingError: It has no log as text, it cannot be read, or the step is still to come.
         RunError: The log has no such line.
     """
-    path = _path(reading, place)
+    path = _path(reading, at)
     try:
         with opened(path) as raw:
             file = LogFile(raw.fileno())
-            lines, mark, before = _lines(file, reading, path, count, place)
+            if grep is None:
+                lines, mark, before = _around(file, reading, path, count, at)
+            else:
+                lines, mark, before = _matching(file, grep, count)
             size = file.size
     except OSError as error:
         raise NothingError(f"{one_line(str(path))}: {why(error)}") from error
@@ -77,7 +71,7 @@ def log_of(
         "size": size,
         "more_before": before,
         "more_after": mark is not None and bool(lines) and lines[-1].end < size,
-        "gave_up": place.grep is not None and place.grep.given_up,
+        "gave_up": grep is not None and grep.given_up,
     }
     shown = [line.text for line in lines]
     if mask is not None:
@@ -96,11 +90,10 @@ def _described(start: int, text: str, most: int | None, mark: int | None) -> Dat
     return described | ({"mark": True} if start == mark else {})
 
 
-def _path(reading: Reading, place: LogPlace) -> Path:
-    """Return the log that is meant: the one with the error, or the first that can be read."""
+def _path(reading: Reading, at: LogTarget) -> Path:
+    """Return the log that is meant: the one with the place, or the first that can be read."""
     known = [log.path for log in texts(reading.run) if log.format != "settings"]
-    target = error_target(reading.run).path if place.error else None
-    path = target or next(iter(known), None)
+    path = at.path or next(iter(known), None)
     if path is None:
         raise NothingError(f"{one_line(reading.run.name)} has no log as text")
     return Path(path)
@@ -110,18 +103,16 @@ _Found = tuple["list[LogLine]", "int | None", bool]
 """Lines, the start of the one looked for, and whether there are more before them."""
 
 
-def _lines(
-    file: LogFile, reading: Reading, path: Path, count: int, place: LogPlace
+def _around(
+    file: LogFile, reading: Reading, path: Path, count: int, at: LogTarget
 ) -> _Found:
     start = None
-    if place.grep is not None:
-        return _matching(file, place.grep, count)
-    if place.step is not None:
-        start = _last_match(file, StepLine(place.step), file.size)
+    if at.step is not None:
+        start = _last_match(file, StepLine(at.step), file.size)
         if start is None:
-            raise _no_step(reading.run, path, place.step)
-    elif place.error and (line := error_target(reading.run).line) is not None:
-        start = _line_start(file, line, reading.starts.get(str(path), 0))
+            raise _no_step(reading.run, path, at.step)
+    elif at.line is not None:
+        start = _line_start(file, at.line, reading.starts.get(str(path), 0))
     if start is None:
         found = _before(file, file.size, count)
     else:

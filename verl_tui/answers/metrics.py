@@ -14,7 +14,6 @@ from verl_tui.answers.run_reading import NothingError, Reading, RunError
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe, known_metrics
 from verl_tui.plain_data import Data, value_fields
-from verl_tui.runs.series import Series
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from verl_tui.runs.run import Run
+    from verl_tui.runs.series import Series
 
 _TYPO = 0.85
 """Similarity from which on a key of the run is what was meant: one wrong letter in seven."""

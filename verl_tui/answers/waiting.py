@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
 from verl_tui.comparison.run_columns import Awaited, awaited, unknown
-from verl_tui.guard.events import ABSENT, is_gone, is_over
+from verl_tui.guard import ABSENT, is_gone, is_over
 from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from verl_tui.means import gathered
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import names
 from verl_tui.sources.files import head, opened
@@ -61,7 +62,10 @@ def read_end(path: Path, most: int) -> LogEnd:
     Raises:
         OSError: The file cannot be read.
     """
-    back, size = _end(path)
+    with opened(path) as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - SEARCHED))
+        back = file.read(SEARCHED)
     data = back[-END_BYTES:]
     if len(data) < size:
         data = data.partition(b"\n")[2] or data
@@ -78,14 +82,6 @@ def read_end(path: Path, most: int) -> LogEnd:
     return LogEnd(
         kept, note, _kinds(_tracebacks(back)), versioned.decode("utf-8", "replace")
     )
-
-
-def _end(path: Path) -> tuple[bytes, int]:
-    """Return the end of a log, and its size."""
-    with opened(path) as file:
-        size = file.seek(0, 2)
-        file.seek(max(0, size - SEARCHED))
-        return file.read(SEARCHED), size
 
 
 def _lines(data: bytes) -> Iterator[str]:
@@ -128,9 +124,7 @@ def _traceback(lines: Iterator[str]) -> Iterator[str]:
 
 def _kinds(tracebacks: Iterable[str]) -> list[str]:
     """Return each kind of traceback once with its count; of many kinds, the first and the last."""
-    kinds: dict[str, list[str]] = {}
-    for one in tracebacks:
-        kinds.setdefault(_VARIES.sub("#", one), []).append(one)
+    kinds = gathered((_VARIES.sub("#", one), one) for one in tracebacks)
     texts = [
         f"{same[0]}\n[{len(same):,} of this kind]" if len(same) > 1 else same[0]
         for same in kinds.values()

@@ -265,20 +265,17 @@ def _judgement(
 ) -> dict[str, str | None]:
     """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
     skipped = {rule.id for rule in verdict.not_judged}
-    judged, covered = (
-        len({rule.id for rule in guide.rules} - skipped),
-        coverage_of(run, verdict),
-    )
+    judged = len({rule.id for rule in guide.rules} - skipped)
+    covered = coverage_of(run, verdict)
     word = _verdict(described, judged, covered)
     if not is_trained(described, run):
         return {"verdict": word, "why": None, "next": None}
-    first, more = _first(described)
-    why = f"{first['message']}{more}" if first else ""
+    why = _opening(described)
     if word is None:
         why = unread_form(run) or _unjudged(described)
     elif not why or word not in _CODES:
-        noted = f"no warning{covered.words}; noted: {why}"
-        said = noted if why else f"none found anything{covered.words}"
+        noted, words = f"; noted: {why}" if why else "", covered.words
+        said = f"{'no warning' if why else 'none found anything'}{words}{noted}"
         why = f"{counted(judged, 'rule')} judged, {said}"
     return {"verdict": word, "why": why, "next": following}
 
@@ -309,12 +306,13 @@ def awaits_steps(described: Data) -> bool:
     return bool(described["indicators"]) and KINDS_OF_REASONS[-1] in kinds
 
 
-def _first(described: Data) -> tuple[Data | None, str]:
-    """Return the finding that the report opens with, and that more have causes of their own."""
+def _opening(described: Data) -> str:
+    """Return what the first finding says, and that more have causes of their own; empty without
+    any.
+    """
     found = [one for one in described["findings"] if one["consequence_of"] is None]
-    if len(found) < 2:
-        return next(iter(found), None), ""
-    return found[0], f" (and {counted(len(found) - 1, 'more finding')})"
+    more = f" (and {counted(len(found) - 1, 'more finding')})" if found[1:] else ""
+    return f"{found[0]['message']}{more}" if found else ""
 
 
 def _unjudged(described: Data) -> str:

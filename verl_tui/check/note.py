@@ -24,6 +24,7 @@ from verl_tui.comparison.written import aligned
 from verl_tui.health.finding import unjudged_rules
 from verl_tui.health.next_step import metric_label
 from verl_tui.indicators import INDICATORS
+from verl_tui.means import gathered
 from verl_tui.metrics import describe
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.runs.views.signs_of_life import evidence
@@ -230,10 +231,9 @@ def gate_lines(against: Data) -> _NoteLines:
             yield 4, Text(f"{how}: {_figure(one)}", style)
     if kept:
         yield 4, Text(f"within their bands: {', '.join(kept)}")
-    reasons: dict[str, list[str]] = {}
-    for figure in against["not_compared"]:
-        label = KINDS[figure["figure"]].label
-        reasons.setdefault(figure["reason"], []).append(label)
+    reasons = gathered(
+        (one["reason"], KINDS[one["figure"]].label) for one in against["not_compared"]
+    )
     for reason, labels in reasons.items():
         why = one_line(reason, 1000)
         yield 4, Text(f"not compared: {', '.join(labels)} ({why})")
@@ -398,9 +398,7 @@ def finding_lines(
         unfolded: Whether to write out what only follows from another finding.
         opened: Whether message and advice of the first one have been said already.
     """
-    by_cause: dict[str | None, list[Data]] = {}
-    for finding in described["findings"]:
-        by_cause.setdefault(finding["consequence_of"], []).append(finding)
+    by_cause = gathered((one["consequence_of"], one) for one in described["findings"])
     for at, finding in enumerate(by_cause.pop(None, ())):
         yield from _finding(finding, 2, opened=opened and at == 0)
         consequences = by_cause.pop(finding["id"], ())
@@ -439,10 +437,8 @@ def _unjudged(rules: Sequence[Mapping[str, str]], *, verbose: bool) -> _NoteLine
         return
     words = ", ".join(unjudged_rules([rule["reason"] for rule in rules]))
     yield 2, Text(f"{words}:" if verbose else f"{words} (-v: why)", "dim")
-    by_reason: dict[str, list[str]] = {}
-    for rule in rules if verbose else ():
-        by_reason.setdefault(rule["reason"], []).append(rule["id"])
-    for reason, ids in by_reason.items():
+    by_reason = gathered((rule["reason"], rule["id"]) for rule in rules)
+    for reason, ids in by_reason.items() if verbose else ():
         yield 4, Text(f"{', '.join(ids)}: {reason}", "dim")
 
 
@@ -454,10 +450,13 @@ def source_lines(sources: Iterable[Data], run: Run, text_is: str = "") -> _NoteL
         run: Their run.
         text_is: The name to use in place of their format; empty for the format.
     """
-    groups: dict[tuple[Path, str], list[SourceState]] = {}
-    for source in sources:
-        kind = Path(source["path"]).parent, source["program"] or source["format"]
-        groups.setdefault(kind, []).append(run.sources[source["path"]])
+    groups = gathered(
+        (
+            (Path(one["path"]).parent, one["program"] or one["format"]),
+            run.sources[one["path"]],
+        )
+        for one in sources
+    )
     for (directory, called), group in groups.items():
         count = len(group)
         path = f"{count:,} files in {directory}" if count > 1 else group[0].status.path

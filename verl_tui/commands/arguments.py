@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -258,40 +259,40 @@ def _size(text: str) -> tuple[int, int]:
 
 
 def _number(
-    read: Callable[[str], float], fits: Callable[[float], bool], what: str
+    read: Callable[[str], float], above: float, most: float, what: str
 ) -> Callable[[str], float]:
     def value(text: str) -> float:
         with suppress(ValueError):
             found = read(text)
-            if fits(found):
+            if above < found <= most:
                 return found
         raise argparse.ArgumentTypeError(f"{text} is not a {what}")
 
     return value
 
 
-_FACTOR = _number(float, lambda one: 0 < one < math.inf, "number above 0")
+_GREATEST = sys.float_info.max
+_FACTOR = _number(float, 0, _GREATEST, "number above 0")
 _VALUES: Mapping[str, Callable[[str], object]] = {
+    "COLSxROWS": _size,
     "DIR": Path,
     "FILE": Path,
     "FILE.prom": _file(".prom"),
     "FILE.svg": _file(".svg", ".txt"),
     "FILE.zip": _file(".zip"),
-    "COLSxROWS": _size,
     "FACTOR": _FACTOR,
     "LIMIT": _FACTOR,
-    "N": _number(int, lambda one: one >= 1, "whole number (1 or more)"),
-    "PORT": _number(int, lambda one: 0 <= one <= 65535, "port (0 to 65535)"),
-    "SECONDS": _number(
-        float, lambda one: 0 < one <= 3600, "number of seconds (above 0, at most 3600)"
-    ),
+    "N": _number(int, 0, math.inf, "whole number (1 or more)"),
+    "PORT": _number(int, -1, 65535, "port (0 to 65535)"),
+    "SECONDS": _number(float, 0, 3600, "number of seconds (above 0, at most 3600)"),
     "SEED": int,
-    "SHARE": _number(float, lambda one: 0 < one < 1, "share between 0 and 1"),
+    "SHARE": _number(float, 0, math.nextafter(1, 0), "share between 0 and 1"),
     "TIME": _number(
         lambda text: parse_elapsed(text) or float(text),
-        lambda one: 0 < one < math.inf,
+        0,
+        _GREATEST,
         "time such as 90 (seconds), 30m or 2h",
     ),
-    "STEP": _number(int, lambda one: one >= 0, "step (a whole number, 0 or more)"),
+    "STEP": _number(int, -1, math.inf, "step (a whole number, 0 or more)"),
 }
 """Name of a value -> what reads it; a value of any other name is a text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,8 +64,7 @@ def run(options: Options) -> int:
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
-    now = time.time()
-    monitor = options.load(now)
+    now, monitor = options.now, options.load()
     monitor.apply(read_once(now), now)
     run = _chosen(monitor, options.run)
     wanted = options.lines, options.stacks, options.samples

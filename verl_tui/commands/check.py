@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from verl_tui.commands.shared import (
 from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
-    from verl_tui.comparison.differences import Against, Width
+    from verl_tui.comparison.differences import Against
     from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
@@ -60,7 +59,6 @@ def run(options: Options) -> int:
     from verl_tui.check.data import exit_code, report
     from verl_tui.runs.views.checkpoints import BestBy
 
-    now = time.time()
     against = options.against
     if options.band and against is None:
         raise CommandError(
@@ -72,11 +70,11 @@ def run(options: Options) -> int:
     notifier = _notifier(options, config)
     if against is not None and is_there(against):
         options.paths.append(against)  # it need not be among the others
-    monitor = options.load(now, config)
+    monitor = options.load(config)
     by = BestBy.of(options.best_by)
     held = None if against is None else _held(monitor, against, widths)
-    found = report(monitor, now, by, held)
-    text = _written(found, monitor, now, options)
+    found = report(monitor, options.now, by, held)
+    text = _written(found, monitor, options)
     _report_missing(found, by.metric, strict=options.strict)
     try:
         print(text, end="", flush=True)
@@ -85,13 +83,11 @@ def run(options: Options) -> int:
         close_stdout()
     finally:
         if notifier is not None:  # also where a full disk takes no report
-            _notify(notifier, monitor, options.state, now)
+            _notify(notifier, monitor, options)
     return exit_code(found, strict=options.strict)
 
 
-def _written(
-    found: Mapping[str, Any], monitor: Monitor, now: float, options: Options
-) -> str:
+def _written(found: Mapping[str, Any], monitor: Monitor, options: Options) -> str:
     if options.json:
         return json.dumps(found, indent=2, allow_nan=False) + "\n"
     from verl_tui.check.note import note_text
@@ -99,7 +95,7 @@ def _written(
     return note_text(
         found,
         monitor,
-        now,
+        options.now,
         width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None,
         colour=colour(),
         unfolded=options.consequences,
@@ -107,9 +103,9 @@ def _written(
     )
 
 
-def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
+def _widths(bands: Sequence[str]) -> Mapping[str, float | None]:
     """Return the bands of all figures: the defaults, except those that the user set."""
-    from verl_tui.comparison.differences import WIDTHS, Width
+    from verl_tui.comparison.differences import WIDTHS
 
     widths = dict(WIDTHS)
     for text in bands:
@@ -120,8 +116,7 @@ def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
         if wide == "off":
             del widths[figure]
         elif share is not None:
-            part = float(share[1]) / (100 if share[2] else 1)
-            widths[figure] = Width(part, fixed=True)
+            widths[figure] = float(share[1]) / (100 if share[2] else 1)
         else:
             raise CommandError(
                 f"--band: {text} has no share such as 5% or 0.05, nor off"
@@ -130,7 +125,7 @@ def _widths(bands: Sequence[str]) -> Mapping[str, Width]:
 
 
 def _held(
-    monitor: Monitor, named: str, widths: Mapping[str, Width]
+    monitor: Monitor, named: str, widths: Mapping[str, float | None]
 ) -> Mapping[str, Against]:
     """Return the runs compared with the baseline."""
     from verl_tui.comparison.differences import hold
@@ -156,13 +151,12 @@ def _notifier(options: Options, config: Config) -> Notifier | None:
     return notifier
 
 
-def _notify(
-    notifier: Notifier, monitor: Monitor, state: Path | None, now: float
-) -> None:
+def _notify(notifier: Notifier, monitor: Monitor, options: Options) -> None:
     """Send the notifications that are due; problems are reported, and do not change the exit
     code.
     """
-    notifier.look(monitor, now)
+    notifier.look(monitor, options.now)
+    state: Path | None = options.state
     # With a state file, the next check sums up the messages that were held back.
     print_messages(notifier.close(keeps_held=state is not None))
     try:

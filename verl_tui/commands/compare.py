@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -14,7 +13,6 @@ from verl_tui.commands.shared import (
     PATHS,
     CommandError,
     Options,
-    baseline_first,
     plain_output,
     print_message,
 )
@@ -53,15 +51,14 @@ def run(options: Options) -> int:
     from verl_tui.health.finding import Moment
     from verl_tui.runs.time.step_clocks import Alignment
 
-    now = time.time()
-    monitor = options.load(now)
-    at = Moment(now, monitor.verdicts)
+    monitor = options.load()
+    at = Moment(options.now, monitor.verdicts)
     columns = _narrow(monitor, options, at)
     found = compare(
-        baseline_first(monitor, options.baseline, now, "compare"),
+        options.baseline_first(monitor, "compare"),
         monitor.verdicts,
         monitor.guide,
-        now,
+        options.now,
         alignment=Alignment[options.align.upper()],
         last=options.last,
     )

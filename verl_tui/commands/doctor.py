@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, Options
@@ -39,7 +38,7 @@ def run(options: Options) -> int:
     )
     from verl_tui.monitor import Monitor, load
 
-    now = time.time()
+    now = options.now
     config, about = _configuration(options)
     paths = options.need_paths() if options.paths else ()
     monitor = load(paths, config, now) if paths else Monitor(config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +30,7 @@ def run(options: Options) -> int:
     from verl_tui.explain import explain
     from verl_tui.health.judge import Judge
 
-    now = time.time()
+    now = options.now
     guide = guide_of(options.configuration())
     reading = read_run(options.need_paths(), options.run, now, alive=True)
     print_messages(reading.sentences)

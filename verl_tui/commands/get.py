@@ -197,8 +197,9 @@ def _samples(options: Options) -> int:
 
 
 def _log(options: Options) -> int:
-    from verl_tui.answers.log import LogPlace, log_lines, log_of
+    from verl_tui.answers.log import log_lines, log_of
     from verl_tui.answers.run_reading import FIRST, LONG, read_run
+    from verl_tui.rendering.log.target import LogTarget, error_target
     from verl_tui.rendering.text.search import Search
     from verl_tui.secrets import own_mask
 
@@ -214,8 +215,10 @@ def _log(options: Options) -> int:
         )
     print_messages(reading.sentences)
     count = options.last or _LINES
-    place = LogPlace(options.around, _around_error(options, reading, now), grep)
-    found = log_of(reading, count, place, full=options.full, mask=mask)
+    at = LogTarget(step=options.around)
+    if _around_error(options, reading, now):
+        at = error_target(reading.run)
+    found = log_of(reading, count, at, grep=grep, full=options.full, mask=mask)
     if found["gave_up"]:
         print_message(
             f"--grep {options.grep}: some lines took too long to search, and were left out"

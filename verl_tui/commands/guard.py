@@ -26,7 +26,7 @@ from verl_tui.commands.signals import heeded
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
-    from verl_tui.guard.watcher import Guard, Orders
+    from verl_tui.guard import Guard, Orders
 
 HELP = (
     "follow runs without a screen; run a command when a circuit breaker trips, "
@@ -58,7 +58,7 @@ OPTIONS = f"""
 
 def run(options: Options) -> int:
     """Follow until all runs have ended or a signal comes; return the exit code."""
-    from verl_tui.guard.watcher import BREAKERS, QUIET, TRIPPED, Orders
+    from verl_tui.guard import BREAKERS, QUIET, TRIPPED, Orders
     from verl_tui.runs.views.checkpoints import BestBy
 
     named = options.on or ()
@@ -80,8 +80,7 @@ def run(options: Options) -> int:
 
 def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     """Follow, and notify the user of what happens where that is wanted."""
-    from verl_tui.guard.events import follow
-    from verl_tui.guard.watcher import Guard
+    from verl_tui.guard import Guard, follow
     from verl_tui.monitor import Monitor
 
     guard, notifier = Guard(Monitor(config), orders), notifier_for(config, "guard")
@@ -96,9 +95,8 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
                     print_message(f"standard output: {problem}; the guard goes on")
             if notifier is not None:
                 notifier.look(guard.monitor, now)
-                for (
-                    event
-                ) in events:  # a finding first, then the command that it set off
+                # a finding first, then the command that it set off
+                for event in events:
                     notifier.tell(event, now)
                 print_messages(filter(None, (notifier.news(),)))
         return guard

@@ -16,17 +16,13 @@ OPTIONS = f"""
 
 def run(options: Options) -> int:
     """Write the rules; return the exit code."""
+    from verl_tui.exporters.guide import alert_rules, dashboard, describe
+
     guide = guide_of(options.configuration())
     if options.format == "prometheus":
-        from verl_tui.exporters.guide.alerts import alert_rules
-
         print(alert_rules(guide, options.step), end="")
     elif options.format == "grafana":
-        from verl_tui.exporters.guide.grafana import dashboard
-
         print(dashboard(guide))
     else:
-        from verl_tui.exporters.guide.as_text import describe
-
         print(*describe(guide), sep="\n")
     return 0

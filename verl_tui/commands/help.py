@@ -102,7 +102,7 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in TOPICS:
         return _topic(name, config)
     if name in finding_ids():
-        from verl_tui.exporters.guide.as_text import describe
+        from verl_tui.exporters.guide import describe
 
         return _wrapped(describe(guide_of(config), name))
     if name in INDICATORS:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -61,7 +60,7 @@ def _test(options: Options, config: Config) -> int:
         raise CommandError(NO_ADDRESS)
     try:
         words = "this is a test: messages from here arrive"
-        answer = deliver(to, Message(event="test", time=time.time(), message=words))
+        answer = deliver(to, Message(event="test", time=options.now, message=words))
     except NotSentError as error:
         print_message(str(error))
         return EXIT_UNSENT
@@ -75,9 +74,9 @@ def _show(options: Options, config: Config) -> int:
     from verl_tui.notify.notifier import Changes
     from verl_tui.notify.notify_settings import Limits
 
-    now = time.time()
+    now = options.now
     settings = settings_for(config)
-    monitor = options.load(now, config)
+    monitor = options.load(config)
     if not monitor.runs:
         return EXIT_NOTHING
     found = Changes(settings).look(monitor, now)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +17,8 @@ from verl_tui.commands.shared import (
     PATHS,
     CommandError,
     Options,
-    baseline_first,
     plain_output,
     print_message,
-    print_messages,
     print_note,
     writing,
 )
@@ -45,8 +42,14 @@ OPTIONS = f"""
                 an earlier one as a whole (standard output, if no -o is given)
 --charts DIR    also write each chart as an SVG file into this directory
 {BASELINE}{PATHS}{CONFIG}"""
-_FORMATS = {ending: ending for ending in ("md", "html", "json")}
-_FORMATS |= {"htm": "html", "markdown": "md"}
+_FORMATS = {
+    ".md": "md",
+    ".html": "html",
+    ".json": "json",
+    ".htm": "html",
+    ".markdown": "md",
+}
+"""Ending of a file -> form."""
 _MOST_OF_COMMENT = 65_536
 """Characters of a pull request's description or comment on GitHub."""
 
@@ -64,15 +67,14 @@ def run(options: Options) -> int:
     form = _form(options)
     if options.output != "-":
         _check_target(Path(options.output), force=options.force)
-    now = time.time()
-    monitor = options.load(now)
+    now, monitor = options.now, options.load()
     origin = Origin(
         version=__version__,
         command=masked(shlex.join(["verl-tui", *sys.argv[1:]])),
         made=datetime.fromtimestamp(now).astimezone().strftime("%Y-%m-%d %H:%M:%S %z"),
         sentences=tuple(monitor.sentences),
     )
-    runs = baseline_first(monitor, options.baseline, now, "report on")
+    runs = options.baseline_first(monitor, "report on")
     report = make_report(monitor, runs, now, origin, NoteBook(state_path()))
     _write(report, form, options)
     return 0
@@ -81,7 +83,6 @@ def run(options: Options) -> int:
 def _status(options: Options) -> int:
     """Write the page on how runs are; return the exit code."""
     from verl_tui.check.data import is_readable, report
-    from verl_tui.monitor import load
     from verl_tui.report.status import MARK, status_text
 
     if options.format or options.charts or options.baseline:
@@ -90,9 +91,7 @@ def _status(options: Options) -> int:
     if target != "-":
         ours = options.force or _begins_with(Path(target), MARK)
         _check_target(Path(target), force=ours)
-    now = time.time()
-    monitor = load(options.paths, options.configuration(), now)
-    print_messages(monitor.sentences)
+    now, monitor = options.now, options.load()
     _put(status_text(monitor, now, __version__), target, replace=True)
     return 0 if is_readable(report(monitor, now)) else EXIT_NOTHING
 
@@ -122,16 +121,15 @@ def _form(options: Options) -> str:
     """
     if options.output is None:
         raise CommandError("name a file with -o, such as -o report.html, .md or .json")
-    if options.format is not None:
-        return str(options.format)
+    ending = Path(options.output).suffix.lower()
+    form: str | None = options.format or _FORMATS.get(ending)
+    if form is not None:
+        return form
     if options.output == "-":
         raise CommandError("-o -: say which form with --format md, html or json")
-    ending = Path(options.output).suffix.lower().lstrip(".")
-    if ending not in _FORMATS:
-        raise CommandError(
-            f"{options.output}: a report ends in .md, .html or .json; --format says it for others"
-        )
-    return _FORMATS[ending]
+    raise CommandError(
+        f"{options.output}: a report ends in .md, .html or .json; --format says it for others"
+    )
 
 
 def _check_target(path: Path, *, force: bool) -> None:

@@ -9,10 +9,12 @@ import io
 import os
 import select
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -267,9 +269,8 @@ class Options(Namespace):
         config = load_config(self.config)
         for sentence in broken():
             raise ConfigError(sentence)
-        if (
-            config.guide or config.notify
-        ):  # else there is nothing of the user's to check
+        # else there is nothing of the user's to check
+        if config.guide or config.notify:
             try:
                 guide_of(config)
                 settings_for(config)
@@ -279,16 +280,49 @@ class Options(Namespace):
         mouse = config.mouse and not getattr(self, "no_mouse", False)
         return replace(config, ascii=ascii, mouse=mouse)
 
-    def load(self, now: float, config: Config | None = None) -> Monitor:
+    @cached_property
+    def now(self) -> float:
+        """The moment of the command, in seconds since the epoch."""
+        return time.time()
+
+    def load(self, config: Config | None = None) -> Monitor:
         """Return the runs at the named paths, read and judged, with a message on what was not
         read.
         """
         from verl_tui.monitor import load
 
         paths = self.need_paths()
-        monitor = load(paths, config or self.configuration(), now)
+        monitor = load(paths, config or self.configuration(), self.now)
         print_messages(monitor.sentences)
         return monitor
+
+    def baseline_first(self, monitor: Monitor, purpose: str) -> Sequence[Run]:
+        """Return the runs that contain a training, the baseline first (the first run with numbers,
+        where none is named); others are left out with a message.
+
+        Args:
+            monitor: Has read.
+            purpose: What runs are needed for, named in the error if there are none.
+
+        Raises:
+            CommandError: No run has numbers, or none has that name.
+        """
+        from verl_tui.runs.run_id import find_run
+        from verl_tui.runs.views.state import State, state
+
+        def is_training(run: Run) -> bool:
+            return bool(run.keys) or state(run, self.now) is not State.NO_TRAINING
+
+        found = monitor.runs.values()
+        runs = list(filter(is_training, found))
+        if left := ", ".join(run.name for run in found if run not in runs):
+            print_message(f"left out, as there is no training in it: {left}")
+        first = next((run for run in runs if run.keys), None)
+        if first is None:
+            raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)
+        if self.baseline is not None:
+            first = find_run(runs, self.baseline)
+        return sorted(runs, key=lambda run: run is not first)
 
 
 def piped(paths: Sequence[str]) -> bool:
@@ -394,36 +428,3 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
         f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture",
         EXIT_NOTHING,
     )
-
-
-def baseline_first(
-    monitor: Monitor, named: str | None, now: float, purpose: str
-) -> Sequence[Run]:
-    """Return the runs that contain a training, the baseline first; others are left out with a
-    message.
-
-    Args:
-        monitor: Has read.
-        named: The baseline, None for the first run with numbers.
-        now: Seconds since the epoch.
-        purpose: What runs are needed for, named in the error if there are none.
-
-    Raises:
-        CommandError: No run has numbers, or none has that name.
-    """
-    from verl_tui.runs.run_id import find_run
-    from verl_tui.runs.views.state import State, state
-
-    def is_training(run: Run) -> bool:
-        return bool(run.keys) or state(run, now) is not State.NO_TRAINING
-
-    found = monitor.runs.values()
-    runs = list(filter(is_training, found))
-    if left := ", ".join(run.name for run in found if run not in runs):
-        print_message(f"left out, as there is no training in it: {left}")
-    first = next((run for run in runs if run.keys), None)
-    if first is None:
-        raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)
-    if named is not None:
-        first = find_run(runs, named)
-    return sorted(runs, key=lambda run: run is not first)

@@ -77,7 +77,7 @@ def run(options: Options) -> int:
 def _tell(paths: Sequence[str], config: Config) -> int:
     """Write events until all runs have ended; return the exit code."""
     from verl_tui.check.data import CRITICAL
-    from verl_tui.guard.events import Events, bounded, follow
+    from verl_tui.guard import Events, bounded, follow
     from verl_tui.monitor import Monitor
 
     need_runs(paths)

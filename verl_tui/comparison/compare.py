@@ -20,6 +20,7 @@ from verl_tui.comparison.settings import (
     grouped,
 )
 from verl_tui.health.finding import Verdict, weighty
+from verl_tui.means import gathered
 from verl_tui.metrics import modern, slashed
 from verl_tui.patterns import NamePattern
 from verl_tui.runs.time.step_clocks import Alignment, stops
@@ -172,17 +173,15 @@ def _on_rewards(measured: Sequence[MeasuredRun]) -> Iterator[str]:
     """Yield a note on runs without a reward, on rewards that are left out, and on those of several
     metrics.
     """
-    by_key: dict[str | None, list[MeasuredRun]] = {}
     for one in measured:
-        key = one.key("reward")
-        by_key.setdefault(key and modern(key), []).append(one)
         final, name = one.figures["final_reward"], one.run.name
         if final.not_finite:
             yield (
                 f"{final.not_finite} of the last {final.n + final.not_finite} rewards of {name} "
                 f"are not finite{' and are left out' if final.n else ': it has no final reward'}"
             )
-    if none := by_key.pop(None, ()):
+    by_key = gathered((modern(one.key("reward") or ""), one) for one in measured)
+    if none := by_key.pop("", ()):
         yield f"{_names(none)} {'logs' if len(none) == 1 else 'log'} no reward"
     if len(by_key) > 1:
         listed = (f"{key} of {_names(found)}" for key, found in by_key.items())

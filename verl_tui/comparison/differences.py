@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +22,7 @@ from verl_tui.comparison.outcomes import (
 from verl_tui.comparison.settings import ABSENT, RunGroup, difference, grouped, is_own
 from verl_tui.comparison.statistics import Spread, combined, of_one_run, of_seeds
 from verl_tui.given_files import UsageError
-from verl_tui.means import mean
+from verl_tui.means import gathered, mean
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import Alignment, stops
 from verl_tui.runs.views.identity import short
@@ -145,19 +145,12 @@ chance, and the steps in which they are searched for: heuristic.
 """
 
 
-class Width(NamedTuple):
-    """How far a figure may lie from the baseline's, on either side."""
-
-    share: float
-    """As a share of the baseline's value."""
-    least: float = 0.0
-    """In the figure's own unit: near 0, a share would be nothing."""
-    fixed: bool = False
-    """True if the user set it: then it is not widened by what may be chance."""
-
-
-WIDTHS = {id: Width(kind.band, kind.least) for id, kind in KINDS.items() if kind.band}
-"""Figure -> its usual band."""
+WIDTHS: Mapping[str, float | None] = {
+    id: None for id, kind in KINDS.items() if kind.band
+}
+"""Figure -> how far it may lie from the baseline's, on either side, as a share of that: so far and
+no further, or None for the usual band, which is widened by what may be chance.
+"""
 
 
 class Held(NamedTuple):
@@ -191,7 +184,7 @@ def hold(
     run: Run,
     baseline: Sequence[Run],
     guide: Guide,
-    widths: Mapping[str, Width] = WIDTHS,
+    widths: Mapping[str, float | None] = WIDTHS,
 ) -> Against:
     """Compare a run with a baseline, both up to the last step that all have reached.
 
@@ -199,7 +192,7 @@ def hold(
         run: The run.
         baseline: One run, or several that differ only by their seed.
         guide: Knows the healthy bands.
-        widths: Figure -> how far it may lie from the baseline's; others are not compared.
+        widths: As `WIDTHS`; other figures are not compared.
 
     Raises:
         UsageError: The baseline's runs differ by more than their seed.
@@ -212,7 +205,7 @@ def hold(
         raise UsageError(f"these runs differ by more than their seed: {listed}")
     held: list[Held] = []
     left: list[Mapping[str, str]] = []
-    for id, width in widths.items():
+    for id, share in widths.items():
         kind, reason = KINDS[id], ""
         if base.figures[id].value is None:
             reason = "the baseline has none"
@@ -221,18 +214,20 @@ def hold(
         if reason:
             left.append({"figure": id, "reason": reason})
         else:
-            held.append(_held(kind, mine, base, width))
+            held.append(_held(kind, mine, base, share))
     names = [one.name for one in baseline]
     return Against(names, mine.stop.step, mine.count, held, left)
 
 
-def _held(kind: FigureKind, mine: MeasuredRun, base: RunGroup, width: Width) -> Held:
+def _held(
+    kind: FigureKind, mine: MeasuredRun, base: RunGroup, share: float | None
+) -> Held:
     figure, known = mine.figures[kind.id], base.figures[kind.id]
     centre = known.value or 0.0
-    half = max(width.share * abs(centre), width.least)
-    if not width.fixed:
+    half = abs(centre) * (kind.band if share is None else share)
+    if share is None:
         reach = _by_chance(kind, mine, base)
-        half = max(half, reach if math.isfinite(reach) else 0.0)
+        half = max(half, kind.least, reach if math.isfinite(reach) else 0.0)
     low, high = max(-_GREATEST, centre - half), min(_GREATEST, centre + half)
     breach = _breach(figure.value, low, high, direction(kind, base.members))
     unit = figure.unit or known.unit or kind.unit
@@ -397,10 +392,10 @@ def _found(
             continue
         outcomes = [group.figures[kind.id].value for group in groups]
         reached = np.array(outcomes, np.float64)
-        alike: dict[Hashable, list[_Varying]] = {}
-        for setting in filter(_is_ranked, varying):
-            order = setting.levels, *np.unique(setting.codes, return_inverse=True)[1]
-            alike.setdefault(order, []).append(setting)
+        alike = gathered(
+            ((one.levels, *np.unique(one.codes, return_inverse=True)[1]), one)
+            for one in filter(_is_ranked, varying)
+        )
         for settings in alike.values():
             one = _correlation(settings[0], kind.id, reached)
             if one is not None:

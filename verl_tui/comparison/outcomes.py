@@ -175,7 +175,7 @@ def _point(one: MeasuredRun, kind: FigureKind, series: Series) -> Figure:
     )
     if kind.of == "last":
         return found
-    _, high = one.guide.band(kind.indicator, one.run.dialect) or (None, None)
+    _, high = one.guide.band(kind.indicator, one.run.dialect)
     beyond = None
     if kind.of == "highest" and high is not None:
         beyond = point.value * sign > high

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.comparison.outcomes import Figure, MeasuredRun
 from verl_tui.comparison.statistics import deviation
-from verl_tui.means import mean
+from verl_tui.means import gathered, mean
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.settings import number
 from verl_tui.runs.views.identity import identity, is_known
@@ -183,9 +183,7 @@ def grouped(measured: Sequence[MeasuredRun]) -> tuple[RunGroup, ...]:
     """Return the runs by what they have in common beside the seed, in the order of the first of
     each.
     """
-    by_recipe: dict[Hashable, list[MeasuredRun]] = {}
-    for at, one in enumerate(measured):
-        by_recipe.setdefault(_recipe(one.run, at), []).append(one)
+    by_recipe = gathered((_recipe(one.run, at), one) for at, one in enumerate(measured))
     found: list[RunGroup] = []
     taken = {one.run.name for one in measured}
     for recipe, members in by_recipe.items():

@@ -30,6 +30,7 @@ from verl_tui.comparison.settings import (
     is_own,
     is_seed,
 )
+from verl_tui.means import gathered
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
 from verl_tui.text import one_line
@@ -280,12 +281,10 @@ def _differences(comparison: Comparison) -> TextTable:
             "Intervals from last values hold for these runs alone: they say nothing of other "
             "seeds, which often differ more."
         )
-    by_reason: dict[str, dict[str, None]] = {}
-    for one in comparison.differences:
-        if one.reason is not None:
-            by_reason.setdefault(one.reason, {})[KINDS[one.figure].label] = None
-    for reason, labels in by_reason.items():
-        notes.append(f"No interval for {', '.join(labels)}: {reason}.")
+    reasons = ((one.reason, KINDS[one.figure].label) for one in comparison.differences)
+    for reason, labels in gathered(dict.fromkeys(reasons)).items():
+        if reason is not None:
+            notes.append(f"No interval for {', '.join(labels)}: {reason}.")
     if lucky := len(found) // 20:
         said = f"about {lucky} would exclude zero by chance alone"
         notes.append(f"Of {len(found)} intervals, {said}.")

@@ -16,15 +16,19 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import yaml
 
-from verl_tui.demo import curves
 from verl_tui.demo.rollouts import (
     GROUP,
     PROMPTS,
+    STEPS,
     TRAIN_SIZE,
     VALIDATION_SIZE,
     Rollout,
     Rollouts,
+    actor_metrics,
+    drift,
     dump,
+    generator,
+    phases,
 )
 
 if TYPE_CHECKING:
@@ -134,10 +138,10 @@ class GrpoRun:
     Args:
         directory: The run's own, made at its start.
         seed: Chooses its details.
-        collapses: Whether it falls off its cliff at `curves.COLLAPSE_STEP`.
+        collapses: Whether it falls off its cliff at `COLLAPSE_STEP`.
     """
 
-    total = curves.STEPS
+    total = STEPS
     """Steps until the run is over."""
 
     def __init__(self, directory: Path, seed: int, *, collapses: bool = False) -> None:
@@ -180,24 +184,24 @@ class GrpoRun:
             step: From 1.
             time: Wall-clock time at which the step ends.
         """
-        rng = curves.generator(self._seed, "metrics", step)
-        slip = curves.drift(step) if self._collapses else 0.0
+        rng = generator(self._seed, "metrics", step)
+        slip = drift(step) if self._collapses else 0.0
         batch = self._rollouts.training(step)
-        phases = curves.phases(step, rng)
-        actor = curves.actor_metrics(step, rng, slip)
+        seconds = phases(step, rng)
+        actor = actor_metrics(step, rng, slip)
         due = {
             task: step % self._config["trainer"][task] == 0 or step == self.total
             for task in ("save_freq", "test_freq")
         }
         if due["save_freq"]:
             self._save(step, time)
-            phases["save_checkpoint"] = 0.24 + rng.uniform(-0.02, 0.03)
+            seconds["save_checkpoint"] = 0.24 + rng.uniform(-0.02, 0.03)
         validated = {}
         if due["test_freq"]:
             self._validate(step)
             validated = self._validated
         self._dump(f"rollouts/{step}.jsonl", batch, step)
-        timing = phase_metrics(phases, batch, self._gpus)
+        timing = phase_metrics(seconds, batch, self._gpus)
         if validated:  # which V1 does not count as part of the step
             timing["timing_s/testing"] = 0.31 + rng.uniform(-0.02, 0.04)
         place = {

@@ -1,19 +1,101 @@
-"""The rollouts of a simulated run: word problems with worked answers, all invented here, and their
-dumps in the shape of verl 0.9's V1 trainer.
+"""What a simulated run computes: its curves, functions from a step to numbers; and its rollouts,
+word problems with worked answers, all invented here, and their dumps in the shape of verl 0.9's V1
+trainer.
+
+Noise comes from a generator seeded by run and step, so that each step can be computed by itself and
+the same seed always gives the same run.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import random
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from verl_tui.demo import curves
+from verl_tui.means import clamp
 
-if TYPE_CHECKING:
-    import random
+STEPS = 300
+"""Optimiser steps of a run."""
+COLLAPSE_STEP = 144
+"""Step at which the reward of the collapsing run falls off a cliff."""
+_DRIFT = 12
+"""Steps before, from which on its policy slips away."""
+
+
+def generator(seed: int, *name: object) -> random.Random:
+    """Return the random numbers of one named thing; equal names give equal numbers in every
+    process.
+    """
+    return random.Random("/".join(map(str, (seed, *name))))
+
+
+def chance(step: int, difficulty: float) -> float:
+    """Return how likely a problem is solved; the gentle slope keeps most groups mixed, and only
+    those teach.
+    """
+    skill = 0.22 + 0.68 * (step / STEPS) ** 0.7
+    return 1 / (1 + math.exp(-3 * (skill - difficulty)))
+
+
+def drift(step: int) -> float:
+    """Return how far the collapsing policy has slipped away, 0 to 1."""
+    return clamp((step - COLLAPSE_STEP + _DRIFT) / (2 * _DRIFT), 0.0, 1.0)
+
+
+def lost(step: int) -> float:
+    """Return the share of the collapsing policy's responses that only repeat themselves."""
+    return 1 - 0.6 ** max(0, step - COLLAPSE_STEP + 1)
+
+
+def actor_metrics(step: int, rng: random.Random, slip: float) -> dict[str, float]:
+    """Return the metrics of a step that are not computed from its rollouts, healthy at no slip."""
+    noise = rng.gauss
+    return {
+        "actor/entropy": (0.19 + 0.21 * math.exp(-step / 130) + noise(0, 0.006))
+        * (1 - 0.97 * slip),
+        "training/rollout_probs_diff_valid": 1.0,
+        "training/rollout_probs_diff_max": clamp(noise(0.33, 0.05), 0.2, 0.5),
+        "training/rollout_probs_diff_mean": noise(0.0027, 0.0002),
+        "training/rollout_probs_diff_std": noise(0.0078, 0.0006),
+        "training/rollout_actor_probs_pearson_corr": noise(0.99905, 0.0002),
+        "actor/pg_loss": noise(-0.0008, 0.004) + 0.6 * slip,
+        "actor/kl_loss": 0.0008
+        + 0.011 * (1 - math.exp(-step / 140))
+        + abs(noise(0, 0.0003))
+        + 0.9 * slip,
+        "actor/pg_clipfrac": abs(noise(0.0011, 0.0004)) + 0.34 * slip,
+        "actor/ppo_kl": noise(2e-5, 9e-5) + (0.3 + noise(0, 0.01)) * slip,
+        "actor/pg_clipfrac_lower": 0.0,
+        "actor/grad_norm": 0.24
+        + 0.3 * math.exp(-step / 100)
+        + abs(noise(0, 0.02))
+        + 7.5 * slip,
+        # Peaks of the process never fall: they rise in the first steps and stay.
+        "actor/perf/max_memory_allocated_gb": 21.4 + 1.7 * min(step, 6) / 6,
+        "actor/perf/max_memory_reserved_gb": 27.0 + 2.4 * min(step, 6) / 6,
+        "actor/perf/cpu_memory_used_gb": 96.2 + 0.004 * step + rng.uniform(0, 0.3),
+    }
+
+
+def phases(step: int, rng: random.Random) -> dict[str, float]:
+    """Return the seconds of a step's parts, together about one; the first step compiles kernels."""
+    warm_up = 0.9 if step == 1 else 0.0
+    return {
+        "gen": 0.42 + rng.uniform(-0.03, 0.05) + warm_up,
+        "old_log_prob": 0.08 + rng.uniform(-0.005, 0.008),
+        "ref": 0.07 + rng.uniform(-0.005, 0.008),
+        "adv": 0.006 + rng.uniform(0, 0.002),
+        "update_actor": 0.29 + rng.uniform(-0.02, 0.03) + warm_up,
+        "update_weights": 0.05 + rng.uniform(-0.004, 0.006),
+    }
+
+
+# -- word problems ---------------------------------------------------------------------------------
+
 
 _NAMES = ("Mira", "Tobias", "Aiko", "Samuel", "Leila", "Nkechi", "Inés", "Ravi")
 _OPENINGS = (
@@ -142,31 +224,31 @@ class Rollouts:
 
     def training(self, step: int) -> list[Rollout]:
         """Return the rollouts of a training step, groups side by side as V1 sorts them."""
-        rng = curves.generator(self._seed, "rollouts", step)
+        rng = generator(self._seed, "rollouts", step)
         batch = []
         for place in range(PROMPTS):
             index = ((step - 1) * PROMPTS + place) % TRAIN_SIZE
-            problem = invent(curves.generator(self._seed, "train", index))
+            problem = invent(generator(self._seed, "train", index))
             # One problem from each sixteenth of the range keeps the batch's score from jumping
             # with its luck.
-            chance = curves.chance(step, (place + rng.random()) / PROMPTS)
+            odds = chance(step, (place + rng.random()) / PROMPTS)
             name = _identity(rng)
             for number in range(GROUP):
-                right = rng.random() < chance
+                right = rng.random() < odds
                 uid = f"{name}_{number}_0"
                 batch.append(self._respond(problem, uid, step, rng, right=right))
         return sorted(batch, key=lambda rollout: rollout.uid)
 
     def validation(self, step: int) -> list[Rollout]:
         """Return the answers to the validation set, always the same problems."""
-        rng = curves.generator(self._seed, "validation", step)
+        rng = generator(self._seed, "validation", step)
         answers = []
         for place in range(VALIDATION_SIZE):
-            problem = invent(curves.generator(self._seed, "val", place))
+            problem = invent(generator(self._seed, "val", place))
             # Greedy decoding rolls no dice: each problem has a luck of its own, a golden section
             # away from the last one's.
             luck = place * 0.618 % 1 + rng.gauss(0, 0.04)
-            right = luck < curves.chance(step, (place + 0.5) / VALIDATION_SIZE)
+            right = luck < chance(step, (place + 0.5) / VALIDATION_SIZE)
             uid = f"{_identity(rng)}_0_0"
             answers.append(self._respond(problem, uid, step, rng, right=right))
         return answers
@@ -174,12 +256,12 @@ class Rollouts:
     def _respond(
         self, problem: Problem, uid: str, step: int, rng: random.Random, *, right: bool
     ) -> Rollout:
-        loops = self._collapses and rng.random() < curves.lost(step)
+        loops = self._collapses and rng.random() < lost(step)
         if loops:
             unit = rng.choice(_STUTTERS)  # it never comes to its end token
             output = unit * (_LONGEST * 5 // 2 // len(unit))
         else:
-            care = 0.15 + 0.5 * step / curves.STEPS
+            care = 0.15 + 0.5 * step / STEPS
             output = solve(problem, rng, right=right, care=care)
         prompt = (
             f"system\nYou are a helpful assistant.\nuser\n{problem.question} {_FORM}\n"

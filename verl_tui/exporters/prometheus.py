@@ -8,7 +8,7 @@ out is reported.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -19,6 +19,7 @@ from prometheus_client.core import Metric
 from verl_tui import debug_log
 from verl_tui import prometheus_names as names
 from verl_tui.indicators import INDICATORS, factor
+from verl_tui.means import gathered
 from verl_tui.prometheus_names import Name, names_of
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.devices import logged_devices
@@ -29,7 +30,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from verl_tui.health.finding import Verdict
     from verl_tui.monitor import Monitor
-    from verl_tui.records import SourceStatus
     from verl_tui.runs.run import Run
 
 
@@ -256,9 +256,7 @@ def _sources(run: Run) -> _Samples:
     """Yield the state of the sources, combined by format: W&B writes one file per table, and each
     would be a series.
     """
-    formats: defaultdict[str, list[SourceStatus]] = defaultdict(list)
-    for one in run.statuses:
-        formats[one_line(one.title)].append(one)
+    formats = gathered((one_line(one.title), one) for one in run.statuses)
     for format, status in formats.items():
         of = {"format": format}
         yield names.SOURCE_UP, all(one.problem is None for one in status), of

@@ -55,27 +55,26 @@ _WHOSE = {
 }
 
 
-def look_at_columns(context: RuleContext, rule: Rule, keep: Keep) -> Sequence[Found]:
-    """Return what is found in each column, or why none is judged.
+def look_at_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
+    """Return what is found in each column of a rule, or why none is judged.
 
     Args:
-        context: The run.
-        rule: The rule.
+        context: The run, and the rule.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    if of_others := _of_others_names(context, rule):
+    rule = context.rule
+    if of_others := _of_others_names(context):
         return [Found(of_others)]
-    keys = _keys(context, rule)
-    reasons = {key: _exempt(context, rule, [key], FOR_WHOLE_RUN) for key in keys}
+    keys = _keys(context)
+    reasons = {key: _exempt(context, [key], FOR_WHOLE_RUN) for key in keys}
     free = [key for key, reason in reasons.items() if reason is None]
     second = context.key_of(rule.beside_indicator, rule.beside_metric)
-    if missing := _missing(context, rule, len(keys), len(free), second):
+    if missing := _missing(context, len(keys), len(free), second):
         return [Found(missing)]
     if rule.stream == "mean of all" and free:
-        return [_judge(context, rule, free, keep)]
+        return [_judge(context, free, keep)]
     judged = [
-        _judge(context, rule, [key], keep, _beside(rule, key, free, second))
-        for key in free
+        _judge(context, [key], keep, _beside(rule, key, free, second)) for key in free
     ]
     return [*map(Found, filter(None, reasons.values())), *judged]
 
@@ -89,9 +88,9 @@ def _beside(
     return [second] if second else []
 
 
-def _of_others_names(context: RuleContext, rule: Rule) -> str | None:
+def _of_others_names(context: RuleContext) -> str | None:
     """Return why a rule does not judge a log with such names, None if it does."""
-    spoken = context.run.dialect
+    rule, spoken = context.rule, context.run.dialect
     if spoken in rule.not_in or spoken in rule.dialects:
         return rule.not_in.get(spoken)
     whose = " or ".join(_WHOSE[one] for one in rule.dialects)
@@ -100,15 +99,14 @@ def _of_others_names(context: RuleContext, rule: Rule) -> str | None:
 
 def _judge(
     context: RuleContext,
-    rule: Rule,
     keys: Sequence[str],
     keep: Keep,
     beside: Sequence[str] = (),
 ) -> Found:
     """Judge one metric, or several as one column, beside those that it is held against."""
-    run = context.run
+    rule, run = context.rule, context.run
     limit = LIMITS[rule.of](run, context.guide) if rule.of else None
-    gate = _gate(context, rule)
+    gate = _gate(context)
     series = [*filter(None, map(run.series, (*keys, *beside)))]
     scale = _scale(rule, series)
     restarts = tuple([mark.step for mark in run.restarts])
@@ -125,23 +123,23 @@ def _judge(
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
     known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
-    breaches = _not_exempt(context, rule, keys, judged, known)
+    breaches = _not_exempt(context, keys, judged, known)
     now: Finding | str | None = judged.needs
-    if now is None and judged.facts and open_breach(breaches):
-        facts, words = judged.facts, judged.words
-        now = _told(context, rule, keys[0], title, facts, words, limit)
+    if judged.facts and open_breach(breaches):
+        now = _told(context, keys[0], title, judged, limit)
     else:
         excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
-        now = _exempt(context, rule, keys, excuses) or now
+        now = _exempt(context, keys, excuses) or now
     return Found(now, breaches, title, keys[0])
 
 
 def _missing(
-    context: RuleContext, rule: Rule, keys: int, free: int, second: str | None
+    context: RuleContext, keys: int, free: int, second: str | None
 ) -> str | None:
     """Return what the log lacks of a rule's metrics, by the number of its own, and of those that
     are not exempt, and by the one that they are held against.
     """
+    rule = context.rule
     beside = rule.beside_indicator, rule.beside_metric
     least = 1 + (rule.stream == "of the others")
     if keys >= least and (not free or free >= least):
@@ -155,16 +153,16 @@ def _missing(
     return _has_no(rule.indicator, rule.metric)
 
 
-def _keys(context: RuleContext, rule: Rule) -> Sequence[str]:
+def _keys(context: RuleContext) -> Sequence[str]:
     """Return the key of the rule's indicator or metric, all keys that match its wildcards, or the
     reward's parts; a single one is the reward itself.
     """
-    keys = context.run.keys
+    rule = context.rule
     if rule.parts:
         parts = gaining_components(context.run)[:_MOST_PARTS]
         return parts if len(components(context.run)) > 1 else []
     if any("*" in name for name in rule.metric):
-        return _matching(keys, rule.metric)
+        return _matching(context.run.keys, rule.metric)
     key = context.key_of(rule.indicator, rule.metric)
     return [key] if key else []
 
@@ -187,12 +185,12 @@ def _has_no(indicator: str, metrics: Sequence[str]) -> str:
     return f"{LACKS} no {indicator or ' or '.join(metrics)}"
 
 
-def _gate(context: RuleContext, rule: Rule) -> float:
-    if rule.stream != "at limit":
+def _gate(context: RuleContext) -> float:
+    if context.rule.stream != "at limit":
         return math.inf
     limit: Limit | None = response_limit(context.run, context.guide)
-    if "prompt_length/max" in rule.beside_metric:
-        limit = stated_limit(context.run, "max_prompt_length")
+    if "prompt_length/max" in context.rule.beside_metric:
+        limit = stated_limit(context.run, "prompt_limit")
     return limit.value if limit else math.inf
 
 
@@ -205,22 +203,21 @@ def _scale(rule: Rule, series: Sequence[Series]) -> float:
 
 def _told(
     context: RuleContext,
-    rule: Rule,
     key: str,
     title: str,
-    known: Mapping[str, Any],
-    words: Mapping[str, Any],
+    judged: Judged,
     limit: Limit | None,
 ) -> Finding:
     """Return the breach that holds."""
-    since, newest, last = known["since"], known["at"], known["last"]
+    known = judged.facts or {}
+    rule, since, newest = context.rule, known["since"], known["at"]
     is_alone = rule.stream not in ("widest", "of the others")
     facts = {
         **known,
         "title": title,
         "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
-        "newest": f"{number(last)} at step {newest}",
+        "newest": f"{number(known['last'])} at step {newest}",
         "note": f" ({_multiple(rule, limit)})" if limit else "",
         "says": rule.says,
         "label": f" ({rule.label})" if rule.label else "",
@@ -229,7 +226,7 @@ def _told(
     return rule.told(
         facts,
         case=case,
-        words=words,
+        words=judged.words,
         since=since,
         step=newest,
         key=key,
@@ -245,13 +242,10 @@ def _multiple(rule: Rule, limit: Limit) -> str:
 
 
 def _exempt(
-    context: RuleContext,
-    rule: Rule,
-    keys: Sequence[str],
-    names: Collection[str],
+    context: RuleContext, keys: Sequence[str], names: Collection[str]
 ) -> str | None:
     """Return why a rule applies to none of the metrics, None if it does to one."""
-    for name in filter(names.__contains__, rule.unless):
+    for name in filter(names.__contains__, context.rule.unless):
         reasons = [exempt(name, context, key) for key in keys]
         if all(reasons):
             return reasons[0]
@@ -260,7 +254,6 @@ def _exempt(
 
 def _not_exempt(
     context: RuleContext,
-    rule: Rule,
     keys: Sequence[str],
     judged: Judged,
     known: dict[int, bool],
@@ -269,22 +262,21 @@ def _not_exempt(
     time: from the first to the last such point.
 
     Args:
-        context: The run.
-        rule: The rule.
+        context: The run, and the rule.
         keys: The metrics.
         judged: What is found in them.
         known: At which steps it is known to be exempt, or not.
     """
     series = context.known(keys[0])
     breaches = [*judged.breaches]
-    if not breaches or not series or not BY_VALUES.keys() & {*rule.unless}:
+    if not breaches or not series or not BY_VALUES.keys() & {*context.rule.unless}:
         return breaches
     steps = series.steps
     known.pop(steps[-1], None)  # the newest point may still change
 
     def is_exempt(step: int) -> bool:
         if step not in known:
-            reason = _exempt(context.at(step), rule, keys, BY_VALUES)
+            reason = _exempt(context.at(step), keys, BY_VALUES)
             known[step] = reason is not None
         return known[step]
 

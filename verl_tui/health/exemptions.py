@@ -14,7 +14,7 @@ from verl_tui.health.conditions.column import trend
 from verl_tui.health.finding import WORDS
 from verl_tui.health.limits import (
     adaptive,
-    known_response_limit,
+    assumed_limit,
     no_staleness_limit,
     stated_limit,
     stated_target,
@@ -265,16 +265,11 @@ FOR_WHOLE_RUN: Mapping[str, Exemption] = {
     "no-response-limit": lambda context: (
         not (
             context.guide.response_limit
-            or stated_limit(context.run, "max_response_length")
+            or stated_limit(context.run, "own_response_limit")
         )
     ),
-    "no-prompt-limit": lambda context: (
-        not stated_limit(context.run, "max_prompt_length")
-    ),
-    # The tutorials' 512 is that of their own logs.
-    "assumed-limit": lambda context: (
-        not known_response_limit(context.run, context.guide)
-    ),
+    "no-prompt-limit": lambda context: not stated_limit(context.run, "prompt_limit"),
+    "assumed-limit": assumed_limit,
     "no-staleness-limit": lambda context: no_staleness_limit(context.run),
     "clips-sequences": clips_sequences,
     "no-sequence-weights": no_sequence_weights,

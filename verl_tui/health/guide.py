@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import WORDS, Finding, Severity, filled
+from verl_tui.indicators import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-
-DIALECTS = ("tutorial", "verl", "other")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +193,7 @@ class Guide:
 
     def band(
         self, indicator_id: str, dialect: str, response_limit: float | None = None
-    ) -> tuple[float | None, float | None] | None:
+    ) -> tuple[float | None, float | None]:
         """Return the healthy band of an indicator, for charts.
 
         Args:
@@ -205,7 +203,7 @@ class Guide:
                 the guide's 512.
 
         Returns:
-            Lower and upper limit, each None where open; None where the guide knows no band.
+            Lower and upper limit, each None where open, as both are where the guide knows no band.
         """
         limit = response_limit or self.response_limit or ASSUMED_RESPONSE_LIMIT
         for band in self.bands:
@@ -213,7 +211,7 @@ class Guide:
                 unit = limit if band.of else 1.0
                 low, high = (end and end * unit for end in (band.low, band.high))
                 return low, high
-        return None
+        return None, None
 
 
 ASSUMED_RESPONSE_LIMIT = 512.0

@@ -111,7 +111,7 @@ class RuleOnRun:
     def _look(self, context: RuleContext) -> Sequence[Found]:
         """Return what is found now and before, in each of its columns."""
         if not self._diagnosis:
-            return look_at_columns(context, self.rule, self._keep)
+            return look_at_columns(context, self._keep)
         for one in self._diagnosis.requires:
             if one not in context.indicators:
                 return [Found(f"{LACKS} no {INDICATORS[one].label}")]

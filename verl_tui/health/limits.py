@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT, Guide
 from verl_tui.patterns import pattern
-from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.settings import NAMES
 from verl_tui.runs.settings import number as as_number
 
@@ -31,8 +30,6 @@ class Limit(NamedTuple):
     value: float
     words: str
     """E.g. `the limit 1,024 (data.max_response_length)` or `the limit 512 (assumed)`."""
-    stated: bool = True
-    """True if settings state it; otherwise it is assumed."""
 
 
 def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float]:
@@ -57,22 +54,26 @@ def response_limit(run: Run, guide: Guide) -> Limit:
     if not origin:
         origin = "your settings" if guide.response_limit else "assumed"
         value = guide.response_limit or ASSUMED_RESPONSE_LIMIT
-    words = f"the limit {number(value)} ({origin})"
-    return Limit(value, words, origin != "assumed")
+    return Limit(value, f"the limit {number(value)} ({origin})")
 
 
 _OWN_FORMAT = "tutorial JSONL"
 _OWN_LENGTHS = ("rollout/response_length_mean", "generation/length")
 
 
-def known_response_limit(run: Run, guide: Guide) -> Limit | None:
-    """Return the longest response in tokens where it is stated, or the tutorials' 512 where
+def assumed_limit(context: RuleContext) -> bool:
+    """Return whether the longest response is not stated, nor that of the tutorials: their 512 where
     response lengths are those of their own JSONL.
     """
-    limit = response_limit(run, guide)
+    run = context.run
+    if (
+        context.guide.response_limit
+        or positive_setting(run, NAMES["response_limit"])[0]
+    ):
+        return False
     own = any(state.status.format == _OWN_FORMAT for state in run.sources.values())
-    own = own and run.indicators.get("response_length") in _OWN_LENGTHS
-    return limit if limit.stated or (own and run.dialect == "tutorial") else None
+    is_length = run.indicators.get("response_length") in _OWN_LENGTHS
+    return not (own and is_length and run.dialect == "tutorial")
 
 
 def all_cut(context: RuleContext) -> bool:
@@ -84,14 +85,10 @@ def all_cut(context: RuleContext) -> bool:
     return min(shares.values[-_LATELY:]) >= _ALL and max(rewards.values[-_LATELY:]) <= 0
 
 
-def _stated(run: Run, names: Sequence[str]) -> Limit | None:
-    name, value = positive_setting(run, names)
+def stated_limit(run: Run, what: str) -> Limit | None:
+    """Return a limit that only the run's own settings can state, by its name in `settings.toml`."""
+    name, value = positive_setting(run, NAMES[what])
     return Limit(value, f"{name} {number(value)}") if name else None
-
-
-def stated_limit(run: Run, name: str) -> Limit | None:
-    """Return a limit that only the run's own settings can state, e.g. `max_prompt_length`."""
-    return _stated(run, (f"data.{name}", name))
 
 
 def adaptive(run: Run) -> bool | None:
@@ -128,12 +125,9 @@ def stated_target(run: Run) -> Limit | None:
     return Limit(value, words) if name and is_read else None
 
 
-_STALENESS = "max_off_policy_threshold"
-
-
 def no_staleness_limit(run: Run) -> str | None:
     """Return the setting by which staleness is not limited, None if it is limited or unknown."""
-    name, value = run.config.find([_STALENESS]) or ("", 0)
+    name, value = run.config.find(NAMES["staleness_limit"]) or ("", 0)
     return name if str(value).lower() in ("none", "null", "~", "") else None
 
 
@@ -142,7 +136,7 @@ def staleness_limit(run: Run, _guide: Guide) -> Limit:
     of 8.
     """
     assumed = "verl's default max_off_policy_threshold of 8 (assumed)"
-    return _stated(run, (_STALENESS,)) or Limit(8.0, assumed)
+    return stated_limit(run, "staleness_limit") or Limit(8.0, assumed)
 
 
 KL_COEF = (0.01, 0.1)
@@ -187,7 +181,7 @@ def gradient_clip(run: Run, _guide: Guide) -> Limit:
     """Return the norm that gradients are clipped at where the run's settings state one that bites,
     else 1.
     """
-    stated = _stated(run, NAMES["gradient_clip"])
+    stated = stated_limit(run, "gradient_clip")
     if stated and stated.value <= _NO_CLIP:
         return stated
     return Limit(1.0, "the usual bound of 1")
@@ -230,11 +224,6 @@ def v1_trainer(run: Run) -> str | None:
     stated = run.config.find(["use_v1"])
     if stated and isinstance(stated[1], bool):
         return f"{stated[0]} is set" if stated[1] else None
-    return _tells_of_v1(run)
-
-
-@cached_by_keys
-def _tells_of_v1(run: Run) -> str | None:
     key = next((key for key in run.keys if key.startswith(_V1)), None)
     return key and f"the log has {key}"
 

@@ -166,7 +166,7 @@ def solved(context: RuleContext) -> str | None:
     if known.min() < _BELOW or known.max() > 1:
         if _is_at_its_best(known, now):
             return f"the task is solved: {reward.key} is at its best, {now:.3g}"
-        return _all_parts(context, reward)
+        return parts_solved(context)
     # Few points show what has just been solved, many what small batches hide.
     mean = max(known[-count:].mean() for count in (_SCORES, _POINTS))
     if mean >= SOLVED:
@@ -246,19 +246,13 @@ def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
 
 
 def parts_solved(context: RuleContext) -> str | None:
-    """Return that all parts of a reward are at the top of their scales, None where they are not."""
-    reward = context.indicator("reward")
-    return None if reward is None else _all_parts(context, reward)
-
-
-def _all_parts(context: RuleContext, reward: Series) -> str | None:
     """Exempt a reward that is the sum of its parts, all of which are at the top of their scales:
     next to 1, penalties next to 0.
 
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
     """
-    weights = _weights(context.run)
+    weights, reward = _weights(context.run), context.indicator("reward")
     whole, most = 0.0, 0.0
     for one in filter(None, map(context.known, components(context.run))):
         known = _known(one)
@@ -270,7 +264,7 @@ def _all_parts(context: RuleContext, reward: Series) -> str | None:
         most = max(most, level)
     newest = _known(reward)[-_SCORES:]
     is_sum = len(newest) and abs(whole - newest.mean()) <= (1 - SOLVED) * abs(whole)
-    if most < SOLVED or not is_sum:
+    if not reward or most < SOLVED or not is_sum:
         return None
     return f"the task is solved: all parts of {reward.key} are at their top"
 

@@ -200,22 +200,18 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
 
 def waiting(run: Run) -> RootCause | None:
     """Return what a run says again and again since its last step, None if it says nothing so."""
-    repeated = _repeated(run)
+    repeated = []
+    for path, trouble in last_troubles(run):
+        event = trouble.fresh
+        known = cause_of(event.text) if trouble.count >= _REPEATED else None
+        if known and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
+            repeated.append(_Suspect(path, trouble, event, *known))
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
     if not suspect:
         return None
     waits = suspect.cause.waiting
     title = suspect.title if waits else f"its log repeats: {suspect.title}"
     return _told(run, suspect, None, title)._replace(seconds=_seconds(suspect))
-
-
-def _repeated(run: Run) -> Iterator[_Suspect]:
-    """Yield the trouble of known causes that is said again and again since the last step."""
-    for path, trouble in last_troubles(run):
-        event = trouble.fresh
-        known = cause_of(event.text) if trouble.count >= _REPEATED else None
-        if known and known[0].alone and _LEVELS.get(known[0].kind, 5) < 5:
-            yield _Suspect(path, trouble, event, *known)
 
 
 def _seconds(suspect: _Suspect) -> float | None:

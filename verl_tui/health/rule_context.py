@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.health.finding import Severity
-from verl_tui.health.guide import Rule
 from verl_tui.means import finite
 from verl_tui.metrics import modern
 from verl_tui.runs.time.forecast import Pace, pace
@@ -15,7 +13,7 @@ from verl_tui.runs.views.state import State, state
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from verl_tui.health.guide import Guide
+    from verl_tui.health.guide import Guide, Rule
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -36,10 +34,10 @@ class RuleContext(NamedTuple):
     """Step that the newest segment of a restarted run has reached: what lies beyond was abandoned.
     None = no end.
     """
+    rule: Rule
+    """The rule that judges, the first one before any does."""
     key: str = ""
     """The metric that is judged, for exemptions."""
-    rule: Rule = Rule("", Severity.INFO, "", "")
-    """The rule that judges."""
 
     @property
     def goes_on(self) -> bool:
@@ -105,6 +103,7 @@ def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
         run.indicators,
         present_names(run.keys),
         run.end,
+        guide.rules[0],
     )
 
 

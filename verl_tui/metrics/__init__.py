@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 from verl_tui.toml_tables import toml_table
@@ -18,31 +18,15 @@ from verl_tui.toml_tables import toml_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-Direction = Literal["up", "down", "near", ""]
+DIRECTIONS = ("up", "down", "near", "")
 """The good direction: more, less, close to a target (0 unless the note says otherwise), or none."""
-
-Group = Literal[
-    "reward",
-    "validation",
-    "loss",
-    "kl",
-    "optimisation",
-    "length",
-    "samples",
-    "engine",
-    "async",
-    "data",
-    "other",
-    "progress",
-    "throughput",
-    "timing",
-    "memory",
-    "system",
-]
+GROUPS = (
+    "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",
+    "async", "data", "other", "progress", "throughput", "timing", "memory", "system",
+)  # fmt: skip
 """Subject of a metric, in the order of showing: of the training, of its time, of its machines.
 What only counts how far the training has come is `progress`.
 """
-Statistic = Literal["mean", "max", "min"]
 
 _CHOICE = pattern(r"\{([^{}]+)\}")
 
@@ -61,8 +45,10 @@ class Metric(NamedTuple):
     """`s`, `tokens`, `tokens/s/GPU`, `share` (0..1), `percent` (0..100), `nats/token`, `GiB` …,
     empty where none.
     """
-    direction: Direction = ""
-    group: Group = "other"
+    direction: str = ""
+    """One of `DIRECTIONS`."""
+    group: str = "other"
+    """One of `GROUPS`."""
     note: str = ""
     """Hint for a reader of the number, empty where the label says it all."""
 
@@ -73,8 +59,7 @@ def read_table(name: str) -> Iterator[Metric]:
     rows = [line for line in text.splitlines() if not line.startswith("#")]
     for line in rows[1:]:  # the first names the columns
         key, label, unit, direction, group, *note = map(str.strip, line.split(" | "))
-        subject = cast("Direction", direction), cast("Group", group)
-        yield Metric(key, label, unit, *subject, "".join(note))
+        yield Metric(key, label, unit, direction, group, "".join(note))
 
 
 def expanded(metric: Metric) -> Iterator[Metric]:
@@ -200,13 +185,13 @@ _RESAMPLED = pattern(r"(?:maj|best|worst)@\d+[/_](?:mean|std)$")
 _QUANTILE = NamePattern(r"(.+)/(p05|p25|p50|p75|p95)")
 _VALIDATION = NamePattern(r"(?:eval|validation)[/_](.+)")
 _VALIDATION_FIGURE = NamePattern(r"val_(samples/.+)")
-_NO_SCORES: tuple[Group, ...] = ("progress", "timing", "throughput")
+_NO_SCORES = ("progress", "timing", "throughput")
 """Groups of figures that say how a validation ran, not how the policy did in it."""
 _PREFIX = NamePattern(r"(?:train[/_]|actor/(?=rollout_corr/))(.+)")
 
 
 @cache
-def family(key: str) -> tuple[str, Statistic] | None:
+def family(key: str) -> tuple[str, str] | None:
     """Return the family of a statistic and its part, so that one chart shows mean, max and min.
 
     `critic/score/max` -> (`critic/score`, `max`), `reward_mean` -> (`reward`, `mean`),
@@ -222,7 +207,7 @@ def family(key: str) -> tuple[str, Statistic] | None:
     if not match:
         return None
     stem, word, *rest = match.groups()
-    return stem + "".join(rest), cast("Statistic", word.replace("avg", "mean"))
+    return stem + "".join(rest), word.replace("avg", "mean")
 
 
 @cache
@@ -232,7 +217,6 @@ def place(key: str) -> int:
     return figures.index(name) if name in figures else 0
 
 
-_GROUPS: Sequence[Group] = get_args(Group)
 OF_TIME, OF_MACHINES = 12, 14
 """Where those groups of time and of machines begin."""
 _OF_DEVICE = pattern(
@@ -254,7 +238,7 @@ def device(key: str) -> int | None:
 @cache
 def family_rank(key: str) -> int:
     """Return a sort key by which metrics are shown family by family."""
-    rank = _GROUPS.index(describe(key).group)
+    rank = GROUPS.index(describe(key).group)
     return rank if device(key) is None else max(rank, OF_MACHINES)
 
 
@@ -289,7 +273,7 @@ def _known(name: str) -> Metric | None:
             return metric._replace(label=label)
     if match := _VALIDATION_FIGURE.fullmatch(name):
         figure = describe(match[1])
-        group: Group = "validation" if figure.group == "reward" else figure.group
+        group = "validation" if figure.group == "reward" else figure.group
         return figure._replace(label=f"validation {figure.label}", group=group)
     if match := _VALIDATION.fullmatch(name):
         return _validation(name, match[1])
@@ -302,7 +286,7 @@ def _known(name: str) -> Metric | None:
 def _validation(name: str, measured: str) -> Metric:
     """Describe a metric that was measured in a validation."""
     found = _known(measured) or Metric(name, _words(measured), direction="up")
-    group: Group = found.group if found.group in _NO_SCORES else "validation"
+    group = found.group if found.group in _NO_SCORES else "validation"
     return found._replace(label=f"validation {found.label}", group=group)
 
 

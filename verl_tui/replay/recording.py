@@ -322,22 +322,17 @@ class Recording:
         going = [*filter(attrgetter("moments"), self.runs.values())]
         self.together = _at_once(going)
         """True if runs are replayed at their true times, else all start at once."""
-        begin, end = self._set_times(going)
+        spans = [*filter(None, map(attrgetter("span"), going))]
+        begin, end = map(max, zip(*spans, strict=True)) if spans else (0.0, 0.0)
+        for recorded in self.runs.values():
+            span = recorded.span or (begin, end)
+            recorded.set_times(span, 0.0 if self.together else begin - span[0])
         self._sources = [
             *chain.from_iterable(map(attrgetter("sources"), self.runs.values()))
         ]
         self.start = min((recorded.moments[0] for recorded in going), default=begin)
         lasts = (one.moments[-1] for one in self._sources if len(one.moments))
         self.end = max(lasts, default=end)
-
-    def _set_times(self, going: Sequence[RecordedRun]) -> tuple[float, float]:
-        """Set the moments of all records; return the latest beginning and end of a run."""
-        spans = [*filter(None, map(attrgetter("span"), going))]
-        begin, end = map(max, zip(*spans, strict=True)) if spans else (0.0, 0.0)
-        for recorded in self.runs.values():
-            span = recorded.span or (begin, end)
-            recorded.set_times(span, 0.0 if self.together else begin - span[0])
-        return begin, end
 
     @classmethod
     def read(

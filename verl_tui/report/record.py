@@ -207,9 +207,9 @@ def _left_out(runs: Sequence[ReportedRun], drawn: DrawnRuns) -> Iterator[str]:
             f"{COLOURED} have a colour: the baseline "
             "and those with the best final reward or loss"
         )
-        yield f"Of {counted(len(drawn.all) + drawn.left_out, 'run')} {chosen}; others are grey."
-    if drawn.left_out:
-        yield f"The curves of {counted(drawn.left_out, 'run')} are not drawn."
+        yield f"Of {counted(len(runs), 'run')} {chosen}; others are grey."
+    if left_out := len(runs) - len(drawn.all):
+        yield f"The curves of {counted(left_out, 'run')} are not drawn."
     silent = sum(bool(one.described["findings"]) and not one.findings for one in runs)
     if silent:
         yield f"The findings of {counted(silent, 'run')} are not written out, only their verdicts."

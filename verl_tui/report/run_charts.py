@@ -13,6 +13,7 @@ from verl_tui.distributions import OF_NONE
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.axes import fill_window, fit_scale
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.rendering.charts.downsample import (
     smoothed,
     smoothed_by_noise,
@@ -90,7 +91,7 @@ class ReportChart:
             mark
             for one in self.curves
             for mark in one.data.marks
-            if one.place is not None and mark.role in ("breach", "note")
+            if one.place is not None and mark.role in (*ALARM_ROLES, "note")
         ]
         return first._replace(
             lines=tuple(filter(None, map(_lettered, self.curves))),
@@ -168,8 +169,6 @@ class DrawnRuns(NamedTuple):
 
     coloured: tuple[Run, ...]
     grey: tuple[Run, ...] = ()
-    left_out: int = 0
-    """Number of runs that are not drawn."""
 
     @property
     def all(self) -> tuple[Run, ...]:
@@ -192,7 +191,7 @@ def drawn_runs(runs: Sequence[Run], finals: Mapping[str, float]) -> DrawnRuns:
     chosen = (runs[0], *ranked[: COLOURED - 1])
     grey = [run for run in runs if run not in chosen]
     coloured = tuple(run for run in runs if run in chosen)
-    return DrawnRuns(coloured, tuple(grey[:MOST_GREY]), len(grey[MOST_GREY:]))
+    return DrawnRuns(coloured, tuple(grey[:MOST_GREY]))
 
 
 @dataclass

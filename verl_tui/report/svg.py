@@ -230,7 +230,7 @@ def _marks(drawing: ChartDrawing) -> Iterator[tuple[str, str]]:
     for event in drawing.data.marks:
         column = window.column(event.step)
         if column in range(window.columns) and event.role != "restart":
-            kind, way = _MARKS.get(event.role, (event.style, f"{_BOTTOM - 9}l5 9h-10z"))
+            kind, way = _MARKS.get(event.role, (event.role, f"{_BOTTOM - 9}l5 9h-10z"))
             yield f"mark {kind}", f"M{_x(drawing.picture, column):.1f} {way}"
 
 

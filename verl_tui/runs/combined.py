@@ -119,8 +119,11 @@ def outcome(states: Collection[SourceState], step: int | None) -> Event | None:
     if not found or not found.bare:
         return found
     # The run has failed: any log that says why is believed, wherever that log has got to.
-    told = (end for _, end in ended if not end.bare and end.kind in _REASONS)
-    return surest(told) or found
+    return surest(filter(_is_reason, (end for _, end in ended))) or found
+
+
+def _is_reason(ending: Event) -> bool:
+    return not ending.bare and ending.kind in _REASONS
 
 
 def _is_last(
@@ -150,7 +153,8 @@ def last_record(
         sources: All sources of a run.
         sampled: The newest step with samples: their files show no other.
     """
-    dated = [(source.last, source) for source in sources if source.last is not None]
+    times = [(one.life.last(one.status.modified), one) for one in sources]
+    dated = [(time, source) for time, source in times if time is not None]
     stated = [_reached(source, None) for _, source in dated if source.life.absolute]
     top = max(stated, default=-1)
     held = [pair for pair in dated if top < 0 or _counts(pair[1], sampled, top)]

@@ -157,6 +157,8 @@ class Run(LoggedMetrics):
     @property
     @cached_by_revision
     def _planned_steps(self) -> int | None:
+        if not self.settings:
+            return None
         lengths = filter(None, [one.per_epoch for one in self.sources.values()][::-1])
         epochs = self.series("train/epoch") or self.series("epoch")
         shares = (
@@ -290,7 +292,7 @@ class Run(LoggedMetrics):
         arrival: float | None,
         newest: int | None,
     ) -> None:
-        for name, more, less in differences(rows.keys):
+        for name, (more, less) in differences(rows.keys).items():
             made = [*map(sub, rows.columns[more], rows.columns[less])]
             keys, columns = (*rows.keys, name), (*rows.columns, made)
             rows = rows._replace(keys=keys, columns=columns)

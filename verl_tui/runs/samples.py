@@ -42,9 +42,7 @@ class Samples:
     budget is spent.
     """
 
-    def __init__(self, budget: int = SAMPLE_BYTES) -> None:
-        self.budget = budget
-        """Bytes of memory that those kept may take."""
+    def __init__(self) -> None:
         self.size = 0
         """Bytes that they take."""
         self.dropped = 0
@@ -91,7 +89,7 @@ class Samples:
         self._ranks[format_name] = rank
         self.size += _size(sample)
         self.revision += 1
-        while self.size > self.budget and self.spare:
+        while self.size > SAMPLE_BYTES and self.spare:
             self.give_way()
 
     @property
@@ -178,6 +176,10 @@ def _size(sample: Sample) -> int:
 # -- histograms ------------------------------------------------------------------------------------
 
 
+HISTOGRAMS = 100_000
+"""Histograms kept at most, of 400 bytes each."""
+
+
 class BinsAt(NamedTuple):
     """The histogram of a step."""
 
@@ -188,9 +190,7 @@ class BinsAt(NamedTuple):
 class Histograms:
     """The histograms kept, by metric and step; when the budget is spent every second one goes."""
 
-    def __init__(self, budget: int = 100_000) -> None:
-        self.budget = budget
-        """Histograms kept at most, of 400 bytes each."""
+    def __init__(self) -> None:
         self._of: dict[str, dict[int, tuple[int, Bins]]] = {}
         """Metric -> step -> the precedence of its histogram, and the histogram."""
         self._count = 0
@@ -215,15 +215,11 @@ class Histograms:
         self._count += found.step not in kept
         bins = Bins(found.low, found.high, array("f", found.counts))
         kept[found.step] = order, bins
-        if self._count > self.budget:
-            self._thin_out()
-
-    def _thin_out(self) -> None:
-        """Drop every second one of each metric, but never the newest."""
-        for kept in self._of.values():
-            for step in sorted(kept)[-2::-2]:
-                del kept[step]
-        self._count = sum(map(len, self._of.values()))
+        if self._count > HISTOGRAMS:
+            for kept in self._of.values():  # every second one goes, never the newest
+                for step in sorted(kept)[-2::-2]:
+                    del kept[step]
+            self._count = sum(map(len, self._of.values()))
 
     def at(self, key: str, step: int) -> BinsAt | None:
         """Return the newest histogram at or before a step, None where there is none."""

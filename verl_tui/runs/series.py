@@ -7,16 +7,17 @@ from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
 
+T = TypeVar("T")
 _REVISIONS = count()
 
 
@@ -47,6 +48,16 @@ class Points:
         """Another one when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
+        self._kept: dict[str, tuple[object, Any]] = {}
+
+    def kept(self, kind: str, subject: object, compute: Callable[[], T]) -> T:
+        """Return what was worked out of the series last, of each kind one; worked out again for
+        another subject. It must not refer to the series.
+        """
+        if kind not in self._kept or self._kept[kind][0] != subject:
+            self._kept[kind] = (subject, compute())
+        found: T = self._kept[kind][1]
+        return found
 
     def query(
         self, first_step: int, steps_per_bucket: int, buckets: int
@@ -75,10 +86,10 @@ class Points:
         # Steps near the ends of 64 bits differ by more than these hold.
         ends = (first_step, steps_per_bucket, self.steps[begin], self.steps[end - 1])
         kind = object if max(map(abs, ends)) >= _LARGE else np.int64
-        steps = np.array(self.steps[begin:end], dtype=kind)
-        bucket = ((steps - first_step) // steps_per_bucket).astype(np.int64)
+        steps = np.asarray(self.steps)[begin:end].astype(kind, copy=False)
+        bucket = ((steps - first_step) // steps_per_bucket).astype(np.int64, copy=False)
         starts = np.flatnonzero(np.diff(bucket, prepend=-1))
-        values = np.array(self.values[begin:end])
+        values = np.asarray(self.values)[begin:end]
         is_odd = ~np.isfinite(values)
         least: Any = np.minimum.reduceat(np.where(is_odd, np.inf, values), starts)
         most: Any = np.maximum.reduceat(np.where(is_odd, -np.inf, values), starts)
@@ -94,7 +105,7 @@ class Points:
         """The least and the greatest finite value, None without any."""
         import numpy as np
 
-        values = np.array(self.values)
+        values = np.asarray(self.values)
         finite = values[np.isfinite(values)]
         if not len(finite):
             return None
@@ -104,7 +115,7 @@ class Points:
         """Return the first point with the highest value times `sign`, None without a number."""
         import numpy as np
 
-        values = sign * np.array(self.values, np.float64)
+        values = sign * np.asarray(self.values)
         values[~np.isfinite(values)] = -np.inf
         return self._first(np.flatnonzero(values == values.max(initial=-np.inf)))
 
@@ -163,7 +174,7 @@ class Series(Points):
         """Return the first point at or above a value (`down`: at or below)."""
         import numpy as np
 
-        values = np.array(self.values, np.float64)
+        values = np.asarray(self.values)
         beyond = values <= value if down else values >= value
         return self._first(np.flatnonzero(beyond))
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import (
+    ENDS,
     Event,
     EventKind,
     MetricRows,
@@ -263,14 +264,6 @@ class Life:
 
 _KEPT_UNREADABLE = 1000
 _OF_VALIDATION = ("val-", "val/", "test_score")
-_WEIGHT = (
-    EventKind.FINISHED,
-    EventKind.STOPPED,
-    EventKind.FATAL,
-    EventKind.EXITED,
-    EventKind.TRACEBACK,
-)
-"""Kinds of events that end a run, the surest first."""
 
 
 @dataclass(slots=True)
@@ -324,11 +317,6 @@ class SourceState:
     unreadable: deque[Unreadable] = field(
         default_factory=lambda: deque(maxlen=_KEPT_UNREADABLE)
     )
-
-    @property
-    def last(self) -> float | None:
-        """Time of its newest record of training, None where unknown."""
-        return self.life.last(self.status.modified)
 
     @property
     def is_starting(self) -> bool:
@@ -385,7 +373,7 @@ class SourceState:
             return  # a worker's: the driver may go on in spite of it
         # W&B says goodbye after an exception too.
         is_bye = (event.kind, before) == (EventKind.EXITED, EventKind.TRACEBACK)
-        if event.kind in _WEIGHT and not is_bye:
+        if event.kind in ENDS and not is_bye:
             self.ending = surest(filter(None, (event, self.ending)))
 
     def begin_anew(self, reason: str) -> None:
@@ -435,4 +423,4 @@ def surest(endings: Iterable[Event]) -> Event | None:
     """Return the event that says most about how a run ended, None without any; the first among
     equals.
     """
-    return min(endings, key=lambda event: _WEIGHT.index(event.kind), default=None)
+    return min(endings, key=lambda event: ENDS.index(event.kind), default=None)

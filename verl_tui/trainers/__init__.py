@@ -47,13 +47,13 @@ class Lines(NamedTuple):
 
     rank: int
     """Of several that lines show, the one with the lowest holds: others are what it builds on."""
-    words: Sequence[bytes]
+    words: Sequence[str]
     """Every line that mentions it contains one of these."""
     mentioned: re.Pattern[bytes]
     """Modules of it, as tracebacks and loggers name them."""
     signed: re.Pattern[bytes]
     """How its logger signs lines; never found where it does not."""
-    keys: tuple[str, ...]
+    keys: Sequence[str]
     """Names that only its dicts of metrics have."""
 
 
@@ -189,7 +189,7 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
 
 
 @lru_cache(1024)
-def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
+def differences(keys: tuple[str, ...]) -> Mapping[str, tuple[int, int]]:
     """Return the metrics that a record with these keys does not hold but two of them make: the
     name, and which of the keys is less by which.
     """
@@ -199,14 +199,14 @@ def differences(keys: tuple[str, ...]) -> Sequence[tuple[str, int, int]]:
             more, sign, less = name.written[0].partition(" - ")
             if sign and more in keys and less in keys:
                 found[name.written[0]] = keys.index(more), keys.index(less)
-    return [(name, more, less) for name, (more, less) in found.items()]
+    return found
 
 
 def _lines(table: dict[str, Any]) -> Lines:
     signed = pattern(table.get("signed", "(?!)").encode())
-    words = [word.encode() for word in table["words"]]
     mentioned = pattern(table["mentioned"].encode())
-    return Lines(table["rank"], words, mentioned, signed, tuple(table.get("keys", ())))
+    keys = table.get("keys", ())
+    return Lines(table["rank"], table["words"], mentioned, signed, keys)
 
 
 def _spelling(prefix: str, indicator: str, name: str, *more: Any) -> Spelling:

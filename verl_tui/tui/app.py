@@ -188,7 +188,7 @@ class VerlApp(MonitorApp):
         where drawing is paused, since keys may have chosen another run or step.
         """
         closed = super().pop_screen()
-        self.call_later(self._draw, self._shown_at)
+        self._draw(self._shown_at)
         return closed
 
     def view_at(self, now: float) -> View:

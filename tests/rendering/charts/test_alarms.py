@@ -7,7 +7,7 @@ from run_views import make_run
 from test_chart_drawing import view_of
 
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict
-from verl_tui.rendering.charts.axes import Window
+from verl_tui.rendering.charts.axes import fill_window
 from verl_tui.rendering.charts.chart_data import ANY, Alarm
 from verl_tui.rendering.charts.downsample import DotColumns
 from verl_tui.rendering.charts.picture import alarmed
@@ -15,7 +15,7 @@ from verl_tui.rendering.charts.plan import ChartLook, single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
 
 KL = "actor/ppo_kl"
-WINDOW = Window(0, 1, 1, 10)
+WINDOW = fill_window(0, 9, 10)
 BAND = (0.0, 0.5)
 
 

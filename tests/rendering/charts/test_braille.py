@@ -82,7 +82,7 @@ def test_neighbouring_rows_of_bars_do_not_touch():
 def test_a_mark_hides_no_bar_where_there_are_colours():
     points = Column(range(6), [9.0, 0, 0, 0, 0, 0])
     for signs in (False, True):
-        marks = [Mark(0, "breach", "warning")]
+        marks = [Mark(0, "warning")]
         drawn = sparkline(points, 6, "kl", marks=marks, signs=signs)
         assert drawn == [("▲" if signs else "▇", "warning"), ("▁▁▁▁▁", "kl")]
 

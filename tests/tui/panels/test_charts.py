@@ -39,8 +39,8 @@ async def test_each_finding_has_a_mark_at_its_step_on_every_axis():
     kl = next(one for one in plan_charts(run, ()) if one.key == "actor/ppo_kl")
     stepped = chart_data(kl, view, ChartLook())
     assert [(mark.step, mark.role) for mark in stepped.marks] == [
-        (20, "breach"),
-        (45, "breach"),
+        (20, "warning"),
+        (45, "warning"),
     ]
     timed = chart_data(kl, view, ChartLook(axis="time"))
     times = [int(NOW - (60 - step) * 30.0) for step in (20, 45)]

@@ -16,6 +16,7 @@ from watching import (
     text,
 )
 
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.widgets.chart import Chart
 
@@ -48,7 +49,7 @@ async def test_every_finding_is_reached_in_every_layout(apart, sizes):
                 )
                 assert chart.cursor == app.cursor == finding.since_step
                 assert finding.since_step in {
-                    mark.step for mark in chart.data.marks if mark.role == "breach"
+                    mark.step for mark in chart.data.marks if mark.role in ALARM_ROLES
                 }
                 if samples.display:
                     assert samples.shown[0].step == finding.since_step

@@ -65,7 +65,7 @@ def everything(points):
         marks=tuple(
             Mark(step, role)
             for step in (-5, 3, 70, 10**9)
-            for role in ("breach", "restart", "checkpoint")
+            for role in ("critical", "restart", "checkpoint")
         ),
         cursor=20,
     )
@@ -139,7 +139,7 @@ def data_of(values, gap=1, **changes):
         Column(points.steps[::10], points.values[::10]), "points", "validation"
     )
     marks = (
-        Mark(30, "breach"),
+        Mark(30, "critical"),
         Mark(50, "restart"),
         Mark(-9, "restart"),
         Mark(70, "checkpoint"),

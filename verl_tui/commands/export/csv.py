@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from verl_tui.commands.shared import (
     CONFIG,
     EXIT_NOTHING,
@@ -35,7 +33,7 @@ def run(options: Options) -> int:
 
     options.need_paths()
     check_target(options.output, replaces=True)
-    monitor = options.load(time.time())
+    monitor = options.load()
     runs = [run for run in monitor.runs.values() if run.keys]
     if not runs:
         raise CommandError("no numbers to export", EXIT_NOTHING)

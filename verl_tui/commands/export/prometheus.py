@@ -101,11 +101,10 @@ def run(options: Options) -> int:
         return follow(write)
     from verl_tui.sources.host.gpus import read_once
 
-    now = time.time()
-    monitor = options.load(now, config)
+    monitor = options.load(config)
     if not any(run.keys or run.samples.places for run in monitor.runs.values()):
         raise CommandError("nothing to export", EXIT_NOTHING)
-    monitor.apply(read_once(now), now)
+    monitor.apply(read_once(options.now), options.now)
     write(monitor)
     print_message(f"wrote {options.textfile}")
     return 0

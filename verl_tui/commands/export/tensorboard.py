@@ -50,7 +50,7 @@ def run(options: Options) -> int:
             return write_until_stopped(
                 options.need_paths(), config, write_new, interval=options.interval
             )
-        monitor = options.load(time.time(), config)
+        monitor = options.load(config)
         if not any(run.keys or run.samples.places for run in monitor.runs.values()):
             raise CommandError("nothing to export", EXIT_NOTHING)
         write_new(monitor)

@@ -284,6 +284,7 @@ def judged(
             break
         until = spell.cleared
         breaches.append(breach._replace(cleared=int(steps[until])))
-    seen = len(steps)
-    needs = f"needs {shown.needs} points, has {seen}" if seen < shown.needs else None
+    seen, needs = len(steps), None
+    if seen < shown.needs:
+        needs, facts = f"needs {shown.needs} points, has {seen}", None
     return Judged(words, breaches, needs, facts)

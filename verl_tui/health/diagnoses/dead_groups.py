@@ -111,7 +111,7 @@ def dead_groups(context: RuleContext) -> Found | str:
         what = f"{rule.title} {one.what}{why}"
         breaches.append(one._replace(what=what, severity=severity))
     facts = judged.facts
-    if judged.needs is not None or facts is None:
+    if facts is None:
         return Found(judged.needs, breaches)
     now = context.at(facts["at"])
     severity, why, advice = _cause(now)

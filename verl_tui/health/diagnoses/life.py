@@ -22,7 +22,6 @@ from verl_tui.runs.views.state import (
     State,
     doubt,
     is_evaluation,
-    overdue,
     patience,
     waited,
 )
@@ -118,13 +117,13 @@ def _stalled(context: RuleContext, quiet: float) -> Finding:
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
-    head = "" if is_now else "the log ends with "
+    signs, head = (_signs(context), "") if is_now else ((), "the log ends with ")
     return context.rule.told(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
             compared if why else "",
-            *(_signs(context) if is_now else ()),
+            *signs,
             signs_of_life.phase(run),
             longest,
         ),
@@ -154,7 +153,12 @@ def _before_the_first(context: RuleContext) -> Finding | str:
     sign, phase = signs_of_life.evidence(run, now), signs_of_life.phase(run)
     allowed = _allowed(run)
     is_fresh = sign and now - sign.latest <= _FRESH_LOG
-    quiet = _unchanged(context)
+    # Heartbeats whose counters stand still are nothing new.
+    at = signs_of_life.last_written(run)
+    lives = [source.life for source in run.sources.values()]
+    quiet = max([life.until_newest(life.stood) for life in lives], default=0.0)
+    if at is not None:
+        quiet = max(0.0, now - at - run.lost(now))
     if not sign or not is_fresh or quiet <= allowed["seconds"] or doubt(run, now):
         return "; ".join(filter(None, ["the run has made no step yet", phase]))
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
@@ -205,25 +209,13 @@ def _is_long(context: RuleContext, wait: RootCause) -> bool:
     return wait.seconds >= max(_WAITS, _WAITS_STEPS * usual)
 
 
-def _unchanged(context: RuleContext) -> float:
-    """Return for how many seconds a run has written nothing new, not counting heartbeats whose
-    counters stand still.
-    """
-    run = context.run
-    at = signs_of_life.last_written(run)
-    if at is not None:
-        return max(0.0, context.now - at - run.lost(context.now))
-    lives = [source.life for source in run.sources.values()]
-    return max([life.until_newest(life.stood) for life in lives], default=0.0)
-
-
 def _no_hang(context: RuleContext) -> str:
     """Return why a run in another state is not a hang, empty for one that runs as it should."""
     run, state = context.run, context.state
     if state is State.ENDED and signs_of_life.unattended(run):
         return _ELSEWHERE["unattended"]
     quiet = _quiet(context)
-    if state is State.RUNNING and not is_evaluation(run) and overdue(run, quiet):
+    if state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
         return f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
     return _ELSEWHERE.get(state.value, "")
 

@@ -21,6 +21,7 @@ from verl_tui.means import finite, median_along
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from verl_tui.health.conditions.column import Judged
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
@@ -111,9 +112,8 @@ def policy_collapse(context: RuleContext) -> Found | str:
                 what = f"the policy collapsed: reward {breach.what}"
                 raised = max(breach.raised, min(one.raised for one in signs))
                 found.append(breach._replace(raised=raised, what=what))
-                if judged.facts and breach.cleared is None and now is None:
-                    fall = {"foot": reward.values[-1], **judged.facts}
-                    now = _fallen(context, reward, fall)
+                if breach.cleared is None and now is None:
+                    now = _fallen(context, reward, judged)
     return Found(now or needs[0], _different(found))
 
 
@@ -127,8 +127,9 @@ def _different(found: Sequence[Breach]) -> Sequence[Breach]:
     return breaches
 
 
-def _fallen(context: RuleContext, reward: Series, fall: dict[str, Any]) -> Finding:
+def _fallen(context: RuleContext, reward: Series, judged: Judged) -> Finding:
     """Return the fall that holds, with the worst that came after it."""
+    fall: dict[str, Any] = {"foot": reward.values[-1], **(judged.facts or {})}
     signs = _signs(context, reward, fall["since"], _WRECK)
     if not any(one.of_kl for one in signs):
         signs = _signs(context, reward, fall["since"], _WRECK._replace(out=1))

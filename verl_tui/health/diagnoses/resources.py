@@ -216,20 +216,24 @@ def _disks(context: RuleContext) -> Iterator[_Disk]:
     for path, state in context.run.sources.items():
         for trouble in state.troubles:
             last = _LINE.search(trouble.last.text)
-            first = _LINE.search(trouble.first.text) or last
             is_recent = (state.step or 0) - (trouble.step or 0) <= context.rule.window
-            if not first or not last or not is_recent:
-                continue
-            unit = 1.0 if last["gb"] else _GB
-            sizes = last["free"], first["free"], last["all"]
-            free, before, every = (float(size) / unit for size in sizes)
-            took = _took(context, trouble.first, trouble.last)
-            fills = took and before > free
-            seconds = free / (before - free) * took if fills else inf
-            node = f" {trouble.last.where}" if trouble.last.where else ""
-            left = f"has {number(free)} of {number(every)} GB left"
-            words = f"{last['folder']}{node} {left}"
-            yield _Disk(seconds, free, before, words, path, trouble)
+            if is_recent and last:
+                yield _disk(context, path, trouble, last)
+
+
+def _disk(
+    context: RuleContext, path: str, trouble: Trouble, last: re.Match[str]
+) -> _Disk:
+    first = _LINE.search(trouble.first.text) or last
+    unit = 1.0 if last["gb"] else _GB
+    sizes = last["free"], first["free"], last["all"]
+    free, before, every = (float(size) / unit for size in sizes)
+    took = _took(context, trouble.first, trouble.last)
+    fills = took and before > free
+    seconds = free / (before - free) * took if fills else inf
+    node = f" {trouble.last.where}" if trouble.last.where else ""
+    words = f"{last['folder']}{node} has {number(free)} of {number(every)} GB left"
+    return _Disk(seconds, free, before, words, path, trouble)
 
 
 def _took(context: RuleContext, first: Event, last: Event) -> float:

@@ -4,7 +4,6 @@ seldom as possible, so that pictures stay still.
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -82,6 +81,10 @@ class Scale(NamedTuple):
         if self.log:
             shown = [v and log10(v) for v in shown]
         return [v if v is None else int(bottom - (v - low) * factor) for v in shown]
+
+    def dot(self, value: float, count: int) -> int:
+        """Return the row of one value among `count` rows, from the top."""
+        return self.dots([value], count)[0] or 0
 
     def ticks(self, count: int) -> list[float]:
         """Return about `count` round values within the scale, two at least if it has them,
@@ -180,18 +183,16 @@ def _round_up(step: float) -> float:
 class Window(NamedTuple):
     """The x axis: which steps fall on which of `columns` dot columns.
 
-    Columns are shared by `per` neighbouring steps, then drawn `stretch` dots apart.
+    A bucket of `per` neighbouring steps shares one; `of` buckets lie `apart` columns apart.
     """
 
     start: int
     per: int
-    stretch: int | Fraction
+    buckets: int
+    """How many columns a point can fall on."""
     columns: int
-
-    @property
-    def buckets(self) -> int:
-        """How many columns a point can fall on."""
-        return -(-self.columns * self.stretch.denominator // self.stretch.numerator)
+    apart: int
+    of: int
 
     @property
     def end(self) -> int:
@@ -200,17 +201,17 @@ class Window(NamedTuple):
 
     def column(self, step: int) -> int:
         """Return the dot column of a step; outside the window it is negative or too large."""
-        return int((step - self.start) // self.per * self.stretch)
+        return (step - self.start) // self.per * self.apart // self.of
 
     def step(self, column: int) -> int:
         """Return the first step of a dot column."""
-        return self.start + (-(-(column + 1) // self.stretch) - 1) * self.per
+        return self.start + (-(-(column + 1) * self.of // self.apart) - 1) * self.per
 
     def ticks(self, cells: int, *, time: bool = False, zero: int = 0) -> list[int]:
         """Return steps in the window that are at least `cells` cells apart and round, seen from
         `zero`, ascending.
         """
-        least = max(1, -(-cells * 2 * self.per // self.stretch))
+        least = max(1, -(-cells * 2 * self.per * self.of // self.apart))
         if time:
             days = -(-least // _DAY) * _DAY
             stride = next((s for s in _SECONDS if s >= least), days)
@@ -231,9 +232,7 @@ def fit_window(first: int, last: int, columns: int) -> Window:
     parts = 8 if steps > _MANY_STEPS else 4
     unit = 1 << (steps // (2 * parts)).bit_length()
     room = -(-steps // unit) * unit
-    columns = max(2, columns)
-    per = -(-room // columns)
-    return Window(first, per, Fraction(columns, -(-room // per)), columns)
+    return _window(first, room, columns, 0)
 
 
 def fill_window(first: int, last: int, columns: int) -> Window:
@@ -242,14 +241,18 @@ def fill_window(first: int, last: int, columns: int) -> Window:
 
     With every step more or less it looks different.
     """
+    return _window(first, last - first + 1, columns, 1)
+
+
+def _window(first: int, steps: int, columns: int, ends: int) -> Window:
+    """Return the window of so many steps, whose last bucket ends at the end of the last column, or
+    begins there (`ends` 1).
+    """
     columns = max(2, columns)
-    steps = last - first + 1
     per = -(-steps // columns)
     buckets = -(-steps // per)
-    stretch: int | Fraction = columns
-    if buckets > 1:
-        stretch = Fraction(columns - 1, buckets - 1)
-    return Window(first, per, stretch, columns)
+    ends = min(ends, buckets - 1)
+    return Window(first, per, buckets, columns, columns - ends, buckets - ends)
 
 
 # -- the steps in sight ----------------------------------------------------------------------------
@@ -291,10 +294,6 @@ class ZoomSpan(NamedTuple):
         first, last = self.shown(whole)
         return f"from step {first}" if last >= whole[1] else f"steps {first}–{last}"
 
-    def at_end(self, whole: tuple[int, int]) -> bool:
-        """Return whether the newest step is shown."""
-        return self.shown(whole)[1] >= whole[1]
-
 
 def zoomed(
     span: ZoomSpan | None,
@@ -335,7 +334,8 @@ def panned(span: ZoomSpan | None, whole: tuple[int, int], way: int) -> ZoomSpan 
     """
     if span is None:
         return None
-    first = whole[1] - span.length if span.at_end(whole) else span.first
+    at_end = span.shown(whole)[1] >= whole[1]
+    first = whole[1] - span.length if at_end else span.first
     return _span(first + way * max(1, span.length // 2), span.length, whole)
 
 

@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     from verl_tui.distributions import Bins
 
 
+ALARM_ROLES = ("info", "warning", "critical")
+"""By severity."""
+_BEGAN = ("▲", "a finding began at this step")
 MARKS = {
-    "breach": ("▲", "a finding began at this step"),
+    "critical": _BEGAN,
+    "warning": _BEGAN,
+    "info": _BEGAN,
     "restart": ("↻", "the run was restarted here"),
     "note": ("✎", "a note of yours"),
     "checkpoint": ("┴", "a checkpoint was written; many are thinned out"),
@@ -36,13 +41,8 @@ BEST, BROKEN = "★", "✗"
 
 def legend() -> Iterator[tuple[str, str]]:
     """Yield every sign of a chart, and what it means."""
-    yield from MARKS.values()
+    yield from dict.fromkeys(MARKS.values())
     yield from toml_table(__file__, "charts.toml")["signs"].items()
-
-
-AlarmRole = Literal["info", "warning", "critical"]
-ALARM_ROLES: tuple[AlarmRole, ...] = ("info", "warning", "critical")
-"""By severity."""
 
 
 class Alarm(NamedTuple):
@@ -77,7 +77,7 @@ class ChartLine(NamedTuple):
     """When findings about it held, the mildest first."""
 
 
-_NO_LINE = ChartLine(Points(array("q"), array("d")), role="")
+_NO_LINE = ChartLine(Points(array("q"), array("d")), "points", "")
 ANY = (-inf, inf)
 """The healthy range where none is known."""
 NEVER = 2**62
@@ -112,14 +112,7 @@ class Mark(NamedTuple):
 
     step: int
     role: str
-    """One of `MARKS`."""
-    severity: AlarmRole = "critical"
-    """For a breach: the severity of the finding that began."""
-
-    @property
-    def style(self) -> str:
-        """The role that colours it."""
-        return self.severity if self.role == "breach" else self.role
+    """One of `MARKS`, which colours it."""
 
 
 class ChartData(NamedTuple):

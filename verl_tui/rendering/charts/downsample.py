@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from functools import lru_cache, partial
+from functools import partial
 from itertools import pairwise
 from math import inf, isfinite, nan
 from operator import sub
@@ -46,10 +46,6 @@ _BLOCKS = 16
 _FEWEST = 32
 _ENOUGH = 4096
 """Most values whose noise is looked at, the last ones."""
-_KEPT = 256
-"""Series whose columns, averages and noise are kept, so that drawing is quick: more than a screen
-shows.
-"""
 
 
 class DotColumns(NamedTuple):
@@ -65,20 +61,17 @@ class DotColumns(NamedTuple):
 def dot_columns(points: Points, window: Window) -> DotColumns:
     """Return the dot columns of a series in a window."""
     newest = (points.revision, len(points.values), *points.values[-1:])
-    return _dot_columns(points, newest, window)
+    return points.kept("columns", (newest, window), lambda: _columns(points, window))
 
 
-@lru_cache(maxsize=_KEPT)
-def _dot_columns(points: Points, _newest: object, window: Window) -> DotColumns:
+def _columns(points: Points, window: Window) -> DotColumns:
     empty: list[float | None] = [None] * window.columns
     lows, highs, odds = empty, empty[:], [False] * window.columns
     found = points.query(window.start, window.per, window.buckets)
-    # Whole numbers: to multiply fractions takes as long as all else.
-    apart, of = window.stretch.numerator, window.stretch.denominator
+    apart, of = window.apart, window.of
     for bucket, (low, high, odd) in enumerate(zip(*found, strict=True)):
         x = bucket * apart // of
-        if x < window.columns:
-            lows[x], highs[x], odds[x] = low, high, odd
+        lows[x], highs[x], odds[x] = low, high, odd
     return DotColumns(lows, highs, odds)
 
 
@@ -118,14 +111,10 @@ class Smoothed(Points):
 
 def smoothed(points: Points, weight: float) -> Smoothed:
     """Return the moving average of a series, caught up with it."""
-    found = _smoothed(points, points.revision, weight)
+    subject = (points.revision, weight)
+    found = points.kept("averages", subject, lambda: Smoothed(points, weight))
     found.catch_up(points)
     return found
-
-
-@lru_cache(maxsize=_KEPT)
-def _smoothed(points: Points, _revision: int, weight: float) -> Smoothed:
-    return Smoothed(points, weight)
 
 
 # -- what a series says ----------------------------------------------------------------------------
@@ -152,7 +141,7 @@ def value_range(
     import numpy as np
 
     start = bisect_left(points.steps, first)
-    values = np.array(points.values[start : bisect_right(points.steps, last)])
+    values = np.asarray(points.values)[start : bisect_right(points.steps, last)]
     values = values[np.isfinite(values)]
     if positive:
         values = values[values > 0]
@@ -312,14 +301,11 @@ def smoothed_by_noise(data: ChartData, shown: tuple[int, int], cells: int) -> Ch
         return data._replace(by_noise=False)
     # found again when it has doubled, so that pictures stay still
     stop = 1 << len(points.steps).bit_length() >> 1
-    weight = _weight_up_to(points, points.revision, stop)
+    known = points.values[max(0, stop - _ENOUGH) : stop]
+    subject = (points.revision, stop)
+    weight = points.kept("weight", subject, lambda: weight_for(known))
     weight = _denser(weight, within // cells, within)
     return data._replace(smoothing=weight, by_noise=weight > 0)
-
-
-@lru_cache(maxsize=_KEPT)
-def _weight_up_to(points: Points, _revision: int, stop: int) -> float:
-    return weight_for(points.values[max(0, stop - _ENOUGH) : stop])
 
 
 def values_shown(

@@ -41,12 +41,8 @@ _STRAIGHT = {"band": (2, 1), "target": (8, 6), "restart": (2, 1)}
 unlike the others, so that colour is never needed to distinguish them.
 """
 _GRID = "┈"
-_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-_SPANS = tuple(
-    tuple(tuple(sum(column[a : b + 1]) for b in range(4)) for a in range(4))
-    for column in _DOTS
-)
-"""Bits of a span within one cell: [left or right][first row][last row]."""
+_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of the dots of a cell, row by row."""
 _BRAILLE = " " + "".join(map(chr, range(0x2801, 0x2900)))
 """Glyph of each set of dots. The empty one is a space: some fonts show circles for U+2800."""
 
@@ -78,7 +74,7 @@ def paint(
         painting.end(line)
     if picture.best is not None:
         x, value = picture.best
-        painting.put(x, painting.row(value, scale), BEST, picture.main_role)
+        painting.put(x, scale.dot(value, size[1] * 4), BEST, picture.main_role)
     column = -1 if cursor is None else picture.window.column(cursor) // 2
     return painting.rows(grid, column, shades=shades)
 
@@ -143,10 +139,6 @@ class _Painting:
         if 0 <= x < self._width * 2:
             self._glyphs[y // 4 * self._width + x // 2] = sign, style
 
-    def row(self, value: float, scale: Scale) -> int:
-        """Return the dot row of a value."""
-        return scale.dots([value], self._dots)[0] or 0
-
     # -- areas -------------------------------------------------------------------------------------
 
     def areas(self, picture: Picture, *, shades: bool) -> None:
@@ -163,7 +155,7 @@ class _Painting:
         scale = picture.scale
         low, high = picture.band
         if picture.band != ANY and low <= scale.hi and high >= scale.lo:
-            rows = self.row(high, scale), self.row(low, scale)
+            rows = scale.dot(high, self._dots), scale.dot(low, self._dots)
             self._fill("healthy", [rows] * self._width * 2)
 
     def _fill(self, role: str, area: Sequence[DotSpan | None], reach: int = 0) -> None:
@@ -185,16 +177,17 @@ class _Painting:
 
     def _layer(self, role: str, spans: Iterable[tuple[int, DotSpan | None]]) -> None:
         """Set spans of dot columns; columns outside are left out."""
-        dots: dict[int, int] = {}
+        import numpy as np
+
+        dots = np.zeros((self._dots, self._width * 2), bool)
         for x, span in spans:
-            if span is None or not 0 <= x < self._width * 2:
-                continue
-            masks, (top, bottom) = _SPANS[x & 1], span
-            for y in range(top >> 2, (bottom >> 2) + 1):
-                cell = y * self._width + (x >> 1)
-                mask = masks[max(0, top - 4 * y)][min(3, bottom - 4 * y)]
-                dots[cell] = dots.get(cell, 0) | mask
-        self._layers.append((role, dots))
+            if span is not None and 0 <= x < self._width * 2:
+                dots[span[0] : span[1] + 1, x] = True
+        of_cells = dots.reshape(-1, 4, self._width, 2)
+        bits = np.einsum("ydxr,dr->yx", of_cells, _BITS).ravel()
+        cells = np.flatnonzero(bits)
+        found = zip(cells.tolist(), bits[cells].tolist(), strict=True)
+        self._layers.append((role, dict(found)))
 
     def straight(self, picture: Picture, *, shades: bool) -> None:
         """Draw restarts, the edges of the healthy band, and the target."""
@@ -212,7 +205,7 @@ class _Painting:
     def across(self, role: str, value: float, scale: Scale) -> None:
         """Draw a straight line, or say which way its value lies that the y axis does not reach."""
         period, dots = _STRAIGHT[role]
-        y = self.row(value, scale)
+        y = scale.dot(value, self._dots)
         if scale.lo <= value <= scale.hi:
             columns = (x for x in range(self._width * 2) if x % period < dots)
             self._layer(role, ((x, (y, y)) for x in columns))
@@ -256,7 +249,7 @@ class _Painting:
         """
         if line.end is None:
             return
-        x, y = line.end[0], self.row(line.end[1], line.scale)
+        x, y = line.end[0], line.scale.dot(line.end[1], self._dots)
         there = self._glyphs.get(y // 4 * self._width + x // 2, " ")[0]
         if line.sign:
             self.put(min(self._width * 2 - 1, x + 2), y, line.sign, line.role)

@@ -13,7 +13,6 @@ from verl_tui.rendering.charts.axes import Scale, Window
 from verl_tui.rendering.charts.chart_data import (
     ALARM_ROLES,
     Alarm,
-    AlarmRole,
     ChartData,
     ChartLine,
 )
@@ -47,7 +46,7 @@ class DrawnLine(NamedTuple):
     """Its letter, or the marker of its points."""
     points: bool = False
     """True if its points have markers."""
-    alarms: dict[int, AlarmRole] = {}  # noqa: RUF012 - nobody changes it
+    alarms: dict[int, str] = {}  # noqa: RUF012 - nobody changes it
     """Dot columns that findings are about."""
     end: tuple[int, float] | None = None
     """Dot column and value of its last number, if that is among its last points."""
@@ -137,7 +136,7 @@ def alarmed(
     alarms: Sequence[Alarm],
     window: Window,
     band: tuple[float, float],
-) -> dict[int, AlarmRole]:
+) -> dict[int, str]:
     """Return the dot columns that findings are about: those outside the healthy band while a
     finding held, each up to the next value.
 
@@ -145,7 +144,7 @@ def alarmed(
     the whole stretch is. A value outside the band is no finding by itself: bands are rules of
     thumb, and rules wait until a breach has lasted.
     """
-    found: dict[int, AlarmRole] = {}
+    found: dict[int, str] = {}
     for alarm in alarms:
         first = max(0, window.column(alarm.first))
         stop = len(columns.lows)

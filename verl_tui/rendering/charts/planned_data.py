@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
     Along = Callable[[int | None], int | None]
     """Returns the position of a step on the x axis, None where it has none."""
+    Curves = Callable[..., list[Points]]
+    """Returns the series of metrics along the x axis, none where one of them is missing."""
 
 _OTHER = "*"
 """Marks the shown run's line where it is not selected itself."""
@@ -114,12 +116,12 @@ def chart_data(plan: PlannedChart, view: View, look: ChartLook) -> ChartData:
         smoothing=look.smoothing or 0.0,
         by_noise=look.smoothing is None,
     )
-    data = _overlaid(data, plan.indicator, view, look.axis)
+    data = _overlaid(data, plan.indicator, view)
     return _linear_if_signed(_completed(data, plan, run, points))
 
 
 def _completed(
-    data: ChartData, plan: PlannedChart, run: Run, points: Callable[..., list[Points]]
+    data: ChartData, plan: PlannedChart, run: Run, points: Curves
 ) -> ChartData:
     """Return a chart with the curves of devices; with what there is room for where it is large, and
     of one run: the best value, the checkpoint near it, and the parts if there are several.
@@ -141,9 +143,7 @@ def _completed(
     return data._replace(note=note, parts=tuple(parts))
 
 
-def _of_devices(
-    data: ChartData, plan: PlannedChart, points: Callable[..., list[Points]]
-) -> ChartData:
+def _of_devices(data: ChartData, plan: PlannedChart, points: Curves) -> ChartData:
     """Return a chart with a curve for each device, and the least and the greatest of their newest
     values; where the letters of devices, their last digits, would come again, there are none.
     """
@@ -181,7 +181,7 @@ def _ends(
     return axis.edge(own, first), None if newest else axis.edge(own, last)
 
 
-def _shades(plan: PlannedChart, points: Callable[..., list[Points]]) -> Iterator[Shade]:
+def _shades(plan: PlannedChart, points: Curves) -> Iterator[Shade]:
     """Yield the least and the greatest around the metric, and the quantiles of the distribution
     that it is of.
     """
@@ -279,7 +279,7 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
         for one in mildest_first
         if one.since_step is not None and plan.shows(one.key)
     }
-    marks += [Mark(step, "breach", worst[step]) for step in sorted(worst)]
+    marks += [Mark(step, worst[step]) for step in sorted(worst)]
     for mark in marks:
         if (at := along(mark.step)) is not None:
             yield mark._replace(step=at)
@@ -309,7 +309,7 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
         line._replace(label=line.label or data.title, sign=line.sign or _LEFT)
         for line in data.lines
     ]
-    more = (one for one in other.marks if one.role == "breach")
+    more = (one for one in other.marks if one.role in ALARM_ROLES)
     marks = tuple(dict.fromkeys((*data.marks, *more)))
     axis = min(data, other, key=lambda one: one.log_y)
     log, note = axis.log_y, data.note if axis is data else axis.note
@@ -319,11 +319,9 @@ def with_right(data: ChartData, other: ChartData) -> ChartData:
 # -- the same metric of other runs -----------------------------------------------------------------
 
 
-def _overlaid(
-    data: ChartData, indicator: str | None, view: View, axis: str
-) -> ChartData:
+def _overlaid(data: ChartData, indicator: str | None, view: View) -> ChartData:
     """Return a chart with the lines of the selected runs; unchanged while fewer than two are."""
-    found = [*others(data, indicator, view, axis)]
+    found = [*others(data, indicator, view)]
     if not found or view.run is None:
         return data
     of_runs = [(view.run, data.main)]
@@ -351,7 +349,7 @@ def counterpart(run: Run, key: str, indicator: str | None, other: Run) -> Series
 
 
 def others(
-    data: ChartData, indicator: str | None, view: View, axis: str
+    data: ChartData, indicator: str | None, view: View
 ) -> Iterator[tuple[Run, Series, Points]]:
     """Yield the other selected runs that have the same metric: run, series, points on the x axis,
     that of steps, of the time of day, or of the time since each run's own beginning; none that has
@@ -362,25 +360,16 @@ def others(
         indicator: What the metric means, whatever another framework calls it; None where only its
             key is known.
         view: The state of everything.
-        axis: One of `verl_tui.rendering.charts.x_axes.AXES`.
     """
-    shown = view.run
-    if not data.lines or data.main.kind != "line" or len(view.selected) < 2:
+    shown, axis = view.run, data.axis
+    if shown is None or data.main.kind != "line" or len(view.selected) < 2:
         return
-    assert shown is not None
     for run in view.selected:
         series = counterpart(shown, data.key, indicator, run)
         if run is not shown and series is not None:
-            yield from _placed(series, run, data, axis)
-
-
-def _placed(
-    series: Series, run: Run, data: ChartData, axis: str
-) -> Iterator[tuple[Run, Series, Points]]:
-    """Yield another run's series along a chart's x axis, unless it has no times."""
-    along = on_axis(run, axis if data.axis.time else "step")
-    # Beginnings are laid over each other; times of day and steps are what they are.
-    later = data.axis.zero - along.zero if axis == "relative" else 0
-    points = along.points(series, later)
-    if along.problem is None and len(points.steps):
-        yield run, series, points
+            along = on_axis(run, axis.label)
+            # Beginnings are laid over each other; times of day and steps are what they are.
+            later = (axis.zero - along.zero) * (axis.label == "relative")
+            points = along.points(series, later)
+            if along.problem is None and len(points.steps):
+                yield run, series, points

@@ -186,11 +186,6 @@ def _sentences(text: str, width: int, rows: int) -> TextRows:
 # -- axes ------------------------------------------------------------------------------------------
 
 
-def _row(scale: Scale, value: float, height: int) -> int:
-    """Return the row of so many that the dots of a value lie in."""
-    return (scale.dots([value], height * 4)[0] or 0) // 4
-
-
 def _y_axis(
     scale: Scale | None, height: int, unit: str, least: int = 0, *, right: bool = False
 ) -> TextRows:
@@ -215,9 +210,9 @@ def row_labels(scale: Scale | None, height: int, unit: str = "") -> Mapping[int,
     if scale is None:
         return {}
     ends = [scale.hi, scale.lo] if scale.only is None else [scale.only]
-    rows = {_row(scale, value, height): value for value in ends[:height]}
+    rows = {scale.dot(value, height * 4) // 4: value for value in ends[:height]}
     for value in scale.ticks(max(3, height // 4)) if height >= 5 else []:
-        row = _row(scale, value, height)
+        row = scale.dot(value, height * 4) // 4
         if all(abs(row - other) >= 2 for other in rows):
             rows[row] = value
     labels = zip(rows, axis_texts([*rows.values()], unit), strict=True)
@@ -255,16 +250,16 @@ def _marked(there: Piece, mark: Piece) -> Piece:
 
 def _marks(data: ChartData, window: Window, width: int) -> dict[int, Piece]:
     """Return the marks by cell, of several in one that which weighs most."""
-    weights = ["critical", "warning", "info", *MARKS]
+    weights = [*MARKS]
     marks: dict[int, Piece] = {}
     free = width
     # the newest first, as checkpoints keep apart
     newest = sorted(data.marks, key=lambda mark: -mark.step)
-    for mark in sorted(newest, key=lambda mark: -weights.index(mark.style)):
+    for mark in sorted(newest, key=lambda mark: -weights.index(mark.role)):
         cell = window.column(mark.step) // 2
         thinned = mark.role == "checkpoint" and cell > free
         if 0 <= cell < width and not thinned:
-            marks[cell] = (MARKS[mark.role][0], mark.style)
+            marks[cell] = (MARKS[mark.role][0], mark.role)
             free = cell - _CHECKPOINTS_APART
     return marks
 

@@ -75,7 +75,7 @@ def sparkline(
         if 0 <= (column := mark.step // per - start) < count:
             there = cells[column][0]
             sign = MARKS[mark.role][0] if there in free else there
-            cells[column] = (sign, mark.style)
+            cells[column] = (sign, mark.role)
     return joined(cells)
 
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
-from verl_tui.rendering.charts.chart_data import ARROWS, SCORE, ChartData, ChartLine
+from verl_tui.rendering.charts.chart_data import (
+    ALARM_ROLES,
+    ARROWS,
+    SCORE,
+    ChartData,
+    ChartLine,
+)
 from verl_tui.rendering.charts.downsample import (
     TREND_POINTS,
     trend,
@@ -237,7 +243,7 @@ def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces
         width,
         line.role,
         ends=(data.reach and data.shown) or (data.first_step, data.last_step),
-        marks=[mark for mark in data.marks if mark.role == "breach"],
+        marks=[mark for mark in data.marks if mark.role in ALARM_ROLES],
         signs=signs,
         from_zero=data.from_zero,
     )

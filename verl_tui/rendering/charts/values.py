@@ -46,7 +46,7 @@ def reading(
     """
     data = chart_data(found, view, look)
     lines = []
-    for run, series, points in _plotted(found, right, view, look, data):
+    for run, series, points in _plotted(found, right, view, data):
         steps = steps_of(points)
         if data.cursor is not None:
             at = bisect_right(points.steps, data.cursor)
@@ -65,7 +65,7 @@ def in_sight(
     each series, beside it the averages where the chart is smoothed. Arguments are as of `reading`.
     """
     data = chart_data(found, view, look)
-    plotted = _plotted(found, right, view, look, data)
+    plotted = _plotted(found, right, view, data)
     return _columns(plotted, view, (data.first_step, data.last_step), look.smoothing)
 
 
@@ -85,18 +85,16 @@ def _plotted(
     found: PlannedChart,
     right: PlannedChart | None,
     view: View,
-    look: ChartLook,
     data: ChartData,
 ) -> Iterator[Plotted]:
     """Yield what is in a chart: the metric, what is drawn with it, then the same of other runs."""
     run = view.run
     assert run is not None
-    along = on_axis(run, look.axis)
     keys = dict.fromkeys([*found.keys, *([right.key] if right else [])])
     for series in map(run.series, keys):
         if series is not None:
-            yield run, series, along.points(series)
-    yield from others(data, found.indicator, view, look.axis)
+            yield run, series, data.axis.points(series)
+    yield from others(data, found.indicator, view)
 
 
 def _whose(run: Run, view: View) -> str:

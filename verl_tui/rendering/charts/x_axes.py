@@ -6,7 +6,7 @@ import math
 from array import array
 from bisect import bisect_right
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.runs.clock import Clock, moment, moments
@@ -27,15 +27,11 @@ _DAY = 86_400
 class _TimedSeries(Points):
     """A series over seconds instead of steps."""
 
-    def __init__(self, *_hangs_on: object) -> None:
+    def __init__(self) -> None:
         super().__init__(array("q"), array("d"))
         self.origins = array("q")
         """The step of each point."""
         self.taken = 0
-
-
-_kept = lru_cache(maxsize=256)(_TimedSeries)
-"""The series of the charts that are shown, made anew once what their times hang on changes."""
 
 
 class Axis(NamedTuple):
@@ -172,7 +168,8 @@ def _timed(series: Series, clocks: Sequence[Clock], later: int = 0) -> _TimedSer
     time goes back, is left out.
     """
     starts = ((clock.origin, clock.steps[0]) for clock in clocks)
-    found = _kept(series, series.revision, later, *starts)
+    subject = (series.revision, later, *starts)
+    found = series.kept("times", subject, _TimedSeries)
     fresh = series.steps[found.taken :]
     values = series.values[found.taken :]
     times = moments(series.times[found.taken :], fresh, clocks)

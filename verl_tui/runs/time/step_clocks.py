@@ -137,8 +137,7 @@ def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
     """
     steps = [run.step for run in runs]
     if alignment is Alignment.STEP:
-        common = min((step for step in steps if step is not None), default=None)
-        steps = [None if step is None else common for step in steps]
+        steps = _to_common(steps)
     elif alignment is Alignment.TIME:
         lasted = filter(None, (_elapsed(run, run.step) for run in runs))
         shortest = min(lasted, default=0.0)
@@ -146,6 +145,11 @@ def stops(runs: Sequence[Run], alignment: Alignment) -> list[Stop]:
     return [
         Stop(step, _elapsed(run, step)) for run, step in zip(runs, steps, strict=True)
     ]
+
+
+def _to_common(steps: Sequence[int | None]) -> list[int | None]:
+    common = min((step for step in steps if step is not None), default=None)
+    return [None if step is None else common for step in steps]
 
 
 def seconds_per_step(run: Run, stop: Stop, most: int) -> float | None:

@@ -9,7 +9,6 @@ part happens are no longer than usual.
 from __future__ import annotations
 
 from bisect import bisect_left
-from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -214,6 +213,23 @@ def breakdown(run: Run) -> Breakdown | None:
     if not step and not timed:
         return None
     steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
+    return _divided(step, timed, steps, excluded(run))
+
+
+def _divided(
+    step: Series | None,
+    timed: Mapping[str, Series],
+    steps: tuple[int, ...],
+    aside: Sequence[str],
+) -> Breakdown:
+    """Return steps divided into their parts.
+
+    Args:
+        step: The step's own time, None where the log has none.
+        timed: The times of its parts by their names.
+        steps: Those that are averaged.
+        aside: Keys of the parts that the step's own time leaves out.
+    """
     taken = {
         name: finite(durations(series, steps).tolist())
         for name, series in timed.items()
@@ -222,7 +238,7 @@ def breakdown(run: Run) -> Breakdown | None:
     total = sum(spent.values())
     own = finite(durations(step, steps).tolist())
     usual = mean(own) if own else total
-    beside = [name for name, series in timed.items() if series.key in excluded(run)]
+    beside = [name for name, series in timed.items() if series.key in aside]
     whole = usual + sum(map(spent.__getitem__, beside))
     parts = [
         StepPart(
@@ -304,6 +320,10 @@ _ASYNC = frozenset(
 )
 
 
+_WAITING: Mapping[str, tuple[str, str]] = toml_table(__file__, "waiting.toml")
+"""Metric -> label and unit, for metrics of waiting and of late samples."""
+
+
 class SpeedFigure(NamedTuple):
     """One number about speed or waiting."""
 
@@ -327,11 +347,13 @@ def throughput(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         whole = SpeedFigure("throughput of all GPUs", rate, "tokens/s", origin)
     samples = _a_second(batch, "samples per second", timing)
     yield from filter(None, (speed, whole, tokens, samples))
-    for key in run.keys:
-        use = _averaged(run, key, timing) if _MFU.match(modern(key)) else None
-        if use:
-            times = 0.01 if use.unit == "percent" else 1.0
-            yield use._replace(value=use.value * times, unit="share")
+    for use in filter(None, (_averaged(run, key, timing) for key in _mfu(run))):
+        times = 0.01 if use.unit == "percent" else 1.0
+        yield use._replace(value=use.value * times, unit="share")
+
+
+def _mfu(run: Run) -> list[str]:
+    return [key for key in run.keys if _MFU.match(modern(key))]
 
 
 def _a_second(
@@ -377,16 +399,10 @@ def waiting(run: Run, timing: Breakdown | None) -> Iterator[SpeedFigure]:
         waits = _ASYNC & known.keys() or name.startswith(("wait", "train_wait"))
         label = "time waiting for samples" if waits else "time spent generating"
         yield SpeedFigure(label, parts[name].share, "share", parts[name].key)
-    for metric, (label, unit) in _waiting().items():
+    for metric, (label, unit) in _WAITING.items():
         found = _averaged(run, known.get(metric), timing, last=not unit)
         if found:
             yield found._replace(label=label, unit=unit)
-
-
-@cache
-def _waiting() -> Mapping[str, tuple[str, str]]:
-    """Return metric -> label and unit, for metrics of waiting and of late samples."""
-    return toml_table(__file__, "waiting.toml")
 
 
 def generation_latency(run: Run) -> SpeedFigure | None:

@@ -151,16 +151,17 @@ def phase(run: Run) -> str | None:
         if state.stage:
             words = one_line(state.stage.text, 120)
             return f"the last stage printed: {words} (line {state.stage.line})"
-    timers = (
-        (seconds, key.partition("/")[2])
-        for key in run.keys
-        if key.startswith("timing_s/") and key != "timing_s/step"
-        for seconds in run.tail(key, 1)
-    )
-    seconds, part = max(timers, default=(0.0, ""))
+    seconds, part = max(_timers(run), default=(0.0, ""))
     if seconds > 0:
         return f"the longest timed part of the last step: {part}, {seconds:.2g} s"
     return None
+
+
+def _timers(run: Run) -> Iterator[tuple[float, str]]:
+    for key in run.keys:
+        if key.startswith("timing_s/") and key != "timing_s/step":
+            for seconds in run.tail(key, 1):
+                yield seconds, key.partition("/")[2]
 
 
 def worker_errors(run: Run) -> list[tuple[str, Trouble]]:

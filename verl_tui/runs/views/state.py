@@ -146,22 +146,11 @@ def state(run: Run, now: float) -> State:
     if any(status.to_come for status in run.statuses):
         # of a replay: no silence is one
         return State.WAITING if run.step is None else State.RUNNING
-    if _has_crashed(run, now):
+    quiet = max(_idle(run, now) or 0.0, run.quiet_after_end)
+    # an error came, and nothing went on after it
+    if run.outcome and (quiet > _QUIET_CRASH or _let_go(run)):
         return State.CRASHED
-    holder = writer(run)
-    if is_evaluation(run):
-        idle = _idle(run, now)
-        over = idle is None or idle > _FRESH_LOG or (holder and holder.gone)
-        return State.FINISHED if over else State.RUNNING
-    if holder and (holder.gone or holder.stopped):
-        return _gone(run) if holder.gone else State.STALLED
-    if not holder and _is_no_training(run, now):
-        return State.NO_TRAINING
-    # nothing has been made since it began
-    if run.step is None or starts(run.sources.values(), run.last_record or 0.0):
-        waits = holder or (_idle(run, now) or 0.0) <= _ENDED_AFTER
-        return State.WAITING if waits else State.ENDED
-    return _gone(run) if unattended(run) else _by_silence(run, now)
+    return _evaluated(run, now) if is_evaluation(run) else _by_life(run, now)
 
 
 def _stated(run: Run) -> State | None:
@@ -169,11 +158,7 @@ def _stated(run: Run) -> State | None:
     kind = run.outcome.kind if run.outcome else None
     if kind is EventKind.FATAL:
         return State.CRASHED
-    # no debugger waits behind its last step
-    complete = _reached(run, 0) and not any(
-        one.debugged for one in run.sources.values()
-    )
-    if kind is EventKind.FINISHED or complete:
+    if kind is EventKind.FINISHED or _is_complete(run):
         return State.FINISHED
     if kind is EventKind.STOPPED:
         return State.ENDED if interrupted(run) else State.CRASHED
@@ -185,6 +170,11 @@ def _stated(run: Run) -> State | None:
     return None
 
 
+def _is_complete(run: Run) -> bool:
+    """Return whether the last step was made, and no debugger waits behind it."""
+    return _reached(run, 0) and not any(one.debugged for one in run.sources.values())
+
+
 def _reached(run: Run, short: int) -> bool:
     """Return whether a run has made its last step, or all but so many: some bars are not painted at
     their end.
@@ -192,12 +182,6 @@ def _reached(run: Run, short: int) -> bool:
     return bool(
         run.step and run.total_steps and run.step >= run.total_steps - short > 0
     )
-
-
-def _has_crashed(run: Run, now: float) -> bool:
-    """Return whether an error came and nothing went on after it."""
-    quiet = max(_idle(run, now) or 0.0, run.quiet_after_end) > _QUIET_CRASH
-    return run.outcome is not None and (quiet or _let_go(run))
 
 
 def _let_go(run: Run) -> bool:
@@ -211,24 +195,60 @@ def _let_go(run: Run) -> bool:
     return any(status.unheld for status, end in ended if end is run.outcome)
 
 
-def _is_no_training(run: Run, now: float) -> bool:
+def _evaluated(run: Run, now: float) -> State:
+    """Return the state of samples without a training."""
+    holder, idle = writer(run), _idle(run, now)
+    over = idle is None or idle > _FRESH_LOG or (holder and holder.gone)
+    return State.FINISHED if over else State.RUNNING
+
+
+def _by_life(run: Run, now: float) -> State:
+    """Return the state by the process that writes the log, else by when something was written."""
+    holder = writer(run)
+    if not holder:
+        return _unheld(run, now)
+    if holder.gone or holder.stopped:
+        return _gone(run) if holder.gone else State.STALLED
+    return State.WAITING if _is_starting(run) else _by_silence(run, now)
+
+
+def _unheld(run: Run, now: float) -> State:
+    """Return the state of a run that no known process writes to."""
+    if _is_no_training(run) and _is_abandoned(run, now):
+        return State.NO_TRAINING
+    if _is_starting(run):
+        idle = _idle(run, now)
+        waits = idle is None or idle <= _ENDED_AFTER
+        return State.WAITING if waits else State.ENDED
+    return _gone(run) if unattended(run) else _by_silence(run, now)
+
+
+def _is_starting(run: Run) -> bool:
+    """Return whether a run has not made a step since it began."""
+    return run.step is None or starts(run.sources.values(), run.last_record or 0.0)
+
+
+def _is_no_training(run: Run) -> bool:
     """Return whether a run's files have been read whole, and no line of them is of a training:
-    notes that a shell's `*` named too, for one. They have not changed for long, or no process of
-    this host, to which all of them belong, holds any.
+    notes that a shell's `*` named too, for one.
     """
-    if run.step is not None or run.events:
-        return False
-    written = [one for one in run.statuses if one.size]
-    is_text = any(one.format == _CONSOLE for one in written)
-    is_old = (_idle(run, now) or 0.0) > _STALL_UNKNOWN
-    is_left = is_old or all(one.unheld for one in written)
-    return is_text and is_left and not any(map(_may_hold_more, run.statuses))
+    text = any(status.size and status.format == _CONSOLE for status in run.statuses)
+    none = run.step is None and not run.events
+    return text and none and all(map(_read_in_vain, run.statuses))
 
 
-def _may_hold_more(status: SourceStatus) -> bool:
-    """Return whether something of a training was in a source, or may be as it is not read whole."""
+def _is_abandoned(run: Run, now: float) -> bool:
+    """Return whether files have not changed for long, or no process of this host, to which all of
+    them belong, holds any.
+    """
+    old = (_idle(run, now) or 0.0) > _STALL_UNKNOWN
+    return old or all(status.unheld for status in run.statuses if status.size)
+
+
+def _read_in_vain(status: SourceStatus) -> bool:
+    """Return whether a source has been read whole, and nothing of a training was in it."""
     found = (status.records, status.unreadable, status.problem, status.unread_form)
-    return not status.whole or any(found)
+    return status.whole and not any(found)
 
 
 def _gone(run: Run) -> State:
@@ -244,7 +264,8 @@ def _by_silence(run: Run, now: float) -> State:
     quiet, usual = waited(run, now), pace(run)
     if quiet is None:
         return State.UNKNOWN
-    if not overdue(run, quiet) or (doubt(run, now) and quiet <= _DOUBT * patience(run)):
+    allowed = patience(run)
+    if quiet <= allowed or (doubt(run, now) and quiet <= _DOUBT * allowed):
         return State.RUNNING
     sign = evidence(run, now)  # a file's time alone may be that of a copy
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
@@ -318,13 +339,6 @@ def patience(run: Run) -> float:
     if not due:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
-
-
-def overdue(run: Run, quiet: float) -> bool:
-    """Return whether a run has made no step for longer than patience lasts; for a short while this
-    is decided without looking at earlier steps.
-    """
-    return quiet > _STALL_FLOOR and quiet > patience(run)
 
 
 def doubt(run: Run, now: float) -> str:

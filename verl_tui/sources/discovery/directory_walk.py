@@ -160,7 +160,7 @@ class DirectoryWalk:
         if _BOOKKEEPING.fullmatch("/".join(path.parts[-3:])):
             return
         known = self._probe.known(path)
-        if known is not None:
+        if known:
             here.files.append(known)
         elif (why := self._probe.why_unknown(path)) is not None:
             self._note_unknown(path, why)
@@ -282,8 +282,8 @@ def extras_in(directory: Path, names: Iterable[str], probe: Probe) -> list[Found
 def _dumps(directory: Path, names: Iterable[str]) -> Iterator[Path]:
     """Yield what may be files of dumps in a directory with some entries."""
     layout = rollouts.layout_in(directory, names)
-    for name in names if layout is not None else ():
-        if layout is not None and layout.name.fullmatch(name):
+    if layout:
+        for name in filter(layout.name.fullmatch, names):
             yield from rollouts.files_of(directory / name, layout)
 
 

@@ -88,18 +88,18 @@ def with_checkpoints(runs: Sequence[FoundRun], found: Iterable[Path]) -> list[Fo
         runs: The runs.
         found: The directories in which checkpoints lie.
     """
-    names = list(map(_names, runs))
-    below: dict[Path, list[int]] = defaultdict(list)
-    """The runs with files at or below each directory."""
+    below: dict[Path, dict[int, set[str]]] = defaultdict(dict)
+    """The runs with files at or below each directory, with their names."""
     for at, run in enumerate(runs):
+        names = _names(run)
         own = {run.directory, *(file.path.parent for file in run.files)}
         for place in own.union(*(one.parents for one in own)):
-            below[place].append(at)
+            below[place][at] = names
     owned: dict[int, list[Path]] = defaultdict(list)
     for home in dict.fromkeys(found) if runs else ():
         nearest = next(filter(below.__contains__, (home, *home.parents)))
         path = {*home.parts[len(nearest.parts) :]}
-        for at in _owners(path, {at: names[at] for at in below[nearest]}):
+        for at in _owners(path, below[nearest]):
             owned[at].append(home)
     return [run._replace(checkpoints=tuple(owned[at])) for at, run in enumerate(runs)]
 
@@ -248,7 +248,7 @@ class Finder:
         walk = DirectoryWalk(path, self._probe, self.directories)
         found = walk.runs()
         reason = self._probe.closed.pop(path, None) or walk.problem
-        if reason is not None:
+        if reason:
             self._problems.append(f"{name}: {reason}")
         for folder in found:
             folder.top = path

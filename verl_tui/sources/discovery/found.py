@@ -123,7 +123,7 @@ def log_name(file: FoundFile) -> str:
         folder = file.path.parent
         return str(folder.parent if _HPARAMS.fullmatch(folder.name) else folder)
     one = member(file.path)
-    return one[0] if one is not None else f"{file.path.parent}/{stem(file.path)}"
+    return one[0] if one else f"{file.path.parent}/{stem(file.path)}"
 
 
 def note_log(folder: Folder, log: str) -> None:
@@ -185,7 +185,7 @@ class FileOwners:
         """Return a run's name, the one that its first file was found under, and those of its files
         that are no other run's.
         """
-        files = [file for file in run.files if file.format is not None]
+        files = [file for file in run.files if file.format]
         paths = [file.path for file in sorted(files, key=lambda file: not file.is_log)]
         name = next(filter(None, map(self._names.get, paths)), run.name)
         self._names = dict.fromkeys(paths, name) | self._names

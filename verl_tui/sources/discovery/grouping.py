@@ -310,7 +310,7 @@ def _with_extras(here: Folder, units: list[Folder]) -> list[Folder]:
         return units
     if len(units) < 2:
         return [merge_into(here, units)]
-    samples = [file for file in here.files if file.format is not None]
+    samples = [file for file in here.files if file.format]
     if not samples:
         return units
     place = samples[0].path

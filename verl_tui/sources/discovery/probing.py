@@ -57,13 +57,6 @@ _WRITTEN = pattern(
     re.IGNORECASE,
 )
 """Names of what people write, and of what comes with code and models."""
-_QUOTES = {
-    ".ipynb": "a notebook",
-    ".html": "a web page",
-    ".htm": "a web page",
-    ".cast": "a recording of a terminal",
-}
-"""Files that quote what was printed in signs of their own: some of each line would be lost."""
 _FIRST_LINES = 8
 """Lines among which formats look for a record."""
 _FIRST = 256
@@ -238,7 +231,7 @@ class Probe:
         Raises:
             NoLogError: It cannot be read as a log.
         """
-        if kind := _QUOTES.get(path.suffix.lower()):
+        if kind := _SUFFIXES["quotes"].get(path.suffix.lower()):
             raise NoLogError(f"is {kind}, not a log: save what was printed as text")
         try:
             begin, _ = beginning(path)
@@ -268,7 +261,7 @@ class Probe:
             return before
         look = self._looks[path] = _looked(path, before, status, called)
         was = before.known and before.known.format
-        if was is not None and (look.known is None or look.known.format is not was):
+        if was and (look.known is None or look.known.format is not was):
             self.changed.add(path)
         return look
 
@@ -284,7 +277,7 @@ def _looked(
         data, begun = beginning(path)
     found = _by_beginning(path, data, called)
     named = called is NameClass.LOG and suffix_of(path.name) in _SUFFIXES["texts"]
-    if found is None and named and not binary:
+    if not found and named and not binary:
         found = _as_console(path, status.st_size)
     known = found or before.remains(status, data)
     why = "" if known else _why_none(data)
@@ -334,7 +327,7 @@ def _assumed(path: Path, begin: bytes) -> Format:
     Raises:
         NoLogError: It is no text, or known to be something else.
     """
-    if (what := why_none(begin)) is not None:
+    if what := why_none(begin):
         raise NoLogError(f"is {what}")
     if is_single(begin):
         raise NoLogError(f"holds {SINGLE}", waits=True)

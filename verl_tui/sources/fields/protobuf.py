@@ -35,7 +35,8 @@ class MessageFields(dict[int, "list[int | bytes]"]):
     def integer(self, number: int) -> int:
         """Return the int32 or int64 in a field; protobuf leaves out what is 0."""
         found = [value for value in self.get(number, ()) if isinstance(value, int)]
-        return signed_varint(found[-1]) if found else 0
+        value = found[-1] if found else 0
+        return value - (1 << 64) if value >> 63 else value
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
@@ -55,11 +56,6 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
                 break
             return value, at + shift // 7
     raise ValueError("a varint without an end")
-
-
-def signed_varint(value: int) -> int:
-    """Return the int32 or int64 that was written as this varint."""
-    return value - (1 << 64) if value >> 63 else value
 
 
 def message(data: bytes) -> MessageFields:

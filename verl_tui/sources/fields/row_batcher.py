@@ -188,12 +188,9 @@ class RowBatcher:
             alike = frozenset(core), traits
             block = _RowBlock(self._seen.setdefault(alike, array("q")), [], [])
             self._blocks[core, traits] = block
-        if core and (last := self._trained_again(block.seen, row)) is not None:
-            self._flush()
-            self._forget()
-            back = f"steps went back from {last} to {row.step}"
-            again = f"step {row.step} was made a second time"
-            self._out.append(Restart(back if row.step < last else again))
+        if not block.seen or row.step > block.seen[-1]:
+            block.seen.append(row.step)
+        elif core and not row.mean and self._begins_anew(block.seen, row.step):
             self._add_row(row)
             return
         if not row.mean:
@@ -212,19 +209,23 @@ class RowBatcher:
         else:
             self._out.append(_together([row], [self._order]))
 
-    def _trained_again(self, seen: array[int], row: MetricRow) -> int | None:
-        """Note the step of a row among those seen; return the last of these where it is trained
-        again, else None.
+    def _begins_anew(self, seen: array[int], step: int) -> bool:
+        """Begin a segment where a step that is not beyond those seen is trained again, else note it
+        among them; return which.
         """
-        if not seen or row.step > seen[-1]:
-            seen.append(row.step)
-        elif not row.mean:
-            late = row.step < seen[-1]
-            if _went_back(seen, row.step) if late else self._started:
-                return seen[-1]
-            if late:
-                insort(seen, row.step)
-        return None
+        last = seen[-1]
+        if step == last:
+            again, reason = self._started, f"step {step} was made a second time"
+        else:
+            again = _went_back(seen, step)
+            reason = f"steps went back from {last} to {step}"
+        if again:
+            self._flush()
+            self._forget()
+            self._out.append(Restart(reason))
+        elif step < last:
+            insort(seen, step)
+        return again
 
     def _compare(self, row: MetricRow) -> None:
         """Count a row that replaces an earlier one of its step."""

@@ -175,15 +175,11 @@ def _parts(record: Fields) -> _Parts | None:
         if prompt is None:
             return None
         asked, said = _split_conversation(record[prompt])
-    score = _score_name(record)
+    score = _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
     truth = _first(record, _TRUTH, object, but=response)
     scored = score_of(record.get(score or "", ""))
     known = {prompt, response, score, truth, *_KNOWN}
     return _Parts(asked, said, scored, record.get(truth or ""), _others(record, known))
-
-
-def _score_name(record: Fields) -> str | None:
-    return _first(record, SCORE_NAMES, (int, float)) or summed_score(record)
 
 
 def _others(record: Fields, known: set[str | None]) -> list[tuple[str, Any]]:

@@ -24,7 +24,7 @@ from verl_tui.sources.fields.row_batcher import (
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 
@@ -48,6 +48,10 @@ class FileLoggerDecoder(JsonDecoder):
     """Decodes the file logger's lines."""
 
     parted = True
+    _names: Sequence[str] = ()
+    """Of the metrics of the newest line, which the next one mostly has as well."""
+    _keys: tuple[str, ...] = ()
+    """Keys by these."""
 
     def read(self, record: Fields) -> Iterable[Item]:
         """Return the row of one object; of one as verl writes it, quickly."""
@@ -59,4 +63,7 @@ class FileLoggerDecoder(JsonDecoder):
             values = packed(data.values())
         except struct.error:  # one is no number
             return (MetricRow.of(step, numbers_in(unquoted(flatten(data)))),)
-        return (MetricRow(step, metric_keys(tuple(data)), values),)
+        names = [*data]
+        if names != self._names:
+            self._names, self._keys = names, metric_keys(tuple(names))
+        return (MetricRow(step, self._keys, values),)

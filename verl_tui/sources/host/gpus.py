@@ -17,7 +17,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from verl_tui import debug_log
-from verl_tui.records import POWER_CAP, Gpu, GpuReading
+from verl_tui.records import Gpu, GpuReading
 from verl_tui.sources.host.processes import gpu_process
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
@@ -35,32 +35,23 @@ PATIENCE = 10.0
 HANGS = "the NVIDIA driver does not answer"
 """The message if it takes longer."""
 
-_LOST, _NO_LIBRARY, _NO_DEVICE = 15, 12, 28
+_NO_LIBRARY, _NO_DEVICE = 12, 28
 _NVML = toml_table(__file__, "nvml.toml")
-"""What is asked, and what return codes mean, written out because pynvml is imported only when the
-first reading is wanted.
+"""What is asked, and what return codes and bits mean, written out because pynvml is imported only
+when the first reading is wanted.
 """
-_NOTHING_WORKS = frozenset({1, 9, 18})
-"""No query of any device can work: NVML is not started, there is no driver, or another version."""
-_FAULTS = {_LOST: "fell off the bus", 16: "needs a reset"}
-"""The possible faults of a device that the driver lists and no longer reaches."""
 
 _LIBRARY = "libnvidia-ml.so.1"
 _MIG_ENABLED = 1
 
-_HW_SLOWDOWN = 0x8
-_THROTTLED = {0x20 | 0x40: "thermal", 0x80: "power brake", 0x4: POWER_CAP}
-"""Bits of `nvmlClocksEventReasons`, by what they mean; idle and clocks that somebody has set are no
-throttling.
-"""
-_EXACT = 0x40 | 0x80
-"""Causes of a slowdown by the hardware, if the board reports one."""
-
 
 def _throttle(reasons: int) -> tuple[str, ...]:
     """Return in words what slows the clocks down."""
-    slowed = ("hw slowdown",) if reasons & _HW_SLOWDOWN and not reasons & _EXACT else ()
-    return (*slowed, *(word for bits, word in _THROTTLED.items() if reasons & bits))
+    return tuple(
+        one["words"]
+        for one in _NVML["throttle"]
+        if reasons & one["bits"] and not reasons & one["unless"]
+    )
 
 
 class GpuSource:
@@ -139,7 +130,7 @@ class GpuSource:
         raises.
         """
         nvml, self._nvml = self._nvml, None
-        if nvml is not None:
+        if nvml:
             with contextlib.suppress(nvml.NVMLError):
                 nvml.nvmlShutdown()
 
@@ -212,9 +203,9 @@ class GpuSource:
         try:
             return function(handle, *arguments)
         except self._nvml.NVMLError as error:
-            if error.value in _NOTHING_WORKS:
+            if error.value in _NVML["nothing_works"]:
                 raise
-            self._fault = _FAULTS.get(error.value, self._fault)
+            self._fault = _NVML["faults"].get(str(error.value), self._fault)
             return None
         except UnicodeDecodeError:  # pynvml decodes names strictly
             return None

@@ -310,12 +310,12 @@ class Writers:
 
     def scan(self, paths: Iterable[Path]) -> None:
         """Search all processes for the holders of some files."""
-        stats = {path: info for path in paths if (info := status_at(path)) is not None}
+        stats = {path: info for path in paths if (info := status_at(path))}
         wanted = {(info.st_dev, info.st_ino): path for path, info in stats.items()}
         unseen: set[int] = set()
         free = stats.keys() - map(wanted.__getitem__, _own(wanted))
         for inode, holders in _holders(wanted, unseen).items():
-            if (process := _named(holders)) is not None:
+            if process := _named(holders):
                 path = wanted[inode]
                 free.discard(path)
                 self._writers[path] = Writer(process.pid, name_of(process))
@@ -336,8 +336,8 @@ class Authors:
         host: This host's name, as the writers of event files ask for it.
     """
 
-    def __init__(self, host: str | None = None) -> None:
-        self._host = socket.gethostname() if host is None else host
+    def __init__(self, host: str = "") -> None:
+        self._host = host or socket.gethostname()
         self._gone: dict[Path, float] = {}
         """Files whose process is gone, with the time of their last change."""
 
@@ -350,7 +350,7 @@ class Authors:
         for path in paths:
             named = _EVENTS.fullmatch(path.name)
             info = status_at(path)
-            if named is None or named[2] != self._host or info is None:
+            if not named or named[2] != self._host or info is None:
                 continue
             pid = int(named[3])
             modified = self._gone.get(path, info.st_mtime)

@@ -15,24 +15,23 @@ from verl_tui import prometheus_names as ours
 from verl_tui.means import clamp
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
-from verl_tui.sources.formats.prometheus_text.names import (
+from verl_tui.sources.formats.prometheus_text.reader import instance_of
+from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
     MACHINES,
-    QUANTILES,
     STEPS,
     TABLE,
     PrometheusSeries,
     run_labels,
     run_name,
 )
-from verl_tui.sources.formats.prometheus_text.reader import instance_of
 from verl_tui.sources.http.addresses import AddressRun, AskedAddress, NoAnswerError
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.sources.formats.prometheus_text.names import Labels
+    from verl_tui.sources.formats.prometheus_text.series import Labels
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""
@@ -57,24 +56,12 @@ _HOUR = 3600.0
 _REDISCOVER = 60.0
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
-_UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PIECE = pattern(r"(\d{1,15})(ms|[smhd])")
-"""A part of a duration, and its units in seconds."""
+"""A part of a duration."""
 _PROGRESS = (
     f'max by (run, project, experiment_name, job) ({{__name__=~"{"|".join(STEPS)}"}})'
 )
 """Query for the progress of each run."""
-_NODE_LOAD = (
-    '100 * (1 - sum by (instance) (rate(node_cpu_seconds_total{mode=~"idle|iowait"}'
-    "[WINDOWs])) / sum by (instance) (rate(node_cpu_seconds_total[WINDOWs])))"
-)
-_QUANTILE = "histogram_quantile(%s, sum by (%s) (rate(%s[WINDOWs])))"
-_COMBINED = {
-    "p95": ("_bucket", "/p95", _QUANTILE % (QUANTILES["p95"], "le", "%s")),
-    "rate": ("_total", "_per_second", "sum(rate(%s[WINDOWs]))"),
-    "count": ("", "", "sum(%s)"),
-}
-"""What several processes' figures come to: the ends of their names and keys, and the query."""
 
 
 class ServedRun(AddressRun):
@@ -315,14 +302,11 @@ def readings(window: int) -> str:
     """Return the query for the figures of devices, hosts, engines and queues; rates are taken over
     a window of seconds.
     """
-    asked = {"cluster/cpu": _NODE_LOAD}
+    asked = {**TABLE["queries"]}
     for name, how in TABLE["engines"].items():
-        end, shown, query = _COMBINED.get(how, ("", "", f"{how}(%s)"))
+        end, shown, query = TABLE["combined"].get(how, ("", "", f"{how}(%s)"))
         series = f'{{__name__=~"{name.replace(":", "[:_]")}"}}'  # OpenMetrics has `_`
         asked[f"{name.removesuffix(end)}{shown}"] = query % series
-    for part, share in QUANTILES.items():
-        query = _QUANTILE % (share, "le, job", f"{ours.GENERATION}_bucket")
-        asked[f"{ours.GENERATION}/{part}"] = query
     machines = "|".join(sorted(MACHINES - {ours.GPU_MEMORY}))
     computed = (
         f'label_replace({query.replace("WINDOW", str(window))}, "{KEY}", "{key}", "", "")'
@@ -350,7 +334,8 @@ def data_of(body: bytes) -> Any:
     return answer.get("data")
 
 
-def promql_duration(text: str) -> float | None:
+def promql_duration(text: str) -> float:
     """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
     pieces = _PIECE.findall(text)
-    return sum(int(number) * _UNITS[unit] for number, unit in pieces) or None
+    units = TABLE["durations"]
+    return float(sum(int(number) * units[unit] for number, unit in pieces))

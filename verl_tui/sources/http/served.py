@@ -67,7 +67,7 @@ class Poller(AskedAddress):
     @property
     def runs(self) -> list[AddressRun]:
         """The runs that it has told of."""
-        served = self.server.runs if self.server is not None else {}
+        served = self.server.runs if self.server else {}
         known = [one for one in [*served.values()] if one.followed is not None]
         return [*known, *self.pages.values()]
 
@@ -75,7 +75,7 @@ class Poller(AskedAddress):
     def pause(self) -> float:
         """Seconds until it is asked again: ever more while it does not answer."""
         interval = self._every or _INTERVAL
-        if self.server is not None:
+        if self.server:
             interval = max(self._every or 0.0, self.server.interval)
         wait = interval * 2.0 ** min(self._failures, 10)
         return min(max(_LONGEST_WAIT, interval), wait)
@@ -112,7 +112,7 @@ class Poller(AskedAddress):
             server = Server(self, self._below)
             # while it loads, what there is can be taken
             self.server = server if server.is_there() else None
-        if self.server is not None:
+        if self.server:
             self.server.ask(now)
             return
         path = "" if is_page or parts.path != "/" else _METRICS
@@ -209,7 +209,7 @@ class Served:
         return tuple(
             f"{one.address}: {why}"
             for one in self.pollers
-            if one.server is not None and not one.server.runs and one.problem is None
+            if one.server and not one.server.runs and one.problem is None
         )
 
     @property

@@ -151,21 +151,22 @@ class ChartsPanel(Panel):
         yield self._tiles
         yield self._start_log
 
-    def needed(self, view: View, width: int, height: int) -> int:
+    def needed(self, width: int, height: int) -> int:
         """Return the rows of metrics of one point, which leave most of the room to samples; charts
         take what they are left.
         """
-        return min(rows_of_single_points(view, width), height // 3)
+        return min(rows_of_single_points(self.view, width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 
-    def show(self, view: View) -> None:
+    def redraw(self) -> None:
         """Draw the page's charts, if any has changed."""
+        view = self.view
         content = page_content(view, self.look, self.filter, self._revealed)
         self._show_log(view)
         if content == self._content:
             return  # a reading of the GPUs, or the clock, changes no chart
-        self._content, self.view = content, view
+        self._content = content
         self._page = self._page._replace(listed=self.listed(view))
         self._tiles.draw()
 

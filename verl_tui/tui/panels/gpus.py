@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verl_tui.rendering.arrange import FRAME
 from verl_tui.rendering.gpus.places import gpu_row, gpu_rows
 from verl_tui.rendering.text.piece import fit
 from verl_tui.times import age
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.session.snapshot import View
 
 _STALE = 30.0
 """Seconds after which the age of a reading is shown."""
@@ -31,18 +26,18 @@ class GpusPanel(TextPanel):
         list.down list.up  Scroll
     """
 
-    def needed(self, view: View, width: int, height: int) -> int:
+    def needed(self, width: int, height: int) -> int:
         """Return the rows of all devices, one where there are none; on a small screen
         one for devices, and none for the reason why there are none.
         """
         if width + FRAME < _COLUMNS or height + FRAME < _ROWS:
-            return int(bool(gpu_row(view, width)))
+            return int(bool(gpu_row(self.view, width)))
         room = max(1, int(height * self.PANEL.share) - FRAME)
-        return len(gpu_rows(view, width, room, zoomed=False)[1])
+        return len(gpu_rows(self.view, width, room, zoomed=False)[1])
 
-    def write(self, view: View, width: int, height: int) -> None:
+    def write(self, width: int, height: int) -> None:
         """Write the newest reading and the newest logged values."""
-        zoomed = self.has_class("-zoomed")
+        view, zoomed = self.view, self.has_class("-zoomed")
         words, rows, remarks = gpu_rows(view, width, height, zoomed=zoomed)
         if self.has_class("-bare"):  # no frame says so
             row = gpu_row(view, width)

@@ -15,7 +15,6 @@ from verl_tui.tui.widgets.rows import Entries, Rows
 
 if TYPE_CHECKING:
     from verl_tui.health.finding import Finding
-    from verl_tui.rendering.session.snapshot import View
 
 
 class HealthPanel(TextPanel):
@@ -54,28 +53,28 @@ class HealthPanel(TextPanel):
         self.found = FindingList(self.view)
         """The findings, and which is chosen."""
 
-    def needed(self, view: View, width: int, height: int) -> int:
+    def needed(self, width: int, height: int) -> int:
         """Return the rows of all findings; none where the verdict says all there is."""
-        self.found.view = view
+        self.found.view = self.view
         return self.found.needed(width)
 
-    def show(self, view: View) -> None:
+    def redraw(self) -> None:
         """Show the health of the shown run."""
-        self.found.view = view
+        self.found.view = view = self.view
         name = view.run.name if view.run else None
         if name != self._of:
             self._of = name
             self.found.forget_choices()
             self._rows.scroll_home(animate=False)
-        super().show(view)
+        super().redraw()
 
-    def write(self, view: View, width: int, height: int) -> None:
+    def write(self, width: int, height: int) -> None:
         """Write findings, then the rules that gave no verdict."""
         layout = self.found.lay_out(width, height)
         self._layout = layout
         self._rows.set(layout.rows, layout.starts)
         self._rows.choose(self.found.at if layout.starts else None)
-        self.subtitle(caption(view, self.size.width - 4))
+        self.subtitle(caption(self.view, self.size.width - 4))
 
     # -- keys and mouse ----------------------------------------------------------------------------
 

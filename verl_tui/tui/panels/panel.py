@@ -102,15 +102,19 @@ class Panel(ContainedPart, Container):
         return Content.styled(self.TITLE, "$accent" if focused else "")
 
     def show(self, view: View) -> None:
-        """Draw the newest state; refreshes nothing that has not changed."""
+        """Draw the newest state."""
+        self.view = view
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw what was shown last; refreshes nothing that has not changed."""
         raise NotImplementedError
 
-    def needed(self, view: View, width: int, height: int) -> int:
+    def needed(self, width: int, height: int) -> int:
         """Return how many rows there are to show: 1 for a sentence, for which no frame is drawn;
         0 where there is nothing.
 
         Args:
-            view: The state to show.
             width: Cells of a row.
             height: Rows of the whole dashboard.
         """
@@ -139,11 +143,6 @@ class TextPanel(Panel):
         """Make the rows."""
         yield self._rows
 
-    def show(self, view: View) -> None:
-        """Write the rows of the newest state."""
-        self.view = view
-        self.redraw()
-
     def on_resize(self) -> None:
         """Write the rows anew for the new width."""
         self.redraw()
@@ -152,8 +151,8 @@ class TextPanel(Panel):
         """Write the rows of what was shown last."""
         width, height = self._rows.size
         if self.view is not NOTHING and width > 0 and height > 0:
-            self.write(self.view, width, height)
+            self.write(width, height)
 
-    def write(self, view: View, width: int, height: int) -> None:
+    def write(self, width: int, height: int) -> None:
         """Write rows of so many cells, as many as are in sight or more."""
         raise NotImplementedError

@@ -92,20 +92,13 @@ class RunsPanel(TextPanel):
             self.view.listing.filter = text
         self.redraw()
 
-    def needed(self, view: View, width: int, height: int) -> int:
+    def needed(self, width: int, height: int) -> int:
         """Return a row a run, and those of their groups; none for one run, for which the status
         line is enough.
         """
-        runs = view.monitor.runs.values()
+        view, runs = self.view, self.view.monitor.runs.values()
         groups = view.listing.gathered(view.listing.unhidden(runs), view.moment)
         return rows_of(groups) if len(runs) > 1 else 0
-
-    def show(self, view: View) -> None:
-        """List the runs and mark the shown one."""
-        name = view.run.name if view.run else ""
-        if name != self._shown:
-            self._chosen = self._shown = name
-        super().show(view)
 
     def on_rows_chosen(self, message: Rows.Chosen) -> None:
         """Ask the app to show the run that was chosen."""
@@ -165,9 +158,12 @@ class RunsPanel(TextPanel):
                 toast(self.app, f"{len(LETTERS)} runs are compared at most")
             self._relist()
 
-    def write(self, view: View, width: int, height: int) -> None:
-        """Write the runs that are listed."""
-        runs = view.listed
+    def write(self, width: int, height: int) -> None:
+        """Write the runs that are listed, and mark the shown one."""
+        view, runs = self.view, self.view.listed
+        name = view.run.name if view.run else ""
+        if name != self._shown:
+            self._chosen = self._shown = name
         zoomed = self.has_class("-zoomed")
         heading: Pieces = []
         if height == 1 and runs and not zoomed:

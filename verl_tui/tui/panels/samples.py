@@ -226,23 +226,22 @@ class SamplesPanel(SampleMoves, TextPanel):
         yield self._header
         yield self.text
 
-    def needed(self, view: View, width: int, height: int) -> int:
+    def needed(self, width: int, height: int) -> int:
         """Return the rows of the shown sample, as far as they are worth their room; one on a low
         screen, and where the run has no sample.
         """
-        run = view.run
+        run = self.view.run
         if not run or not run.samples.places:
             return 1
         alone = is_of_one_step(run)  # then no chart wants the room
         if not alone and self.screen.size.height < TALL:
             return 1
-        self.view = view
         self.settle()
         sample, most = self.browse.sample, height if alone else _MOST
         if not sample:
             return _LEAST
         size = width - 1, most - 1
-        key = view.keys["samples.unfold"]
+        key = self.view.keys["samples.unfold"]
 
         def rows() -> int:
             document = Document(sample, *size, folded=_FOLDED, unfolds=key)

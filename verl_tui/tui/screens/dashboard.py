@@ -103,7 +103,8 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         charts, seen = self.charts, self.zoomed in (None, self.charts)
         if self.bar.display:
-            self._leave_filter_line()
+            self._close_filter()
+            self._filter("", *self._filtered)
         elif seen and self.view.cursor is not None:
             self.post_message(MoveCursor(None))
         elif seen and charts.look.span:
@@ -114,13 +115,6 @@ class Dashboard(DashboardLayout, ChartActions):
             self._zoom(None)
         else:
             self.set_focus(None)
-
-    def _leave_filter_line(self) -> None:
-        self._close_filter()
-        if not self._asks:
-            self._filter("", *self._filtered)
-        if len(self._filtered) == 1:
-            self.action_show_panel("runs" if self._asks else self._filtered[0])
 
     # -- runs --------------------------------------------------------------------------------------
 
@@ -302,8 +296,7 @@ class Dashboard(DashboardLayout, ChartActions):
     @on(Input.Changed)
     def _filter_changed(self, event: Input.Changed) -> None:
         if self.bar.display:
-            if not self._asks:
-                self._filter(event.value, *self._filtered)
+            self._filter(event.value, *self._filtered)
             self._say_matches()
 
     @on(Input.Submitted)
@@ -321,8 +314,8 @@ class Dashboard(DashboardLayout, ChartActions):
         self.suit()
 
     def _filter(self, text: str, *names: str) -> None:
-        """Filter the named panels by a text, all that can be where none is named; with several, all
-        charts stay where no metric matches.
+        """Filter those of the named panels that can be by a text, all where none is named; with
+        several, all charts stay where no metric matches.
         """
         names = names or tuple(_FILTERED)
         if "charts" in names:

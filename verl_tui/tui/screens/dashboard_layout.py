@@ -214,7 +214,8 @@ class DashboardLayout(BufferedScreen):
                 self.call_after_refresh(self.redraw)
             name, charts = panel.PANEL.name, panel.PANEL.name == "charts"
             room = cells_for(name, size.width) - 2, size.height - 2
-            rows = panel.attempt(panel.needed, view, *room, otherwise=int(not charts))
+            panel.view = view
+            rows = panel.attempt(panel.needed, *room, otherwise=int(not charts))
             # a second step makes charts of rows, and what says nothing more goes at once
             if rows and not charts:
                 rows = max(rows, self._most.get(name, 0))

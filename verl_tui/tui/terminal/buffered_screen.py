@@ -76,8 +76,9 @@ class BufferedScreen(ContainedPart, Screen[None]):
         self.call_next(self._reveal)
 
     def _reveal(self) -> None:
-        self.drawn_at = self.size
-        self.attempt(self.redraw)
+        if self.drawn_at != self.size:
+            self.drawn_at = self.size
+            self.attempt(self.redraw)
         self._let_go()
 
     def _let_go(self) -> None:

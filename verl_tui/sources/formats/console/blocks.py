@@ -88,7 +88,8 @@ class BlockReader:
         self._close()
 
     def _close(self) -> None:
-        self._form: Form | None = None
+        self.form: Form | None = None
+        """How its step is stated; None where no line may belong to a block, whatever it says."""
         self._step: int | None = None
         self._is_update = False
         """True if several blocks of one step are averaged."""
@@ -105,22 +106,17 @@ class BlockReader:
         self._lines = 0
         """Lines without a metric since the block began."""
 
-    @property
-    def begun(self) -> bool:
-        """True if the next line may belong to a block, whatever it says."""
-        return self._form is not None
-
     def feed(self, part: bytes) -> list[Item] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
         for form in self._forms:
-            if form.word in part and (found := form.step.search(part)) is not None:
+            if form.word in part and (found := form.step.search(part)):
                 return self._begin(form, found)
-        if self._form is None:
+        if self.form is None:
             return None
-        lead = self._form.row.match(part)
-        if lead is not None and self._takes(part[lead.end() :]):
+        lead = self.form.row.match(part)
+        if lead and self._takes(part[lead.end() :]):
             return []
-        return self._ended_by(part, self._form)
+        return self._ended_by(part, self.form)
 
     def _ended_by(self, part: bytes, form: Form) -> list[Item] | None:
         """Take a line without metrics; return what the block holds where it ends here."""
@@ -138,7 +134,7 @@ class BlockReader:
         """Begin a block at the line that states its step, or the epoch."""
         rows = self.held()
         self._close()
-        self._form, self.trainer = form, form.trainer
+        self.form, self.trainer = form, form.trainer
         self._note_step(found.groupdict())
         behind = found.string[found.end() :]
         if behind.strip() and self._takes(behind) and not self._object:
@@ -163,13 +159,11 @@ class BlockReader:
         """Return what was read so far, the metrics as a row."""
         held: list[Item] = [*self._samples]
         values, self._samples, self._values = self._values, [], {}
-        if self._form is not None and self._form.key:
+        if self.form and self.form.key:
             # Evaluations have none, and belong to the step before; nothing else does, such as the
             # beginning of a block at a log's end.
             is_evaluation = all(name.startswith("eval") for name in values)
-            stated = values.get(
-                self._form.key, self._reached if is_evaluation else None
-            )
+            stated = values.get(self.form.key, self._reached if is_evaluation else None)
             self._step = int(stated) if stated is not None else None
         if values and self._step is not None:
             self._reached = self._step
@@ -204,7 +198,7 @@ class BlockReader:
                 if name:
                     yield name, _value(number)
                 name = ""
-            elif found is None or (len(cells) == 1 and not found["sign"]):
+            elif not found or (len(cells) == 1 and not found["sign"]):
                 name = cell
             else:
                 section, apart, own = found["name"].rpartition("  ")
@@ -253,7 +247,7 @@ class BlockReader:
                 self._scalar = ""
             return True
         found = _HEADING.fullmatch(written)
-        if found is None:
+        if not found:
             return False
         above = self._above(text)
         if found[2]:
@@ -273,7 +267,7 @@ def _listed(text: str) -> Iterator[tuple[str, float]]:
     """Yield the metrics of a line that holds several and nothing else."""
     found = []
     at = 0
-    while (one := _LISTED.match(text, at)) is not None:
+    while one := _LISTED.match(text, at):
         found.append((one["name"], _value(one)))
         at = one.end()
     if len(found) > 1 and not any(map(str.isalnum, text[at:])):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Progress, Pulse
+from verl_tui.records import ENDS, Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
 from verl_tui.sources.formats.console.blocks import BlockReader
@@ -47,9 +47,6 @@ _TENS = len("2026-11-22 11:31:2")
 """What of a timestamp has changed when it is passed on: lines come by the thousand."""
 _EACH = 10.0
 """Seconds between two times of a collector that are passed on: lines come by the thousand."""
-_ENDS = {
-    EventKind.FINISHED, EventKind.EXITED, EventKind.STOPPED, EventKind.FATAL, EventKind.TRACEBACK,
-}  # fmt: skip
 
 
 class ConsoleDecoder(Decoder):
@@ -98,7 +95,7 @@ class ConsoleDecoder(Decoder):
         unread = counted(count, "printed value is", "printed values are")
         return joined_notes(
             self._dicts.note,
-            self._table.note,
+            self._table.rewards.note,
             f"{cut} cut where W&B kept it: its end is missing" if self._cut else None,
             f"{unread} not read: no number, or glued to text" if count else None,
             NOTE if self._blocks.guessed is not None else None,
@@ -114,7 +111,7 @@ class ConsoleDecoder(Decoder):
     @property
     def counts_most(self) -> bool:
         """True if most steps were counted."""
-        return self._dicts.counts_most
+        return 2 * self._dicts.counted > self._dicts.rows
 
     @property
     def unread_form(self) -> str:
@@ -139,7 +136,7 @@ class ConsoleDecoder(Decoder):
 
     def early(self, line: bytes) -> int:
         """Return how many bytes of an unfinished line can be decoded: those up to its last bar."""
-        is_inside = self._sample.begun or self._table.begun
+        is_inside = self._sample.begun or self._table.lines
         return 0 if is_inside or self._kept.may_be_row(line) else complete_bars(line)
 
     def held(self) -> Iterable[Item]:
@@ -187,7 +184,7 @@ class ConsoleDecoder(Decoder):
     def _read(self, line: bytes, number: int) -> None:
         if self._kept.is_plain:
             self._take(line, number)
-        elif (lines := self._kept.lines(line, number)) is not None:
+        elif lines := self._kept.lines(line, number):
             self._read_lines(lines)
         else:
             reason = "no object with a line of the console"
@@ -239,10 +236,10 @@ class ConsoleDecoder(Decoder):
         return not (
             self._blank
             or number == self._number
-            or self._sample.is_busy
-            or self._table.begun
-            or self._blocks.begun
-            or self._settings.is_open
+            or self._sample.lines
+            or self._table.lines
+            or self._blocks.form
+            or self._settings.lines
             or self._errors.framed
             or self._dicts.steps.cleared
             or self._looks_at(number)
@@ -271,7 +268,7 @@ class ConsoleDecoder(Decoder):
                 is_bare = self._sample.begun and not self._added
                 self._added, self._prefix, text = parted(part, added=not is_bare)
             self._note_cleared(text)
-            if text.strip() or (not at and self._sample.is_busy):
+            if text.strip() or (not at and self._sample.lines):
                 self._read_part(text)
 
     def _read_time(self, line: bytes) -> None:
@@ -279,12 +276,12 @@ class ConsoleDecoder(Decoder):
         it.
         """
         stamp = stamp_in(line)
-        if stamp is None:
+        if not stamp:
             return
-        counters, tens = counters_behind(stamp), stamp.group()[:_TENS]
+        counters, tens = counters_behind(stamp), stamp[0][:_TENS]
         if counters or tens != self._tens:
             self._tens = tens
-            self._out.append(Pulse(parse_time(stamp.group().decode()), counters))
+            self._out.append(Pulse(parse_time(stamp[0].decode()), counters))
 
     def _note_cleared(self, text: bytes) -> None:
         """Note where bars are cleared between two carriage returns."""
@@ -339,7 +336,7 @@ class ConsoleDecoder(Decoder):
     def _read_bars(self, part: bytes) -> bytes:
         """Read the complete bars of a line; return the text behind the last one."""
         at = 0
-        while (found := WHOLE_BAR.search(part, at)) is not None:
+        while found := WHOLE_BAR.search(part, at):
             before = part[at : found.start()].rstrip()
             if b"step:" in before or b"{'" in before:
                 self._read_part(before)
@@ -358,7 +355,7 @@ class ConsoleDecoder(Decoder):
     def _read_step_line(self, part: bytes, *, inside: bool) -> bool:
         """Read a step line and what stands around it; return False if it only looks like one."""
         row = self._step_lines.read(part, sure=inside)
-        if row is None:
+        if not row:
             return False
         self._unread += self._step_lines.unread
         self._reach(row.step)
@@ -375,7 +372,7 @@ class ConsoleDecoder(Decoder):
         rows = self._blocks.feed(part)
         if rows is None and self._step is None:
             form = self._unknown.read(part, self._number)
-            if form is None:
+            if not form:
                 return None
             self._blocks = BlockReader(form)
             fed = (self._blocks.feed(line) or () for line in self._unknown.lines)
@@ -406,7 +403,7 @@ class ConsoleDecoder(Decoder):
         for event in self._errors.read(line, self._number, self._added):
             if event.kind is EventKind.STARTED:
                 self._settings.begin(self._number)
-            elif event.kind in _ENDS:
+            elif event.kind in ENDS:
                 # Waiting dicts were printed before the end.
                 self._add(self._dicts.settled())
             self._out.append(event)

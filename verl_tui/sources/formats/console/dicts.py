@@ -80,8 +80,8 @@ _METRICS, _SIGNED, _KEYS, _MENTIONED, _DICT = range(5)
 """What shows a trainer, the best evidence first."""
 _FIRST = 2000
 """First lines in which a trainer's name is looked for: all of them show it at once."""
-_SHOWN = [(one.name, one.lines) for one in trainers() if one.lines is not None]
-_MAY_SHOW = any_of(word.decode() for _, shown in _SHOWN for word in shown.words)
+_SHOWN = [(one.name, one.lines) for one in trainers() if one.lines]
+_MAY_SHOW = any_of(word for _, shown in _SHOWN for word in shown.words)
 
 
 def hinted(head: bytes) -> bool:
@@ -123,8 +123,7 @@ def _end(text: str) -> int:
 def _parsed(text: str) -> Fields:
     if "(" in text:
         text = _CALL.sub(r"\1", text)
-    if '"' in text:
-        text = _QUOTED.sub("''", text)
+    text = _QUOTED.sub("''", text)
     as_json = _WORD.sub(lambda found: _JSON.get(found[0], f'"{found[0]}"'), text)
     try:
         found = orjson.loads(as_json.replace("'", '"'))
@@ -171,7 +170,7 @@ class TrainerDetector:
             if one[0] != _MENTIONED or one[2] in self._possible
         )
         best = min(signs, default=None)
-        return f"{best[2]} console" if best is not None else None
+        return f"{best[2]} console" if best else None
 
     def looks_at(self, number: int) -> bool:
         """Return True if a line that holds no metrics may still show a trainer's name."""
@@ -182,9 +181,9 @@ class TrainerDetector:
         if not (self.looks_at(number) and _MAY_SHOW.search(line)):
             return
         for name, shown in _SHOWN:
-            if shown.signed.search(line) is not None:
+            if shown.signed.search(line):
                 self._signs.add((_SIGNED, shown.rank, name))
-            elif shown.mentioned.search(line) is not None:
+            elif shown.mentioned.search(line):
                 self._signs.add((_MENTIONED, shown.rank, name))
 
     def metrics(self, trainer: str) -> None:
@@ -214,7 +213,7 @@ class DictReader:
         """Values that are not read: lists, and dicts with something that is no literal."""
         self._from_zero = False
         """True where the console counts steps from 0 and other files of the run from 1."""
-        self._placed = 0
+        self.rows = 0
         """All dicts with metrics so far."""
         self._line = 0
         """Number of the last dict's line."""
@@ -230,11 +229,6 @@ class DictReader:
             f"{steps} estimated: the console states none" if self.counted else None,
             FROM_ZERO_NOTE if self._from_zero else None,
         )
-
-    @property
-    def counts_most(self) -> bool:
-        """True if most steps were counted."""
-        return 2 * self.counted > self._placed
 
     def read(self, part: bytes, number: int) -> Sequence[Item] | None:
         """Return the records of a line with a dict in it, None if it is no dict of metrics."""
@@ -265,7 +259,7 @@ class DictReader:
     def bar(self, part: bytes) -> Sequence[Item]:
         """Take a line that ends with a bar; return the dicts it places, and the progress."""
         found = _BAR.match(part)
-        if found is None:
+        if not found:
             return ()
         at, total = int(found["at"]), int(found["total"])
         self.steps.bar(at, total)
@@ -301,11 +295,11 @@ class DictReader:
                     self._bar.told()
                 self._reached = step
             if one.values:
-                self._placed += 1
+                self.rows += 1
                 self.counted += was_counted
-                keys, values = tuple(one.values), tuple(one.values.values())
-                shift = set(keys) == FROM_ZERO  # LLaMA-Factory's PPO
+                shift = one.values.keys() == FROM_ZERO  # LLaMA-Factory's PPO
                 self._from_zero |= shift
+                keys, values = tuple(one.values), tuple(one.values.values())
                 estimated = one.step is None
                 out.append(MetricRow(step + shift, keys, values, estimated=estimated))
         return out

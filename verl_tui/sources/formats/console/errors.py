@@ -107,7 +107,7 @@ def line_kind(part: bytes) -> EventKind | None:
         if any(form.search(text) for form in forms):
             return kind
     event = line_parts.turning_point(text)
-    return event.kind if event is not None else None
+    return event.kind if event else None
 
 
 def printed_by(line: bytes, lead: bytes = b"") -> _Process:
@@ -118,7 +118,7 @@ def printed_by(line: bytes, lead: bytes = b"") -> _Process:
         lead: What stands before all lines of the log.
     """
     at, name, where = 0, "", ""
-    while (found := _PRINTED_BY.match(line, at)) is not None and found.end() > at:
+    while (found := _PRINTED_BY.match(line, at)) and found.end() > at:
         at = found.end()
         if found["pid"]:
             name = one_line(decoded(found["name"] or b"worker"), 60)
@@ -270,25 +270,23 @@ class ErrorReader:
             return
         by = printed_by(line, lead)
         process = by.name, by.where
-        traceback = self._tracebacks.get(process) or _Traceback()
+        traceback = self._tracebacks.pop(process, None) or _Traceback()
         event = self._event(by, traceback)
-        if event is not None:
+        if event:
             died = self._died
             yield event._replace(line=number)
             self._died = died  # a step that waited for the event came before it
-        if traceback == _Traceback():
-            self._tracebacks.pop(process, None)
-        else:
-            if len(self._tracebacks) >= _MOST_PROCESSES:
-                self._tracebacks.pop(next(iter(self._tracebacks)))
+        if traceback != _Traceback():
             self._tracebacks[process] = traceback
+        if len(self._tracebacks) > _MOST_PROCESSES:
+            self._tracebacks.pop(next(iter(self._tracebacks)))
         self.framed = any(one.is_framed for one in self._tracebacks.values())
 
     def _event(self, by: _Process, traceback: _Traceback) -> Event | None:
         text = by.text
         is_behind = traceback.leaves_frames(text)
         event = line_parts.turning_point(text)
-        if event is not None:
+        if event:
             return event
         if _HEAD.search(text) and (by.name or not _RAY_BLOCK.match(text)):
             # A worker's is reported by its last line: there may be hundreds.
@@ -326,7 +324,7 @@ class ErrorReader:
         found = _IN_TABLE.match(by.text)
         if _EXIT_CODE.match(by.text) and self._row:
             by = by._replace(text=b"rank " + self._row + b": " + by.text.strip())
-        self._row = found[1] if found is not None else self._row
+        self._row = found[1] if found else self._row
         return by
 
 
@@ -350,7 +348,7 @@ def _failure_event(kind: EventKind, by: _Process, traceback: _Traceback) -> Even
         0,
         actor=by.name,
         where=by.where or traceback.where,
-        rank=int(found[1]) if found is not None else None,
+        rank=int(found[1]) if found else None,
         raised=kind is not EventKind.WARNING,
         phase=traceback.phase if traceback.is_open else None,
         frame=traceback.frame if traceback.is_open else "",

@@ -84,7 +84,7 @@ def as_printed(head: bytes) -> bytes:
 def printed_line(line: bytes) -> bytes:
     """Return a line as it was printed, if a collector keeps it with its time."""
     entry = _entry(line) if line.startswith(b'{"') else None
-    return line if entry is None or entry.time is None else entry.text
+    return line if not entry or entry.time is None else entry.text
 
 
 class KeptLines:
@@ -127,7 +127,7 @@ class KeptLines:
         if not self._is_collected(line):
             return self._unwrapped(line, number)
         entry = _entry(line)
-        if entry is None:
+        if not entry:
             return None if line.strip() else iter(())
         return self._of_entry(entry, number)
 
@@ -193,7 +193,7 @@ class KeptLines:
         if self.wrapped:
             lost = before.endswith(_BEFORE_SPACE) or row.startswith(_BEHIND_SPACE)
             return lost or _characters(before) == self._width
-        if STEP.search(before) is not None:
+        if STEP.search(before):
             return _STEP_GOES_ON.match(row) is not None
         return _DICT_GOES_ON.match(row) is not None
 

@@ -154,7 +154,7 @@ def parted(line: bytes, *, added: bool = True) -> LineParts:
 def unrepeated(line: bytes) -> tuple[bytes, int]:
     """Return a line without the note, and how often the note says that it was printed."""
     found = _REPEATED.search(line)
-    if found is None:
+    if not found:
         return line, 1
     return line[: found.start()].rstrip(), max(1, int(found[1][:_MOST_DIGITS]))
 
@@ -169,7 +169,7 @@ def stamp_in(line: bytes) -> re.Match[bytes] | None:
 def counters_behind(stamp: re.Match[bytes]) -> str:
     """Return the counters of a heartbeat behind a timestamp, empty without them."""
     found = _COUNTERS.match(stamp.string, stamp.end())
-    return one_line(found["counters"].decode(), 120) if found is not None else ""
+    return one_line(found["counters"].decode(), 120) if found else ""
 
 
 # -- progress bars ---------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def elapsed(part: bytes, at: int) -> int | None:
 
 def seconds_in(found: re.Match[bytes] | None) -> int | None:
     """Return the seconds that hours, minutes and seconds come to; None where nothing was found."""
-    if found is None:
+    if not found:
         return None
     hours, minutes, seconds = (int(group or 0) for group in found.groups())
     return 3600 * hours + 60 * minutes + seconds
@@ -224,14 +224,14 @@ def seconds_in(found: re.Match[bytes] | None) -> int | None:
 def named_bars(part: bytes) -> Iterator[Progress]:
     """Yield the progress that the bars of verl and OpenRLHF show."""
     for bar in _NAMED_BAR.finditer(part):
-        at = int(bar.group(4))
-        total = int(bar.group(5))
-        if bar.group(2) is None:
+        at = int(bar[4])
+        total = int(bar[5])
+        if bar[2] is None:
             yield Progress(at, total, elapsed(part, bar.end()))
         else:
             # verl's supervised fine-tuning and OpenRLHF restart bar and time in each epoch.
-            epoch = int(bar.group(2))
-            epochs = int(bar.group(3))
+            epoch = int(bar[2])
+            epochs = int(bar[3])
             yield Progress((epoch - 1) * total + at, epochs * total)
 
 

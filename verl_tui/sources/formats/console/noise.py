@@ -24,11 +24,13 @@ _WORDS = (
     *line_parts.STATED,
     *line_parts.BAR_WORDS,
     *samples.WORDS,
+    *blocks.WORDS,
+    step_lines.BEGIN,
+    "\r",
 )
-_ELSE = (samples.BEGIN, *samples.BEGINNINGS, *blocks.WORDS, step_lines.BEGIN, "\r")
-TELLING = any_of((*errors.WORDS, *_WORDS, *_ELSE))
+_TELLING = any_of((*errors.WORDS, *_WORDS))
 """Found in every line that states something."""
-_MORE_THAN_TROUBLE = any_of((*_WORDS, *_ELSE, "ank"))
+_MORE_THAN_TROUBLE = any_of((*_WORDS, "ank"))
 _ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 """No relevant word has a digit in it."""
 _LONGEST = 400
@@ -66,7 +68,7 @@ class Noise:
         time = time or b"\n"
         while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
-            place = seen.get(line.translate(_ALIKE)) if end - at <= _LONGEST else None
+            place = seen.get(line.translate(_ALIKE))
             if place is None or (place >= 0 and not line.startswith(time, place)):
                 break
             at = end + 1
@@ -87,11 +89,11 @@ class Noise:
             return True
         text = strip_ansi(line)
         stamp = line_parts.stamp_in(text)
-        if TELLING.search(text) or (stamp and line_parts.counters_behind(stamp)):
+        if _TELLING.search(text) or (stamp and line_parts.counters_behind(stamp)):
             return False
         if len(self._seen) >= _MOST:
             self._seen.clear()
-        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp.group())
+        self._seen[alike] = _UNDATED if stamp is None else line.find(stamp[0])
         return True
 
     def step(self) -> None:
@@ -109,7 +111,7 @@ class Noise:
     def note(self, line: bytes, *records: object) -> None:
         """Note what a line stated that changed nothing else, while no reader waits for more."""
         said = [one for one in records if not isinstance(one, Pulse) or one.counters]
-        if len(said) != 1 or len(line) > _LONGEST or len(self._trouble) >= _MOST:
+        if len(said) != 1 or len(self._trouble) >= _MOST:
             return
         (found,) = said
         is_trouble = isinstance(found, Event) and found.kind is EventKind.WARNING

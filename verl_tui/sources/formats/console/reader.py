@@ -63,7 +63,7 @@ def is_sure(head: bytes) -> bool:
 
 
 def _is_record(line: bytes) -> bool:
-    if STEP.search(line) is not None:
+    if STEP.search(line):
         return line.count(b" - ") >= SURE
     return hinted(line)
 

@@ -52,13 +52,11 @@ a response, which it prints of validations alone (logger/gen_logger.py).
 _NAMES = {"output": "response", "ground_truth": "truth", "response_of_fork": "response"}
 _VALUE = pattern(rb"\[(\w{1,60})\] ([^\n]{0,2000})$")
 """A further value of the reward function."""
-BEGIN = "[prompt]"
-"""The first line of a sample contains it."""
 WORDS = (
-    "Golden answers", "Target: ", "Extracted ", "Solution string", "[Ground Truth]",
-    "[Model Response]", " Validation]", " Parsing]",
+    "[prompt]", "Golden answers", "Target: ", "Extracted ", "Solution string",
+    "[Ground Truth]", "[Model Response]", " Validation]", " Parsing]", "╭", "┃ query ",
 )  # fmt: skip
-"""Every line that begins a field of a fork's sample contains one of these."""
+"""Every line that begins a sample, a field of a fork's or a table contains one of these."""
 _SCORE = pattern(rb"  (Format|Answer|Total): (-?\d{1,20}(?:\.\d{1,20})?)\s*$")
 _OVER = pattern(
     rb"[-=]{20,}\s*$|epoch \d+, step \d|step:\d|ACTIVE_TRAJ_NUM|Traceback \(|Error executing job"
@@ -70,8 +68,6 @@ _ANSWERS = (
 )
 """What stands between prompt and response."""
 
-BEGINNINGS = ("╭", "┃ query ")
-"""The first line of a table contains one of these."""
 _TABLE = pattern(
     "\\s*(?:╭(?:─)+ Step (?P<step>\\d{1,15}) (?:─)+╮"
     "|┃ query +┃ model response +┃ score +┃)\\s*".encode()
@@ -107,8 +103,8 @@ class SampleReader:
         """Forget the sample, as where a step line shows that it is over."""
         self._field: str | None = None
         """The field that is open; None outside of a sample, and behind one's score."""
-        self._lines: dict[str, list[bytes]] = {}
-        """Field -> its lines; empty outside of a sample."""
+        self.lines: dict[str, list[bytes]] = {}
+        """Field -> its lines; empty outside of a sample, to which any line may belong."""
         self._values: Fields = {}
         """Further values of the reward function."""
 
@@ -116,11 +112,6 @@ class SampleReader:
     def begun(self) -> bool:
         """True if a sample has begun, and not ended, whose lines are nothing else."""
         return self._is_verls and self._field is not None
-
-    @property
-    def is_busy(self) -> bool:
-        """True if any line may belong to a sample."""
-        return bool(self._lines)
 
     def holds(self, prefix: bytes) -> bool:
         """Return True if a line of this actor is part of a sample, so that a model wrote it."""
@@ -153,7 +144,7 @@ class SampleReader:
         """
         found = _FIELD.match(part)
         verls = found is not None and found["verl"] is not None
-        if found is None or (not verls and self.holds(prefix)):
+        if not found or (not verls and self.holds(prefix)):
             return self._further(prefix, part)
         field = str(found["verl"].decode() if verls else found.lastgroup)
         samples: Sequence[Sample] = ()
@@ -182,16 +173,16 @@ class SampleReader:
             line: The one before, which nothing was put before but by Ray.
         """
         ray = _RAY.match(line)
-        lead = ray.group() if ray is not None else b""
+        lead = ray[0] if ray else b""
         found = _plain_lines(lead).match(text, at, at + _AT_ONCE)
-        if self._field is None or found is None or strip_ansi(lead) != self._prefix:
+        if self._field is None or not found or strip_ansi(lead) != self._prefix:
             return at
-        lines = found.group()
+        lines = found[0]
         step = lines.find(b"step:")
         if step >= 0:
             lines = lines[: lines.rfind(b"\n", 0, step) + 1]
         parts = [one.removeprefix(lead) for one in lines.split(b"\n")[:-1]]
-        known = self._lines.setdefault(self._field, [])
+        known = self.lines.setdefault(self._field, [])
         if len(known) + len(parts) > _LONGEST:
             return at
         known += parts
@@ -207,13 +198,13 @@ class SampleReader:
         return ()
 
     def _is_its(self, prefix: bytes) -> bool:
-        return bool(self._lines) and prefix.strip() == self._prefix.strip()
+        return bool(self.lines) and prefix.strip() == self._prefix.strip()
 
     def _add(self, part: bytes) -> None:
         """Take a line of the open field; give the sample up where there are too many."""
         if self._field is not None:
-            self._lines.setdefault(self._field, []).append(part)
-            if len(self._lines[self._field]) > _LONGEST:
+            self.lines.setdefault(self._field, []).append(part)
+            if len(self.lines[self._field]) > _LONGEST:
                 self.leave()
 
     def _ends(self, part: bytes) -> bool:
@@ -227,13 +218,12 @@ class SampleReader:
             self._field = None
             text = safe(decoded(value[2]))
             number = _float(text)
-            name = safe(value[1].decode(), 60)
-            self._values[name] = text if number is None else number
+            self._values[value[1].decode()] = text if number is None else number
             return False
         if self._field == "response":
             return _OVER.match(part) is not None
         score = _SCORE.match(part) if self._field == "check" else None
-        if score is not None:
+        if score:
             self._values[score[1].decode().lower()] = float(score[2])
         return score is not None and score[1] == b"Total"
 
@@ -241,7 +231,7 @@ class SampleReader:
         """Return the sample that has no end but what follows, if there is one."""
         if self.begun:
             return ()
-        lines, values = self._lines, self._values
+        lines, values = self.lines, self._values
         self.leave()
         if "response" not in lines:
             return ()
@@ -303,22 +293,12 @@ class PrintedTables:
 
     def __init__(self) -> None:
         self._step: int | None = None
-        self._lines: list[str] = []
+        self.lines: list[str] = []
         """Those of the open table."""
         self._titled = False
         self._previous: Sequence[Sample] = ()
         """Samples of the previous table: a trainer prints its last table twice."""
-        self._rewards = RewardSum()
-
-    @property
-    def note(self) -> str | None:
-        """Say how rewards were summed."""
-        return self._rewards.note
-
-    @property
-    def begun(self) -> bool:
-        """True if a table has begun and not ended."""
-        return bool(self._lines)
+        self.rewards = RewardSum()
 
     def feed(self, part: bytes, step: int | None) -> Sequence[Sample] | None:
         """Take a line; return the samples that it completes, None if it belongs to no table.
@@ -327,22 +307,22 @@ class PrintedTables:
             part: The line.
             step: Last step seen, to which a table without a title belongs.
         """
-        if not self._lines:
+        if not self.lines:
             found = _TABLE.fullmatch(part)
-            if found is None:
+            if not found:
                 return None
             self._titled = found["step"] is not None
             self._step = int(found["step"]) if self._titled else step
         line = decoded(part).strip()
-        if self._lines and not line.startswith(_INSIDE):
+        if self.lines and not line.startswith(_INSIDE):
             return None
-        self._lines.append(line)
-        is_over = line.startswith(_INSIDE[2:]) or len(self._lines) > _LONGEST_TABLE
+        self.lines.append(line)
+        is_over = line.startswith(_INSIDE[2:]) or len(self.lines) > _LONGEST_TABLE
         return self.held() if is_over else ()
 
     def held(self) -> Sequence[Sample]:
         """Return the samples of the open table, which may have no end."""
-        lines, self._lines = self._lines, []
+        lines, self.lines = self.lines, []
         if self._titled:  # the box around it
             lines = [line[1:-1].strip() for line in lines]
         samples = [one for row in _rows(lines) if (one := self._sample(row))]
@@ -356,7 +336,7 @@ class PrintedTables:
         for name, text in row.items():
             value = None if name in _TEXTS else written_number(text)
             record[name] = text if value is None else value
-        return self._rewards.sample(record, self._step, validation=not self._titled)
+        return self.rewards.sample(record, self._step, validation=not self._titled)
 
 
 def _rows(lines: Sequence[str]) -> Iterator[Mapping[str, str]]:

@@ -72,16 +72,11 @@ class SettingsReader:
         self._until = _EXPECTED_WITHIN
         """Number of the last line in which settings are looked for."""
         self._form = _FORMS[0]
-        self._lines: list[bytes] = []
-        """Those of the block that has begun."""
+        self.lines: list[bytes] = []
+        """Those of the block that has begun and not ended."""
         self._number = 0
         """That of its first line."""
         self._prefix = b""
-
-    @property
-    def is_open(self) -> bool:
-        """True if a block has begun and not ended."""
-        return bool(self._lines)
 
     def begin(self, number: int) -> None:
         """Expect settings behind a line: the trainer has started, maybe again."""
@@ -90,7 +85,7 @@ class SettingsReader:
     def end(self) -> Records:
         """Expect no more settings, as a step was trained; say which block has no end."""
         self._until = 0
-        lines, self._lines = self._lines, []
+        lines, self.lines = self.lines, []
         if not any(b": {" in line for line in lines[1:]):
             return ()
         excerpt = one_line(lines[0][:400].decode("utf-8", "replace"))
@@ -98,8 +93,8 @@ class SettingsReader:
 
     def holds(self, prefix: bytes, part: bytes) -> bool:
         """Return True if a line belongs to a block of settings."""
-        is_its = self.is_open and prefix == self._prefix
-        return is_its and self._form.goes_on.match(part) is not None
+        is_its = self.lines and prefix == self._prefix
+        return bool(is_its and self._form.goes_on.match(part))
 
     def read(self, prefix: bytes, part: bytes, number: int) -> Sequence[Record]:
         """Take a line; return the settings that it completes.
@@ -115,26 +110,26 @@ class SettingsReader:
         if self.holds(prefix, part):
             return self._add(part)
         out: list[Record] = []
-        for form in _FORMS if _MAY_BEGIN.search(part) is not None else ():
-            if form.begins.search(part) is None:
+        for form in _FORMS if _MAY_BEGIN.search(part) else ():
+            if not form.begins.search(part):
                 continue
-            if form.ends.search(part) is not None:
+            if form.ends.search(part):
                 out += _stated(form, part) or ()
-            elif not self.is_open:
+            elif not self.lines:
                 self._form, self._prefix, self._number = form, prefix, number
-                self._lines = [part]
+                self.lines = [part]
         return out
 
     def _add(self, part: bytes) -> Sequence[Record]:
         """Take a line of the block; return the settings with its last one."""
-        self._lines.append(part)
-        if sum(map(len, self._lines)) > _LONGEST:
+        self.lines.append(part)
+        if sum(map(len, self.lines)) > _LONGEST:
             return self.end()
         found = None
-        if self._form.ends.search(part) is not None:
-            found = _stated(self._form, b"\n".join(self._lines))
+        if self._form.ends.search(part):
+            found = _stated(self._form, b"\n".join(self.lines))
         if found is not None:
-            self._lines = []
+            self.lines = []
         return found or ()
 
 

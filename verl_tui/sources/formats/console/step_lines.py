@@ -75,7 +75,7 @@ class StepLineReader:
             sure: Accept only a line with `SURE` pieces, since a model may have written it.
         """
         found = STEP.search(part) or _BEHIND_TEXT.search(part)
-        if found is None:
+        if not found:
             return None
         self.before = part[: found.start()]
         rest = self._first(found[2])
@@ -93,7 +93,7 @@ class StepLineReader:
         """Return whether a line without an end may be read: a step line that has all the keys of
         one before, as far as there was any, or none and no dict that is cut.
         """
-        if STEP.search(line) is None:
+        if not STEP.search(line):
             return b"{'" not in line or line.rstrip().endswith(b"}")
         known = set(self._schemas.values())
         row = self.read(line, sure=False)
@@ -107,7 +107,7 @@ class StepLineReader:
         if b"(" in rest:
             rest = _CALL.sub(rb"\1", rest)
         further = _NEXT.search(rest) if b"step:" in rest else None
-        if further is None:
+        if not further:
             return rest
         self.behind = rest[further.start() :]
         return rest[: further.start()]
@@ -128,16 +128,15 @@ class StepLineReader:
         numbers: dict[str, float] = {}
         own = len(pieces)
         for at, piece in enumerate(pieces, 1):
-            found = self._piece(piece, pieces[at:])
-            if found is None:
+            later = pieces[at:]
+            found = self._piece(piece, later)
+            if not found:
                 continue
             value = found["value"]
-            numbers[found["key"].lstrip()] = (
-                _TRUTH[value] if value in _TRUTH else float(value)
-            )
+            numbers[found["key"].lstrip()] = float(_TRUTH.get(value, value))
             text = found["text"]
-            if text and not self._knows(pieces[at:]):
-                self.behind = " - ".join([text, *pieces[at:]]).encode() + self.behind
+            if text and not self._knows(later):
+                self.behind = " - ".join([text, *later]).encode() + self.behind
                 own = at
                 break
         return _columns(numbers if 2 * len(numbers) >= own else {})
@@ -147,7 +146,7 @@ class StepLineReader:
         count it, where it has a value that is none.
         """
         found = _PIECE.fullmatch(piece.strip())
-        if found is not None and (text := found["text"]):
+        if found and (text := found["text"]):
             ends = not later and " " in text.strip()
             is_glued = ends or _ANOTHER.match(text) or self._knows([piece])
             if ":" in found["key"] or not is_glued:
@@ -167,9 +166,7 @@ def uncut(line: bytes) -> bytes:
     if len(line) < KEPT_BY_WANDB or len(decoded(line)) != KEPT_BY_WANDB:
         return line
     found = STEP.search(line)
-    return (
-        line[: max(line.rfind(b" - "), found.start(2))] if found is not None else line
-    )
+    return line[: max(line.rfind(b" - "), found.start(2))] if found else line
 
 
 def _by_json(rest: bytes) -> _Numbers | None:

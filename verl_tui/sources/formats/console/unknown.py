@@ -90,13 +90,13 @@ class UnknownTrainer:
         self._seen += 1
         part = part[:_LONGEST]
         found = _STEP.search(part) if any(map(part.__contains__, _WORDS)) else None
-        if self.watches and _METRIC.search(part) is not None:
+        if self.watches and _METRIC.search(part):
             pairs = _PAIR.findall(part)
             if len(pairs) >= _PAIRS - (found is not None):
                 self._note(part, number, *zip(*pairs, strict=True))
-        if self.lines or found is not None:
+        if self.lines or found:
             self.lines.append(part)
-        return self._form(part, found) if found is not None else None
+        return self._form(part, found) if found else None
 
     def _note(
         self,
@@ -160,7 +160,7 @@ def entry_for(text: bytes) -> str | None:
     guessed.
     """
     form = form_in(text)
-    if form is None:
+    if not form:
         return None
     step = decoded(form.step.pattern)
     return f"""# Put this into the folder `trainers` beside the configuration.

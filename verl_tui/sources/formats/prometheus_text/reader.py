@@ -21,26 +21,25 @@ from verl_tui.sources.fields.jsonl import written_number
 from verl_tui.sources.fields.row_batcher import RowBatcher
 from verl_tui.sources.files import status_at
 from verl_tui.sources.formats.format import WholeReader
-from verl_tui.sources.formats.prometheus_text.names import (
+from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
-    QUANTILES,
     STEPS,
     TABLE,
     PrometheusSeries,
+    StepRows,
     node_of,
     of_subject,
     on,
     run_labels,
     run_name,
 )
-from verl_tui.sources.formats.prometheus_text.rows import StepRows
 from verl_tui.text import decoded, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.sources.formats.prometheus_text.names import Labels
+    from verl_tui.sources.formats.prometheus_text.series import Labels
 
 name = "Prometheus metrics"
 rank = 1  # the newest value that somebody came by to see: any log of the run knows more
@@ -221,7 +220,7 @@ def _figures(sums: Mapping[str, dict[Any, float]]) -> Iterator[tuple[str, float]
         if parts["count"] > 0:
             yield key, parts["sum"] / parts["count"]
         buckets = {one: parts[one] for one in parts if isinstance(one, float)}
-        for part, share in QUANTILES.items():
+        for part, share in TABLE["quantiles"].items():
             if (value := quantile(buckets, share)) is not None:
                 yield f"{key}/{part}", value
 

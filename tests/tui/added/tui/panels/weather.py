@@ -13,5 +13,5 @@ class WeatherPanel(TextPanel):
     HELP_SECTION = HelpSection("weather, with the focus")
     BINDINGS = actions("u  unit  weather.unit  Celsius or Fahrenheit")
 
-    def write(self, view, width, height):
+    def write(self, width, height):
         self._rows.set([[("hot and windy", "")]])

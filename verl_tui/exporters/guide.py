@@ -1,4 +1,6 @@
-"""The guide as Prometheus' alert rules, one alert per rule id: `alerts.yml.jinja`, filled in.
+"""The guide in force for others: as text; as Prometheus' alert rules, one alert per rule id
+(`alerts.yml.jinja`, filled in); as a Grafana dashboard (the panels of `grafana.toml`, and one for
+each indicator with its band).
 
 A run that verl-tui exports is judged by verl-tui itself (`verl_finding_active`). Runs known only by
 their metrics, as verl's RL-Insight or another exporter writes them, are judged in PromQL if it can
@@ -14,19 +16,87 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import prometheus_names as names
-from verl_tui.exporters.guide.as_text import condition
-from verl_tui.health.guide import DIALECTS, Guide, Rule
-from verl_tui.indicators import dialect, spellings
+from verl_tui.health.conditions import KINDS
+from verl_tui.health.guide import Guide, Rule
+from verl_tui.indicators import (
+    DIALECTS,
+    INDICATORS,
+    Indicator,
+    dialect,
+    factor,
+    spellings,
+)
+from verl_tui.means import gathered
 from verl_tui.prometheus_names import named
+from verl_tui.toml_tables import toml_table
+
+if TYPE_CHECKING:
+    from verl_tui.plain_data import Data
+
+
+def describe(guide: Guide, id: str | None = None) -> Iterator[str]:
+    """Yield the lines that describe all rules, in the guide's order, or those with an id."""
+    for rule in guide.rules:
+        if id in (None, rule.id):
+            yield from _rule(rule, silenced=rule.id in guide.silenced)
+
+
+def _rule(rule: Rule, *, silenced: bool) -> Iterator[str]:
+    facts = {
+        "why so long": rule.why_window,
+        "logs": ", ".join(rule.dialects),
+        **{f"not in {dialect}": reason for dialect, reason in rule.not_in.items()},
+        "does not apply if": ", ".join(rule.unless),
+        "meaning": rule.meaning,
+        "advice": rule.advice,
+        "consequences, shown under it": ", ".join((*rule.signs, *rule.explains)),
+        "false alarms": rule.false_when,
+        "source": rule.source,
+        "found on runs without a fault": rule.null_rate,
+    }
+    yield f"{rule.name} ({rule.severity.word}{', silenced' if silenced else ''})"
+    yield f"    {condition(rule)}"
+    yield from (f"    {label}: {text}" for label, text in facts.items() if text)
+
+
+def condition(rule: Rule) -> str:
+    """Return the condition of a rule in one line."""
+    if rule.condition == "diagnosis":
+        window = f", over {rule.window} logged steps" if rule.window > 1 else ""
+        return (
+            "a diagnosis"
+            + (f", threshold {rule.threshold:g}" if rule.threshold else "")
+            + window
+        )
+    judged = rule.indicator or " or ".join(rule.metric)
+    beside = rule.beside_indicator or " or ".join(rule.beside_metric)
+    if rule.stream != "value":
+        judged += f" ({rule.stream}{f' with {beside}' if beside else ''})"
+    return f"{judged}: {rule.condition}, " + ", ".join(
+        _figure(rule, name) for name in KINDS[rule.condition].fields
+    )
+
+
+def _figure(rule: Rule, name: str) -> str:
+    value = getattr(rule, name)
+    if name == "window":
+        return f"over {value} logged steps"
+    scaled = name in ("threshold", "low", "high")
+    of = f" × {rule.of}" if rule.of and scaled else ""
+    unit = "%" if rule.percent and scaled else ""
+    return f"{name} {value:g}{unit}{of}"
+
+
+# -- Prometheus ------------------------------------------------------------------------------------
+
 
 STEPS = "verl:steps"
 """Series of the recording rule for the step that each run has reached."""
@@ -176,11 +246,11 @@ def alert_rules(guide: Guide, step: float = STEP) -> str:
         guide: The rules in force.
         step: Seconds that a step usually takes.
     """
-    by_id: dict[str, list[Rule]] = {}
-    for rule in guide.rules:
-        if rule.id not in guide.silenced:
-            by_id.setdefault(rule.id, []).append(rule)
+    loud = (rule for rule in guide.rules if rule.id not in guide.silenced)
+    by_id = gathered((rule.id, rule) for rule in loud)
     expressible = filter(_is_expressible, chain.from_iterable(by_id.values()))
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     files = Environment(  # noqa: S701 - YAML, whose texts are quoted
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -225,4 +295,80 @@ def _alert(id: str, rules: Sequence[Rule], step: float) -> dict[str, Any]:
             for rule in expressible
         ],
         "notes": notes,
+    }
+
+
+# -- Grafana ---------------------------------------------------------------------------------------
+
+
+_SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_THEIRS = 'experiment_name=~"$run"'
+_WIDTH, _HEIGHT, _COLUMNS = 6, 8, 4
+_UNITS = {"s": "s", "share": "percentunit", "percent": "percentunit", "tokens": "short"}
+"""Unit of an indicator -> Grafana's name of its base unit."""
+
+
+def dashboard(guide: Guide) -> str:
+    """Return the dashboard as JSON, to be imported as it is.
+
+    Args:
+        guide: Bands are those of the rules in force.
+    """
+    table = toml_table(__file__, "grafana.toml")
+    panels = [
+        *table["panels"],
+        *(_indicator(one, guide) for one in INDICATORS.values()),
+    ]
+    lines = table["lines_of_bands"]
+    drawn = [_drawn(number, panel, lines) for number, panel in enumerate(panels)]
+    return json.dumps({**table["board"], "panels": drawn}, indent=2, ensure_ascii=False)
+
+
+def _indicator(indicator: Indicator, guide: Guide) -> Data:
+    """Return the panel of an indicator, as `grafana.toml` has them."""
+    which = f'run=~"$run", indicator="{indicator.id}"'
+    queries = [(f"{names.INDICATOR}{{{which}}}", "{{run}}")]
+    theirs = _key_of_verl(indicator)
+    if theirs is not None:
+        queries.append((theirs, "{{experiment_name}}"))
+    if any(band.indicator == indicator.id for band in guide.bands):
+        queries.append((f"{names.BAND}{{{which}}}", "{{run}} band, {{bound}}"))
+    unit = _UNITS.get(indicator.unit, "short")
+    return {"title": indicator.label, "unit": unit, "queries": queries}
+
+
+def _key_of_verl(indicator: Indicator) -> str | None:
+    if indicator.id == "validation":
+        return f'{{__name__=~"{RL_INSIGHT}val_core_.+", {_THEIRS}}}'
+    keys = (one for one in spellings(indicator.id) if dialect((one,)) == "verl")
+    key = next(keys, None)
+    if key is None:
+        return None
+    times = named(key).factor * factor(indicator.id, key)
+    flat = "".join(one if one.isalnum() else "_" for one in key)
+    scaled = f" * {times:g}" if times != 1 else ""
+    return f"{RL_INSIGHT}{flat}{{{_THEIRS}}}{scaled}"
+
+
+def _drawn(number: int, panel: Data, lines: object) -> Data:
+    """Return a panel in Grafana's fields; `lines`: how bands are drawn."""
+    row, column = divmod(number, _COLUMNS)
+    x, y = column * _WIDTH, row * _HEIGHT
+    targets = [
+        {"refId": id, "datasource": _SOURCE, "expr": expr, "legendFormat": legend}
+        for id, (expr, legend) in zip(ascii_uppercase, panel["queries"], strict=False)
+    ]
+    return {
+        "id": number + 1,
+        "type": panel.get("kind", "timeseries"),
+        "title": panel["title"][:1].upper() + panel["title"][1:],
+        "description": panel.get("words", ""),
+        "datasource": _SOURCE,
+        "gridPos": {"x": x, "y": y, "w": _WIDTH, "h": _HEIGHT},
+        "fieldConfig": {
+            "defaults": {"unit": panel.get("unit", "short")},
+            "overrides": [lines],
+        },
+        "options": {},
+        "targets": targets,
     }

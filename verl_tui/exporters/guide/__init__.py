@@ -1,1 +1,0 @@
-"""The guide in force for others: as text, as Prometheus' alert rules, as a Grafana dashboard."""
