@@ -116,7 +116,7 @@ class Log(FileJob):
         """Return a block as last read; None if it is still being read, then ask again later."""
         with self._wake:
             known = self._blocks.get(number)
-            if known is None or known.size < self.size:
+            if not known or known.size < self.size:
                 self._want(number)
             return known
 
@@ -131,7 +131,7 @@ class Log(FileJob):
         """Return the number, from 1, of the line at a start; None if it is not counted yet."""
         at = start // log_blocks.BLOCK
         block = self._blocks.get(at)
-        if block is None or at >= len(self._before):
+        if not block or at >= len(self._before):
             return None
         return self._before[at] + bisect_right(block.starts, start)
 
@@ -144,7 +144,7 @@ class Log(FileJob):
                 self._wake.notify()
             return None
         block = self.block(at)
-        if block is None:
+        if not block:
             return None
         nth = number - self._before[at] - 1
         return block.starts[nth] if 0 <= nth < len(block.starts) else -1
@@ -163,7 +163,7 @@ class Log(FileJob):
     def _searching(self) -> SearchJob | None:
         """Return the search to go on with."""
         search = self.search
-        return search if search is not None and not search.done else None
+        return search if search and not search.done else None
 
     def waits(self) -> bool:
         """Return True if there is something to read."""

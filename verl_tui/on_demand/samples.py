@@ -95,7 +95,7 @@ def _fact(sample: Sample, index: int) -> SampleFacts:
 def rows_at(samples: Samples, place: Place) -> DumpFile | KeptRows:
     """Return the samples of a step as rows; those of a dump are not read yet."""
     dump = samples.dump(place)
-    if dump is None:
+    if not dump:
         return KeptRows(samples.kept(place))
     return DumpFile(dump.path, place.step, validation=place.validation)
 
@@ -155,7 +155,7 @@ class SamplePage(FileJob):
         with self._wake:
             found = self._read.get(index)
             may_be = 0 <= index < (math.inf if self._grown else self.count)
-            if found is None and may_be:
+            if not found and may_be:
                 self._want(index)
             return found
 
@@ -165,14 +165,14 @@ class SamplePage(FileJob):
         query only, row by row while other work waits.
         """
         with self._wake:
-            if self._hits is None or self._hits.query != query:
+            if not self._hits or self._hits.query != query:
                 self._hits = Hits(query)
                 self._wake.notify()
             return self._hits
 
     def _search_anew(self) -> None:
         """Restart the search, since the rows have changed."""
-        self._hits = Hits(self._hits.query) if self._hits is not None else None
+        self._hits = Hits(self._hits.query) if self._hits else None
 
     def waits(self) -> bool:
         """Return True if there is something to read or to search."""
@@ -195,7 +195,7 @@ class SamplePage(FileJob):
             return self._index()
         elif start < self.count:
             self.facts += self.rows.facts(start, self.rows.span(start, SLICE))
-        elif self._hits is not None:
+        elif self._hits:
             self._search(self._hits)
         return True
 
@@ -234,7 +234,7 @@ class SamplePage(FileJob):
             self.count = self.rows.count_so_far
             self.complete = self.rows.complete
             self._grown = not self.complete
-            if self._hits is not None and self._hits.searched != self.count:
+            if self._hits and self._hits.searched != self.count:
                 self._hits.complete = False
         return rewritten or self.count > before or self.complete
 
@@ -258,7 +258,7 @@ class SampleBrowser(Worker[SamplePage]):
     def page(self, samples: Samples, place: Place) -> SamplePage:
         """Return the page of a step without reading or waiting."""
         dump = samples.dump(place)
-        key = (id(samples), place) if dump is None else dump.path
+        key = dump.path if dump else (id(samples), place)
         with self._wake:
             page = self._recall(
                 key, lambda: SamplePage(place, rows_at(samples, place), self._wake)

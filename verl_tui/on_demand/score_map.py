@@ -87,10 +87,10 @@ class ScoreMap(Job):
         wanted: dict[Place, tuple[object, Callable[[], Rows]]] = {}
         for place in reversed(places):
             dump, kept = samples.dump(place), samples.kept(place)
-            left -= dump.size if dump is not None else 0
+            left -= dump.size if dump else 0
             if wanted and left < 0:
                 break
-            if dump is None:
+            if not dump:
                 known = len(kept), *map(id, kept[-1:])
                 wanted[place] = known, partial(KeptRows, kept)
             else:
@@ -120,7 +120,7 @@ class ScoreMap(Job):
         """Read step after step, a slice at a time."""
         while True:
             step = self._next()
-            if step is None:
+            if not step:
                 yield False
                 continue
             place, stamp, opened = step

@@ -107,7 +107,7 @@ class Worker(Generic[JobT]):
     def idle(self) -> bool:
         """True once everything requested has been read and been notified of."""
         with self._wake:
-            return self._rests and self._next() is None
+            return self._rests and not self._next()
 
     def stop(self) -> None:
         """Ask the thread to end without waiting for it, since a file system may hang."""
@@ -133,17 +133,17 @@ class Worker(Generic[JobT]):
         self._rests = False
         while not self._stopped:
             job = self._next()
-            if job is not None and job.read_on():
+            if job and job.read_on():
                 due = due or time.monotonic() + PAUSE
-            if due and (job is None or time.monotonic() >= due):
+            if due and (not job or time.monotonic() >= due):
                 due = 0.0
                 self._notify()
-            if job is None:
+            if not job:
                 self._wait()
 
     def _wait(self) -> None:
         with self._wake:
-            if not self._stopped and self._next() is None:
+            if not self._stopped and not self._next():
                 self._rests = True
                 self._wake.wait()
                 self._rests = False

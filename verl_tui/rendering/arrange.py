@@ -152,7 +152,7 @@ def _stacked(seen: dict[str, Need], all_: Room, names: int) -> dict[str, Room]:
         x = 0 if name == "samples" else column
         rooms[name] = Room(x, y, all_.width - x, tall, framed)
         y += tall
-    if runs is not None:
+    if runs:
         below = given["samples"][0] if "samples" in given else 0
         rooms["runs"] = all_._replace(width=column, height=all_.height - below)
     return rooms

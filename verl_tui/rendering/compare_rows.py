@@ -195,7 +195,7 @@ def _sparks(
     def spark(at: int, cells: int) -> Pieces:
         run, step = runs[at], ends[at]
         series = run.present(run.indicators.get("reward"))
-        if series is None or step is None or factor("reward", series.key) < 0:
+        if not series or step is None or factor("reward", series.key) < 0:
             return []
         _, role = view.selection.letter(run.name) or ("", "spark")
         cells = min(cells, _WIDEST)

@@ -97,7 +97,7 @@ class SettingsPage(NamedTuple):
 
 def settings_page(run: Run | None) -> SettingsPage:
     """Return the identity and the settings of a run."""
-    if run is None:
+    if not run:
         nothing = SettingSection("", (), "No run yet, so there are no settings.")
         return SettingsPage((), (nothing,))
     facts = tuple(_fact(run, fact) for fact in identity(run).values())
@@ -289,7 +289,7 @@ def page_rows(page: SettingsPage, width: int) -> tuple[TextRows, list[int], Text
 
 def full_entry(entry: SettingEntry | None, width: int, height: int) -> TextRows:
     """Return an entry in full, as far as there is room."""
-    if entry is None or height < 1:
+    if not entry or height < 1:
         return []
     values = [_NOT_STATED if one is ABSENT else _plain(one) for one in entry.values]
     rows = paragraph(f"{entry.label}: {' | '.join(values)}", "setting", width)

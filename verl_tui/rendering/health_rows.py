@@ -156,7 +156,7 @@ class FindingList:
         only a consequence of the one above is indented.
         """
         view, unfolded = self.view, _name(finding) in self.unfolded
-        indent = 2 if finding.consequence_of is not None and width > _NARROW else 0
+        indent = 2 if finding.consequence_of and width > _NARROW else 0
         room = width - indent
         role = "dim" if _acknowledged(view, finding) else "text"
         message = paragraph(finding.message, role, room, (_indent(width), ""))
@@ -258,7 +258,7 @@ def caption(view: View, width: int) -> str:
     findings do not count.
     """
     run, verdict = view.run, view.verdict
-    if run is None or (view.loading and not (run.preview and verdict.findings)):
+    if not run or (view.loading and not (run.preview and verdict.findings)):
         return ""
     if view.loading:
         words = f"reading {int(view.monitor.loaded() * 100)}%"
@@ -294,7 +294,7 @@ def history_page(
     """
     rows, starts = stacked(_episode_rows(view, one, width) for one in episodes)
     if not starts:
-        words = "nothing was found so far" if view.run is not None else "no run yet"
+        words = "nothing was found so far" if view.run else "no run yet"
         rows = paragraph(words, "dim", width)
     ongoing = sum(episode.cleared_step is None for episode in episodes)
     caption = f"{len(episodes)} raised, {ongoing} ongoing" if episodes else ""

@@ -23,6 +23,6 @@ class LastResult(Generic[T]):
             subject: All that the result depends on; equal subjects have the same result.
             compute: Returns the result where it is not known.
         """
-        if self._known is None or self._known[0] != subject:
+        if not self._known or self._known[0] != subject:
             self._known = (subject, compute())
         return self._known[1]

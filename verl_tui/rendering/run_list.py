@@ -401,7 +401,7 @@ def _state(one: _Listed, cells: int) -> Piece:
 def _last(one: _Listed, indicator: str) -> Pieces:
     """Write the newest value of an indicator."""
     series = one.run.present(one.run.indicators.get(indicator))
-    if series is None:
+    if not series:
         return []
     value = series.values[-1] * factor(indicator, series.key)
     return [(compact(value), "name" if isfinite(value) else "odd")]
@@ -434,7 +434,7 @@ def _activity(one: _Listed) -> str:
 def _trend(one: _Listed, cells: int) -> Pieces:
     """Draw the reward."""
     reward = one.run.present(one.run.indicators.get("reward"))
-    return [] if reward is None else sparkline(reward, cells, "reward")
+    return sparkline(reward, cells, "reward") if reward else []
 
 
 def _worst(one: _Listed, cells: int) -> Pieces:

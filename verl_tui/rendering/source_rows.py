@@ -48,7 +48,7 @@ def source_rows(view: View, width: int) -> TextRows:
         _sentences("waiting for", monitor.waiting, "warning", width),
         _sentences(f"not shown: {len(passed):,}", passed, "warning", width),
     ]
-    if run is None:
+    if not run:
         words = "No run yet, so nothing is being read."
         parts.append(paragraph(words, "dim", width))
     else:

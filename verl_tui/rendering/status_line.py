@@ -86,7 +86,7 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
 def _parts(view: View, *, alone: bool) -> Iterator[RowPart]:
     """Yield the parts of the row from left to right."""
     run = view.run
-    assert run is not None
+    assert run
     yield from _identity(view, run)
     if alone:
         one = headline(view)
@@ -120,7 +120,7 @@ def _identity(view: View, run: Run) -> Iterator[RowPart]:
     current = shown_state(view, run)
     word, worth = state_piece(view, run), _STATES.get(current, 72)
     aside = ": no ETA" * (current is State.STALLED)
-    aside += " no end marker" * (current is State.ENDED and run.outcome is None)
+    aside += " no end marker" * (current is State.ENDED and not run.outcome)
     yield [(worth, [word]), (18, [word, (aside, "dim")])]
     if run.step is not None:
         yield _ways("", *_steps(run.step, run.total_steps, current))
@@ -147,7 +147,7 @@ def _steps(
 
 def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
     """Yield reward and validation; where nothing else is in sight, also their course and KL."""
-    label = "loss" if run.loss_alone is not None else "reward"
+    label = "loss" if run.loss_alone else "reward"
     learned = run.loss_alone or run.indicators.get("reward")
     yield _metric(run, learned, label, (70, 58, 54), alone=alone)
     score = newest_and_best(run)
@@ -159,7 +159,7 @@ def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
 
 def _host(view: View) -> RowPart:
     """Return the utilisation of this host's GPUs."""
-    gpus = view.monitor.gpus.gpus if view.monitor.gpus is not None else ()
+    gpus = view.monitor.gpus.gpus if view.monitor.gpus else ()
     busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
     return _ways("", (50, f"GPU {fmean(busy):.0f}%")) if busy else []
 
@@ -172,7 +172,7 @@ def _forecast(view: View, run: Run) -> Iterator[RowPart]:
         way = f"ends {end}"
         yield _ways("", (11, f"{way}, {duration(left)} left"), (59, way))
         rate = steps_per_minute(run)
-        if rate is not None:
+        if rate:
             yield _ways("dim", (9, f"{compact(rate.value)} {rate.unit}".ljust(_RATE)))
 
 
@@ -202,7 +202,7 @@ def _metric(
     in sight, a sparkline.
     """
     series = run.present(key)
-    if key is None or series is None:
+    if key is None or not series:
         return []
     way = way_of(series)
     arrow = ("" if way is None else f" {ARROWS[way]}", "")
@@ -237,7 +237,7 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[Pieces, Piec
         alone: True if nothing else is in sight.
     """
     right = [*_troubles(view, width)]
-    if view.replay is not None:
+    if view.replay:
         role = "warning" if view.replay.paused else "accent"
         right.append((f" {view.replay.words(width)} ", role))
     left: Pieces = []
@@ -245,11 +245,11 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[Pieces, Piec
         left.append(("verl-tui ", "dim"))
         right.append((f" {view.keys['help']} help", "dim"))
     room = width - cells_of((*left, *right)) - bool(right)
-    if view.run is not None:
+    if view.run:
         left += one_row(view, room, alone=alone)
     else:
         left.append(_no_run(view, room, alone=alone))
-    if view.run is None and view.paused:
+    if not view.run and view.paused:
         right.append((f" PAUSED, {view.keys['pause']} goes on ", "warning"))
     return left, right
 

@@ -71,7 +71,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
         solid: Whether colours alone distinguish the parts of a step.
     """
     run = view.run
-    if run is None:
+    if not run:
         words = "No run yet, so nothing has taken any time."
         return paragraph(words, "dim", width)
     found = breakdown(run)
@@ -96,7 +96,7 @@ def hours_rows(
     """Return rows on where a run's hours went: below a heading those of each line, and in which
     row and at which step each line begins.
     """
-    if found is None:
+    if not found:
         return [], [], []
     lines = listed(found)
     figures = [
@@ -146,7 +146,7 @@ def _step_parts(
     run: Run, found: Breakdown | None, view: View, width: int, signs: str
 ) -> Iterator[Pieces]:
     """Yield the table of a step's parts, or why there is none."""
-    if found is None or not (found.parts or found.key):
+    if not found or not (found.parts or found.key):
         yield [("where a step's time goes", "heading")]
         yield from paragraph(_untimed(run, view), "dim", width)
         return
@@ -197,7 +197,7 @@ def _trend(line: _PartRow, _: int) -> Pieces:
 def _untimed(run: Run, view: View) -> str:
     """Describe the time of a step whose parts are not timed."""
     known = pace(run)
-    if known is not None:
+    if known:
         seconds = _short_time(known.seconds)
         return f"{_NO_PARTS}; by the {known.origin} a step takes {seconds}."
     if run.step is None:
@@ -245,7 +245,7 @@ def _step_by_step(
     """Draw the newest steps one by one, each part as long as it took; the longest step fills the
     room.
     """
-    if found is None or len(found.parts) < 2 or width < _NARROW:
+    if not found or len(found.parts) < 2 or width < _NARROW:
         return
     steps = newest_steps(run, found, _STEPS)
     longest = max((sum(seconds) for _, seconds in steps), default=0.0)
@@ -304,7 +304,7 @@ def _paces(run: Run) -> Iterator[Pieces]:
         (one.words, one.seconds, f"median of {one.times}" if one.times > 1 else "seen once")
         for one in usual_times(run)
     ]  # fmt: skip
-    if not usual and (known := pace(run)) is not None:
+    if not usual and (known := pace(run)):
         usual = [("a step", known.seconds, known.origin)]
     for kind, seconds, origin in usual:
         time = _short_time(seconds)

@@ -117,7 +117,7 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
     if width < _TALLIED:
         one = one._replace(since=one.since.replace("since step ", "since "))
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
-    if view.run is not None and view.loading and one.mark != _WAITS:
+    if view.run and view.loading and one.mark != _WAITS:
         right.append((f"  reading {view.monitor.loaded():.0%}", "dim"))
     below = []
     if height > 1:
@@ -150,7 +150,7 @@ def _more(proofs: Sequence[str], advice: Sequence[str], *, firm: bool) -> Sequen
 def headline(view: View) -> Headline:
     """Return what there is to say of the shown run."""
     run = view.run
-    if run is None:
+    if not run:
         words = looking(view) if view.loading else "no run yet"
         said = [f": {printable(one)}" for one in view.monitor.sentences[:1]]
         return Headline("dim", _WAITS, words, "", said)
@@ -168,7 +168,7 @@ def open_findings(view: View, run: Run) -> Sequence[Finding]:
     first.
     """
     verdict = view.monitor.verdicts.get(run.name)
-    known = verdict.primary if verdict is not None else ()
+    known = verdict.primary if verdict else ()
     unseen = view.acknowledgements.open(run.name, known)
     return sorted(unseen, key=lambda finding: -finding.severity)
 
@@ -182,7 +182,7 @@ def standing(view: View, run: Run) -> str:
     if found and found[0].severity > Severity.INFO:
         return found[0].severity.word
     broken = shown_state(view, run) in (State.CRASHED, State.STALLED, Unread.READING)
-    if verdict is None or broken or run.preview or run.step is None or verdict.severity:
+    if not verdict or broken or run.preview or run.step is None or verdict.severity:
         return "dim"
     return "good" if coverage_of(run, verdict).complete else "dim"
 
@@ -300,7 +300,7 @@ def why_no_step(view: View, run: Run) -> str:
     if shown_state(view, run) in (State.FINISHED, State.CRASHED, State.ENDED):
         return "no step was logged"
     wait, doing = waiting(run), phase(run)
-    if wait is None:
+    if not wait:
         return "waits for the first step" + (f"; {doing}" if doing else "")
     return wait.headline
 
@@ -310,7 +310,7 @@ def course(run: Run) -> list[str]:
     words.
     """
     series = run.present(run.indicators.get("reward"))
-    if series is None or not isfinite(series.values[-1]):
+    if not series or not isfinite(series.values[-1]):
         return []
     values = series.values
     way = _WAYS.get(way_of(series), "")

@@ -142,7 +142,7 @@ def gpu_rows(
         if place.heading:
             rows.append([(middle(place.heading, width), "dim")])
         if zoomed:
-            belongs = owns(view.run) if view.run is not None else lambda _: ""
+            belongs = owns(view.run) if view.run else lambda _: ""
             rows += detail_rows(place.devices, width, share, belongs)
         else:
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
@@ -222,7 +222,7 @@ def device_places(view: View) -> list[DevicePlace]:
         return [here]
     if not here.devices:
         return [logged._replace(heading=f"{logged.heading}; {here.why}")]
-    where = view.monitor.gpus.host if view.monitor.gpus is not None else ""
+    where = view.monitor.gpus.host if view.monitor.gpus else ""
     here = here._replace(heading="this host" + f", {where}" * bool(where))
     elsewhere = run_host and where and not same_host(run_host, where)
     return [logged, here] if elsewhere else [here, logged]
@@ -231,10 +231,10 @@ def device_places(view: View) -> list[DevicePlace]:
 def _this_host(view: View) -> DevicePlace:
     """Return the devices of this host, and the reason where some or all are missing."""
     reading = view.monitor.gpus
-    if reading is None:
+    if not reading:
         return DevicePlace(why="no reading yet")
     devices = view.monitor.gpu_history.devices(reading)
-    if view.run is None or state(view.run, view.now) not in _ACTIVE:
+    if not view.run or state(view.run, view.now) not in _ACTIVE:
         devices = [one._replace(worked=False) for one in devices]  # nothing needs them
     none = "" if devices else "no GPU found here"
     return DevicePlace("", devices, reading.problem or none)
@@ -243,8 +243,8 @@ def _this_host(view: View) -> DevicePlace:
 def _logged_place(view: View) -> tuple[DevicePlace, str]:
     """Return the devices that the shown run has logged, and the host they are on."""
     run = view.run
-    devices = logged_devices(run) if run is not None else []
-    if run is None or not devices:
+    devices = logged_devices(run) if run else []
+    if not run or not devices:
         return DevicePlace(), ""
     nodes = sorted({device.node for device in devices})
     run_host = "" if nodes[1:] else "".join(nodes) or host(run)
@@ -267,7 +267,7 @@ def _elsewhere(
     devices: list[Device], run_host: str, reading: GpuReading | None
 ) -> list[Device]:
     """Return logged devices without those of this host, where it has any: they are the same."""
-    if reading is None or not reading.gpus:
+    if not reading or not reading.gpus:
         return devices
     return [one for one in devices if not same_host(one.node or run_host, reading.host)]
 

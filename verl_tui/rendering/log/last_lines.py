@@ -30,7 +30,7 @@ def log_tail(view: View, on_read: Callable[[], object]) -> LogWindow:
     called, from another thread, when more of it has been read.
     """
     run = view.run
-    target = error_target(run) if run is not None and run.outcome is not None else None
+    target = error_target(run) if run and run.outcome else None
     window = LogWindow(view, target, on_read=on_read, say=lambda _: None)
     window.wrap = True
     return window
@@ -41,13 +41,13 @@ def tail_rows(
 ) -> TextRows | None:
     """Return the rows of a size, None while the log is being read; an error stays in sight."""
     window.view = view
-    if window.pager is not None:
+    if window.pager:
         window.pager.log.look()
     above = why_no_charts(view, width)
     above = [*above, []] if height >= _ROOMY else above[: height // _ABOVE]
     room = max(1, height - len(above))
     rows = window.rows(width, room)
-    if rows is not None and window.pager is not None and window.mark is not None:
+    if rows is not None and window.pager and window.mark is not None:
         # what comes of it matters more than what was before
         window.pager.go_to(window.mark, 1)
         rows = window.rows(width, room)
@@ -67,7 +67,7 @@ def why_no_charts(view: View, width: int) -> TextRows:
 def _sentences(view: View) -> list[tuple[str, str]]:
     """Return what is said above the log, with its roles."""
     run = view.run
-    if run is None:
+    if not run:
         return []
     first, *sources = nothing_yet(view).split("\n")
     crashed = shown_state(view, run) is State.CRASHED

@@ -117,7 +117,7 @@ def _kind(text: str, data: bytes) -> LineKind:
         return LineKind.STEP
     data = data[:_LOOKED_AT]
     event = console_errors.line_kind(data)
-    if event is not None:
+    if event:
         return _KINDS.get(event, LineKind.MARK)
     if _ERROR.search(data):
         return LineKind.ERROR
@@ -266,16 +266,16 @@ def rows(
         key = None
         if not fold:
             parts = ParsedLine("", line.text, 1, parts.kind)
-        elif apart is None or not apart(line.text):
+        elif not apart or not apart(line.text):
             if _ends_bar(made, parts):
                 made[-1] = made[-1]._replace(end=line.end)
                 continue
             key = _key(parts)
             record = record_summary(parts.text)
-            if record is not None:
+            if record:
                 parts = parts._replace(tag=parts.tag or record.tag, text=record.text)
         row = LogRow(line.start, line.end, *parts, line.text)
-        if key is not None and key == before:
+        if key and key == before:
             last = made.pop()
             row = row._replace(start=last.start, times=last.times + row.times)
         made.append(row)
@@ -366,7 +366,7 @@ def row_pieces(
     row, text, start, end, head = line
     kind, first = row.kind, start == 0
     begin = max(start, head[-1][1])
-    found = search.hits(text[begin:end]) if search is not None else ()
+    found = search.hits(text[begin:end]) if search else ()
     hits = [(begin + one, begin + last, "hit") for one, last in found]
     shown = str(number) if number is not None and first else ""
     return [

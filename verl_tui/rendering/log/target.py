@@ -35,7 +35,7 @@ class LogTarget(NamedTuple):
 
 def texts(run: Run | None) -> Sequence[SourceStatus]:
     """Return the sources of a run that are text, consoles first."""
-    statuses = run.statuses if run is not None else ()
+    statuses = run.statuses if run else ()
     # text from a pipe is kept nowhere
     found = (
         status
@@ -60,21 +60,21 @@ def log_target(
         finding: The chosen finding: its first line of trouble that is new there, else its step.
         cursor: Step under the charts' cursor.
     """
-    if finding is None:
+    if not finding:
         return LogTarget(step=cursor)
-    if run is not None and finding.id == "crash" and run.outcome is not None:
+    if run and finding.id == "crash" and run.outcome:
         return error_target(run)
     since = finding.since_step
     if since is None:
         return LogTarget(step=finding.step)
-    new = _new_target(run, finding.key, since) if run is not None else None
+    new = _new_target(run, finding.key, since) if run else None
     return new or LogTarget(step=since)
 
 
 def _new_target(run: Run, key: str | None, since: int) -> LogTarget | None:
     """Return the first line of trouble that is new since a step, None if none is."""
-    series = run.series(key) if key is not None else None
-    if series is None:
+    series = run.series(key) if key else None
+    if not series:
         return None
     new = (one for one in new_lines(run, series.steps, since) if one.line)
     return next((LogTarget(one.path, line=one.line) for one in new), None)
@@ -83,10 +83,10 @@ def _new_target(run: Run, key: str | None, since: int) -> LogTarget | None:
 def error_target(run: Run) -> LogTarget:
     """Return the line that shows why a run ended, else how; the newest of its log if none does."""
     event = run.outcome
-    if event is None:
+    if not event:
         return LogTarget()
     cause = root_cause(run, event.phase)
-    if cause is not None:
+    if cause:
         return LogTarget(cause.path, line=cause.event.line or None)
     paths = (path for path, state in run.sources.items() if state.ending is event)
     return LogTarget(next(paths, None), line=event.line or None)

@@ -158,7 +158,7 @@ class Pager:
 
     def _block(self, number: int) -> LogBlock:
         block = self.log.block(number)
-        if block is None:
+        if not block:
             raise NotReadYet
         return block
 
@@ -166,7 +166,7 @@ class Pager:
         """Return the screen rows of a block."""
         block = self._block(number)
         known = self._laid.pop(number, None)
-        if known is None or known[0] is not block or known[1] != self._layout:
+        if not known or known[0] is not block or known[1] != self._layout:
             folded = rows(block.lines, fold=self._layout.fold, apart=self._layout.apart)
             made = [one for row in folded for one in screen_rows(row, self._layout)]
             known = block, self._layout, made
@@ -222,7 +222,7 @@ class LogWindow:
         self._again = False
         """True once the search has wrapped around the end of the log."""
         self._say = say
-        self._path = target.path if target is not None else None
+        self._path = target.path if target else None
         self._pagers: dict[str, Pager] = {}
 
     # -- which file --------------------------------------------------------------------------------
@@ -238,20 +238,20 @@ class LogWindow:
     def pager(self) -> Pager | None:
         """The position in the log that is shown; in a replay that ends at the step played."""
         source, run = self.source, self.view.run
-        if source is None or run is None:
+        if not source or not run:
             return None
         played = self.view.replay is not None
         cutoff = ReplayCutoff(source.size, run.step) if played else None
         log = self.reader.log(source.path, cutoff)
         known = self._pagers.get(source.path)
-        if known is None or known.log is not log:
+        if not known or known.log is not log:
             known = self._pagers[source.path] = Pager(log)
         return known
 
     def next_source(self, way: int) -> None:
         """Show the next (1) or previous (-1) file of the run."""
         paths = [source.path for source in texts(self.view.run)]
-        if self.source is not None and len(paths) > 1:
+        if self.source and len(paths) > 1:
             self.forget()
             self._path = next_of(paths, self.source.path, way)
 
@@ -270,7 +270,7 @@ class LogWindow:
     def rows(self, width: int, height: int) -> TextRows | None:
         """Return the rows in sight, None while they are being read: those before them stay."""
         pager = self.pager
-        if pager is None:
+        if not pager:
             self.lines = ()
             none = "No source of this run is text that can be read again."
             return _words(none if self.view.run is not None else "No run yet.", width)
@@ -319,7 +319,7 @@ class LogWindow:
         """
         pager = self.pager
         at = self.marked
-        if pager is None or not self.lines:
+        if not pager or not self.lines:
             return None
         if at is None:
             at = -1 if pager.follow else 0
@@ -334,7 +334,7 @@ class LogWindow:
         in sight.
         """
         pager = self.pager
-        if pager is None or not pager.log.known:
+        if not pager or not pager.log.known:
             return
         at = self.marked
         origin = pager.log.size
@@ -351,17 +351,17 @@ class LogWindow:
     def progress(self) -> str:
         """What is being looked for, empty if nothing is."""
         pager = self.pager
-        search = pager.log.search if pager is not None else None
-        if pager is not None and search is not None:
+        search = pager.log.search if pager else None
+        if pager and search:
             return f"searching {search.share(pager.log.size):.0%}"
-        if self.target is not None and self.target.line is not None:
+        if self.target and self.target.line is not None:
             return f"looking for line {self.target.line}"
         return ""
 
     def _go_to_target(self, pager: Pager) -> None:
         """Go to the line that the window was opened at as soon as its place is known."""
         target = self.target
-        if target is None:
+        if not target:
             return
         if target.line is not None:
             start = pager.log.start_of(target.line)
@@ -396,7 +396,7 @@ class LogWindow:
         """Go to the line that a search has found, or search on from the other end of the log."""
         log = pager.log
         search = log.search
-        if search is None or not search.done:
+        if not search or not search.done:
             return
         log.search = None
         query, way = search.query, search.way
@@ -420,9 +420,9 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     run, pager, source = window.view.run, window.pager, window.source
     left: Pieces = []
     if width >= ROOMY:
-        name = middle(run.name, max(8, width // 3)) if run is not None else ""
+        name = middle(run.name, max(8, width // 3)) if run else ""
         left += [("log ", "dim"), (f"{name}  ", "strong")]
-    if pager is None or source is None:
+    if not pager or not source:
         return left, []
     sources = texts(run)
     number = f" {sources.index(source) + 1}/{len(sources)}" if sources[1:] else ""
@@ -430,7 +430,7 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     left.append((file + number, ""))
     unreadable = f"  {source.unreadable:,} unreadable"
     left.append((unreadable * bool(source.unreadable), "warning"))
-    if window.query is not None:
+    if window.query:
         left.append((f"  /{window.query.search.expression}/", "accent"))
         given_up = window.query.search.given_up
         left.append(("  long lines not searched" * bool(given_up), "warning"))

@@ -289,7 +289,7 @@ def _number(plain: str) -> Fraction | None:
     plain = plain.strip("$£€")
     found = _FRACTION.fullmatch(plain)
     with suppress(ValueError, ZeroDivisionError):
-        if found is not None:
+        if found:
             sign, top, bottom = (one for one in found.groups() if one is not None)
             return Fraction(int(f"{sign}{top}"), int(bottom))
         if _NUMBER.fullmatch(plain):

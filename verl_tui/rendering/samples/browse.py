@@ -9,11 +9,11 @@ from verl_tui.means import next_of
 from verl_tui.rendering.samples.document import PARTS
 from verl_tui.rendering.samples.listing import SampleListing
 from verl_tui.rendering.samples.query import FILE, GROUP, SampleOrder, SampleQuery
+from verl_tui.runs.samples import Place, Samples
 
 if TYPE_CHECKING:
     from verl_tui.on_demand.samples import SampleBrowser, SamplePage
     from verl_tui.records import Sample, SampleFacts
-    from verl_tui.runs.samples import Place, Samples
 
 
 class Marked(NamedTuple):
@@ -65,24 +65,24 @@ class Browse:
         """The shown step, None without samples."""
         self.index: int | None = None
         """Index of the shown sample."""
-        self._samples: Samples | None = None
+        self._samples = Samples()
 
     @property
     def place(self) -> Place | None:
         """Step and kind that are shown, None without samples."""
-        return self.page.place if self.page is not None else None
+        return self.page.place if self.page else None
 
     @property
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the shown sample, None without one."""
-        if self.place is None or self.index is None:
+        if not self.place or self.index is None:
             return None
         return self.place, self.index
 
     @property
     def sample(self) -> Sample | None:
         """The shown sample, None while it is being read."""
-        if self.page is None or self.index is None:
+        if not self.page or self.index is None:
             return None
         return self.page.sample(self.index)
 
@@ -97,19 +97,19 @@ class Browse:
         return self.listing.place_of(self.index)
 
     def settle(
-        self, samples: Samples | None, browser: SampleBrowser, end: int | None = None
+        self, samples: Samples, browser: SampleBrowser, end: int | None = None
     ) -> bool:
         """Resolve the choice; return True if another sample is shown than before.
 
         Args:
-            samples: The run's samples by now, None while there are none.
+            samples: The run's samples by now.
             browser: Reads them.
             end: The last step of the run's present segment; None without a restart.
         """
         before = self.shown
         self._samples = samples
-        place = place_of(self.chosen, samples, end) if samples is not None else None
-        if samples is None or place is None:
+        place = place_of(self.chosen, samples, end)
+        if not place:
             self.page = self.index = None
             return False
         self.page = browser.page(samples, place)
@@ -137,7 +137,7 @@ class Browse:
     def read_ahead(self) -> None:
         """Request the neighbours of the sample."""
         at = self.listing.place_of(self.index)
-        if at is not None and self.page is not None:
+        if at is not None and self.page:
             visible = self.listing.visible
             for other in (*visible[at + 1 : at + 2], *visible[max(0, at - 1) : at]):
                 self.page.sample(other)
@@ -145,7 +145,7 @@ class Browse:
     # -- moving ------------------------------------------------------------------------------------
 
     def _go(self, place: Place | None, index: int | None, **more: bool) -> bool:
-        if place is None:
+        if not place:
             return False
         if place != self.place:
             self.query = self.query._replace(like=None)
@@ -166,7 +166,7 @@ class Browse:
         at = self.row
         if at is not None and self.to_row(at + by):
             return True
-        if self.query.like is not None or not self.listing.complete:
+        if self.query.like or not self.listing.complete:
             return False
         return self._go(self._beyond(by), None, last=by < 0)
 
@@ -177,7 +177,7 @@ class Browse:
     def _beyond(self, by: int) -> Place | None:
         """Return the older (1) or newer (-1) place of the same kind."""
         here = self.place
-        places = self._samples.places if self._samples is not None else ()
+        places = self._samples.places
         kind = [one for one in places if here and one.validation is here.validation]
         at = kind.index(here) - by if here in kind else -1
         return kind[at] if 0 <= at < len(kind) else None
@@ -189,7 +189,7 @@ class Browse:
 
     def to_kind(self) -> bool:
         """Go to the nearest validation, or to the nearest training step."""
-        if self._samples is None or self.place is None:
+        if not self.place:
             return False
         step, validation = self.place
         other = self._samples.nearest_place(step, not validation)
@@ -209,7 +209,7 @@ class Browse:
 
     def back(self) -> bool:
         """Leave the other samples of the prompt, or the filter."""
-        if self.query.like is not None:
+        if self.query.like:
             self.query = self.query._replace(like=None)
         elif self.query:
             self.query = SampleQuery()
@@ -225,7 +225,7 @@ class Browse:
 
     def compare(self) -> None:
         """List the samples of this one's prompt only, or the others too."""
-        like = self.fact if self.query.like is None else None
+        like = None if self.query.like else self.fact
         self.stay()
         self.query = self.query._replace(like=like)
 
@@ -262,14 +262,12 @@ def place_of(
     place = chosen.place
     if not places:
         return None
-    if place is None or chosen.follow:
+    if not place or chosen.follow:
         validation = place is not None and place.validation
         present = samples.up_to(end)
         return next(
             (one for one in reversed(present) if one.validation is validation),
             present[-1],
         )
-    if place in places:
-        return place
     nearest = samples.nearest_place(place.step, place.validation)
     return nearest or samples.nearest_place(place.step)

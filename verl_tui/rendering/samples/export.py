@@ -114,7 +114,7 @@ class Export(Job):
             return
         for index in indices:
             sample = self._page.sample(index)
-            yield None if sample is None else _record(sample, step, index)
+            yield _record(sample, step, index) if sample else None
 
 
 def whole(sample: Sample) -> str:

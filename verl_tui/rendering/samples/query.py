@@ -72,7 +72,7 @@ class SampleQuery(NamedTuple):
     def holds(self, fact: SampleFacts) -> bool:
         """Return True if a sample passes, apart from the searches in its texts."""
         return (
-            (self.like is None or are_mates(fact, self.like))
+            (not self.like or are_mates(fact, self.like))
             and all(part in (fact.group or "") for part in self.groups)
             and all(
                 _compares(value_of(fact, one[0]), *one[1:]) for one in self.comparisons

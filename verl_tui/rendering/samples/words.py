@@ -43,10 +43,9 @@ _LEAST_STRIP, _LONGEST_STRIP = 5, 20
 def step_words(
     browse: Browse, places: Sequence[Place], run: str, keys: Mapping[str, str]
 ) -> tuple[Pieces, Pieces]:
-    """Describe the step that is shown, and whether the newest is followed."""
+    """Describe the step that is shown, which there is, and whether the newest is followed."""
     place = browse.place
-    if place is None:
-        return [("samples", "strong")], []
+    assert place
     left = [
         (f"step {place.step}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
@@ -67,13 +66,13 @@ def list_words(browse: Browse) -> tuple[Pieces, Pieces]:
     """Return the step's scores for the left, filter and order of the list for the right."""
     listing, query, order = browse.listing, browse.query, browse.order
     left: Pieces = [(listing.scores.words(complete=listing.complete), "")]
-    if browse.page is not None and browse.page.problem is not None:
+    if browse.page and browse.page.problem is not None:
         left.append((f"  {browse.page.problem}", "warning"))
     right: Pieces = []
     if query:
         so_far = "" if listing.complete else " so far"
         found = counted(len(listing.visible), "match", "matches")
-        same = "same prompt " if query.like is not None else ""
+        same = "same prompt " if query.like else ""
         right.append((f"{found}{so_far} ", "accent"))
         right.append((f"{same}{middle(query.text, 30)} ", "dim"))
     if any(search.given_up for search in query.searches):
@@ -86,12 +85,12 @@ def list_words(browse: Browse) -> tuple[Pieces, Pieces]:
 def sample_words(browse: Browse) -> Pieces:
     """Describe the sample that is shown, and how it stands among those of its prompt."""
     listing, index = browse.listing, browse.index
-    if index is None or browse.page is None:
+    if index is None or not browse.page:
         return []
     count = max(browse.page.count, len(listing.facts))
     pieces: Pieces = [(f"sample {index + 1:,}/{count:,}", "strong")]
     fact = listing.fact(index)
-    if fact is None:
+    if not fact:
         return pieces
     score, role = listing.scores.score_words(fact)
     pieces.append((f" · {score}", role))
@@ -128,15 +127,15 @@ def strip(
 def group_strip(browse: Browse) -> Pieces:
     """Return a glyph for each sample of the prompt, none for a single one."""
     fact = browse.fact
-    mates = browse.listing.mates(fact) if fact is not None else []
-    if fact is None or len(mates) < 2:
+    mates = browse.listing.mates(fact) if fact else []
+    if not fact or len(mates) < 2:
         return []
     return [("  ", ""), *strip(browse.listing, fact.index, mates, _LONGEST_STRIP)]
 
 
 def header(browse: Browse, width: int) -> tuple[Pieces, Pieces]:
     """Return the step, the sample and its score for the left, those of the others for the right."""
-    if browse.shown is None:
+    if not browse.shown:
         return [], []
     place, index = browse.shown
     left = [(f"step {place.step} · ", "strong"), *sample_words(browse)]
@@ -157,10 +156,10 @@ def short_row(browse: Browse, sample: Sample, width: int) -> Pieces:
     words = excerpt(sample.response)
     row: Pieces = [("sample ", "label")]
     roomy, place = width >= 60, browse.place
-    if roomy and place is not None:
+    if roomy and place:
         kind = " of a validation" * place.validation
         row.append((f"of step {place.step}{kind} ", "dim"))
-    if fact is not None:
+    if fact:
         row.append(scores.score_words(fact, "score " * roomy))
         group = scores.group_words(fact.group) if roomy else ""
         row.append((f" · {group}" * bool(group), "dim"))
@@ -172,7 +171,7 @@ def caption(browse: Browse, samples: Samples, keys: Mapping[str, str]) -> str:
     """Return the words below a sample: which step of how many it is of, and the keys that lead to
     others.
     """
-    if browse.shown is None:
+    if not browse.shown:
         return ""
     place, _ = browse.shown
     words = [f"{samples.dropped:,} older samples dropped"] * bool(samples.dropped)
@@ -190,7 +189,7 @@ def why_none(view: View, width: int, *, short: bool = False) -> TextRows:
     """
     run = view.run
     none = "No samples yet"
-    if run is None:
+    if not run:
         none = "No run yet."
     elif view.loading:
         none = "No samples read yet."
@@ -231,7 +230,7 @@ def beside_rows(
     """Return two samples beside each other, words that differ marked: where they are from, their
     scores and lengths, and their prompts.
     """
-    read = [one for one in found if one is not None]
+    read = [*filter(None, found)]
     if len(read) < 2:
         return [[("not read yet, or gone", "warning")]]
     titles = []

@@ -48,7 +48,7 @@ class Acknowledgements:
     def acknowledged(self, run: str, finding: Finding) -> bool:
         """Return True if a finding is acknowledged."""
         known = self._acknowledged.get(_name(run, finding))
-        if known is None:
+        if not known:
             return False
         since, severity = known
         return since == finding.begun and severity >= finding.severity

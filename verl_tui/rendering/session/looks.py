@@ -55,13 +55,13 @@ def since(before: Look, now: Look) -> str:
 def _look_at(view: View) -> Look | None:
     """Return the shown run as it is now, None before it is judged."""
     run = view.run
-    if run is None or run.step is None or run.name not in view.monitor.verdicts:
+    if not run or run.step is None or run.name not in view.monitor.verdicts:
         return None
-    if view.loading or view.replay is not None:
+    if view.loading or view.replay:
         return None
     series = run.present(run.indicators.get("reward"))
     found = (f"{one.id} {one.begun}" for one in view.verdict.primary)
-    reward = series.values[-1] if series is not None else None
+    reward = series.values[-1] if series else None
     return Look(id_of(run), view.now, run.step, (*found,), reward)
 
 
@@ -79,11 +79,11 @@ class Looks:
         time; the look is the last one then. A replay is no news.
         """
         now = _look_at(view)
-        known = self._last.get(now.run) if now is not None else None
-        if now is None or not (key or known is None):
+        known = self._last.get(now.run) if now else None
+        if not now or not (key or not known):
             return ""
         self._last[now.run] = now
-        if known is not None:
+        if known:
             return since(known, now) if now.time - known.time >= AWAY else ""
         for look in self._file.state.looks:
             # it may be damaged

@@ -46,13 +46,13 @@ class NoteBook:
 
     def of(self, run: Run | None) -> dict[int, str]:
         """Return the notes on a run by their steps, ascending."""
-        known = self._notes.get(id_of(run)) if run is not None and self._notes else None
+        known = self._notes.get(id_of(run)) if run and self._notes else None
         return dict(sorted(known.items())) if known else {}
 
     def read(self) -> None:
         """Take in what other apps have written."""
         lines: list[bytes] = []
-        if self._path is not None and is_ordinary(self._path):
+        if self._path and is_ordinary(self._path):
             with suppress(OSError):
                 lines = read_given(self._path, _LARGEST).splitlines()
         for line in lines:

@@ -99,7 +99,7 @@ class StateFile:
 
     def _read(self) -> dict[str, Any]:
         """Take the valid values from the file, and return all of its content."""
-        data = _loaded(self.path) if self.path is not None else {}
+        data = _loaded(self.path) if self.path else {}
         # what could not be written holds until another app writes
         news, self._known = data != self._known, data
         for item in fields(UserState) if news else ():
@@ -113,7 +113,7 @@ def written(path: Path | None, write: Callable[[Path], object]) -> str:
     """Write to a file of the state directory, if there is one; return why it could not be written,
     empty on success.
     """
-    if path is None:
+    if not path:
         return ""
     # root would replace a device
     if is_there(path) and not is_ordinary(path):

@@ -52,7 +52,7 @@ class RunListing:
 
     def __init__(self, file: StateFile | None = None) -> None:
         """Make the listing, with what a file remembers."""
-        self.file = file if file is not None else StateFile()
+        self.file = file or StateFile()
         self.order = ORDERS[0]
         self.reverse = False
         self.filter = ""

@@ -113,13 +113,13 @@ class View:
     def beside(self, way: int) -> Run | None:
         """Return the run after (1) or before (-1) the shown one in the list, in a circle."""
         runs = self.listed
-        if not runs or self.run is None:
+        if not runs or not self.run:
             return None
         return next_of(runs, self.run, way)
 
     def name_in(self, cells: int) -> str:
         """Return the name of the shown run, first cut in what it shares with the others."""
-        if self.run is None:
+        if not self.run:
             return ""
         # it may be gone
         names = tuple(dict.fromkeys((*self.monitor.runs, self.run.name)))
@@ -147,7 +147,7 @@ _MOST_SOURCES = 4
 def nothing_yet(view: View) -> str:
     """Say why there is no chart, a sentence per line."""
     run = view.run
-    if run is None:
+    if not run:
         sentences = [one_line(sentence, 400) for sentence in view.monitor.sentences]
         if view.loading:
             return "\n".join([looking(view), *sentences])
@@ -172,8 +172,8 @@ def _why_no_chart(run: Run, now: State | Unread) -> str:
     if now is Unread.READING:
         return "no metrics so far: its logs are being read"
     if now is State.CRASHED:
-        phase = run.outcome.phase if run.outcome is not None else None
-        doing = f" while {phase.words}" if phase is not None else ""
+        phase = run.outcome.phase if run.outcome else None
+        doing = f" while {phase.words}" if phase else ""
         if run.step is None:
             return f"crashed before the first step{doing}"
         return f"crashed at step {run.step}{doing}; the log has no metrics"
