@@ -14,9 +14,11 @@ import numpy as np
 
 from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.column import (
+    Breach,
     Column,
     Flags,
     Found,
+    Judged,
     Numbers,
     Places,
     means,
@@ -38,7 +40,6 @@ from verl_tui.runs.views.devices import WORKS, logs_device_memory
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from verl_tui.health.conditions.column import Breach, Judged
     from verl_tui.health.guide import Rule
     from verl_tui.runs.series import Series
 

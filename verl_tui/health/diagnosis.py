@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from verl_tui.health.conditions.column import (
+    Flags,
     Found,
     Judged,
+    Numbers,
+    Places,
     Shown,
     Spell,
     first,
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from verl_tui.means import clamp
-from verl_tui.records import Batch, Dump, Event, MetricRows, Progress, Restart
+from verl_tui.records import (
+    Batch,
+    Dump,
+    Event,
+    MetricRows,
+    Progress,
+    Record,
+    Restart,
+    SourceStatus,
+)
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.run import Run
 from verl_tui.runs.time.forecast import pace
@@ -24,7 +33,6 @@ from verl_tui.times import EARLIEST, LATEST
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.records import Record, SourceStatus
     from verl_tui.sources.discovery.finder import Discovery
 
 _BATCH = 1000

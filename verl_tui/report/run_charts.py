@@ -13,7 +13,7 @@ from verl_tui.distributions import OF_NONE
 from verl_tui.health.finding import Verdict, weighty
 from verl_tui.indicators import INDICATORS
 from verl_tui.rendering.charts.axes import fill_window, fit_scale
-from verl_tui.rendering.charts.chart_data import ALARM_ROLES
+from verl_tui.rendering.charts.chart_data import ALARM_ROLES, ChartData, ChartLine
 from verl_tui.rendering.charts.downsample import (
     smoothed,
     smoothed_by_noise,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.monitor import Monitor
-    from verl_tui.rendering.charts.chart_data import ChartData, ChartLine
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 

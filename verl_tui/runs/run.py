@@ -14,6 +14,7 @@ from verl_tui.records import (
     Dump,
     Event,
     EventKind,
+    GpuReading,
     Histogram,
     MetricRows,
     Progress,
@@ -22,6 +23,7 @@ from verl_tui.records import (
     Restart,
     Sample,
     Settings,
+    SourceStatus,
     Unreadable,
 )
 from verl_tui.runs.cached import cached_by_revision
@@ -38,7 +40,6 @@ from verl_tui.trainers import differences
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.records import GpuReading, SourceStatus
     from verl_tui.runs.series import Series
 
 _KEPT_EVENTS = 500

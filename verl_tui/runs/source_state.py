@@ -24,6 +24,7 @@ from verl_tui.records import (
     EventKind,
     MetricRows,
     Progress,
+    Pulse,
     SourceStatus,
     Unreadable,
 )
@@ -33,8 +34,6 @@ from verl_tui.times import COMPUTERS, trusted_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from verl_tui.records import Pulse
 
 
 # -- trouble ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from verl_tui.records import (
     Settings,
 )
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files import Chunk, Tail, file_size, opened
+from verl_tui.sources.files import Chunk, Source, Tail, file_size, opened
 from verl_tui.sources.formats import HEAD
 from verl_tui.sources.source import FIRST, FileSource
 from verl_tui.sources.source_reader import source_of
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files import Source
     from verl_tui.sources.formats.format import Format
 
 LONG = 8 * 2**20

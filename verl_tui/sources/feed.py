@@ -14,7 +14,7 @@ from verl_tui.records import Batch, Preview, Reread
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import FileOwners, FoundFile, FoundRun
 from verl_tui.sources.ends import previews
-from verl_tui.sources.files import is_folder
+from verl_tui.sources.files import Source, is_folder
 from verl_tui.sources.folders.checkpoint_folders import CheckpointSource
 from verl_tui.sources.host.processes import Writers
 from verl_tui.sources.http import addresses
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from verl_tui.sources.files import Source
 
 FeedNews: TypeAlias = "Batch | Discovery | Preview | Reread"
 """What is told of the sources as they are followed."""

@@ -9,7 +9,7 @@ from verl_tui import debug_log
 from verl_tui.records import Batch, Records, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.fields.sample_figures import SampleFigures
-from verl_tui.sources.files import Tail, file_and_part, is_folder
+from verl_tui.sources.files import Source, Tail, file_and_part, is_folder
 from verl_tui.sources.folders.dumps import DumpSource
 from verl_tui.sources.folders.setting_files import SettingsSource
 from verl_tui.sources.folders.step_files import TableFolder
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from verl_tui.sources.discovery.found import FoundFile
-    from verl_tui.sources.files import Source
     from verl_tui.sources.host.processes import Writers
 
 _HELD_OPEN = frozenset({console.name, filelogger.name, wandb.name})

@@ -11,6 +11,9 @@ import numpy as np
 
 from verl_tui.health.conditions.column import (
     Column,
+    Flags,
+    Numbers,
+    Places,
     Shown,
     Spell,
     behind_last,
@@ -26,7 +29,6 @@ from verl_tui.health.finding import number
 from verl_tui.means import median_along
 
 if TYPE_CHECKING:
-    from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.guide import Rule
 
 

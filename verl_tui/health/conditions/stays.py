@@ -13,6 +13,7 @@ import numpy as np
 
 from verl_tui.health.conditions.column import (
     Column,
+    Numbers,
     Shown,
     Spell,
     first,
@@ -25,7 +26,6 @@ from verl_tui.health.finding import number
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.health.conditions.column import Numbers
     from verl_tui.health.guide import Rule
 
 _RISING_T, _RISING_SHARE = 3.0, 0.1

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from verl_tui.health.conditions.column import (
+    Flags,
     Numbers,
     behind_last,
     lately,
@@ -35,7 +36,6 @@ from verl_tui.patterns import NamePattern
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from verl_tui.health.conditions.column import Flags
     from verl_tui.health.rule_context import RuleContext
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import KINDS
-from verl_tui.health.conditions.column import Column, Found
+from verl_tui.health.conditions.column import Column, Found, Numbers
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, Severity, filled, number
 from verl_tui.health.limits import all_cut, positive_setting
@@ -26,7 +26,6 @@ from verl_tui.trainers import writers
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.conditions.column import Numbers
     from verl_tui.health.rule_context import RuleContext
 
 _SAMPLES = "samples/dead_groups"

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found
+from verl_tui.health.conditions.column import (
+    KEPT_BREACHES,
+    Breach,
+    Flags,
+    Found,
+    Places,
+)
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
@@ -15,7 +21,6 @@ from verl_tui.words import counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.health.conditions.column import Flags, Places
     from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
 

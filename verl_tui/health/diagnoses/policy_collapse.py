@@ -11,7 +11,13 @@ import numpy as np
 from verl_tui.health.columns import column_of
 from verl_tui.health.conditions import Kind
 from verl_tui.health.conditions.changes import cliff, vanish
-from verl_tui.health.conditions.column import Breach, Found, behind_last, rolling
+from verl_tui.health.conditions.column import (
+    Breach,
+    Found,
+    Judged,
+    behind_last,
+    rolling,
+)
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
@@ -21,7 +27,6 @@ from verl_tui.means import finite, median_along
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.conditions.column import Judged
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 

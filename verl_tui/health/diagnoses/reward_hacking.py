@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from verl_tui.health.conditions.column import behind_last, lately, means, rolling, rows
+from verl_tui.health.conditions.column import (
+    Flags,
+    Numbers,
+    Places,
+    behind_last,
+    lately,
+    means,
+    rolling,
+    rows,
+)
 from verl_tui.health.diagnosis import Blocks, InBlocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
@@ -23,7 +32,6 @@ from verl_tui.indicators import validation_keys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from verl_tui.health.conditions.column import Flags, Numbers, Places
     from verl_tui.health.rule_context import RuleContext
 
     _Told: TypeAlias = tuple[int, Mapping[str, Any]]

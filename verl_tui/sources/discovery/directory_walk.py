@@ -21,6 +21,7 @@ from verl_tui.sources.discovery.grouping import grouped_runs
 from verl_tui.sources.discovery.probing import (
     HYDRA,
     NameClass,
+    Probe,
     classify_name,
     is_worth_reporting,
 )
@@ -37,7 +38,6 @@ from verl_tui.sources.formats.tables import parquet, table_step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.sources.discovery.probing import Probe
 
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000

@@ -37,6 +37,7 @@ from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import (
     WANDB,
     Folder,
+    FoundFile,
     FoundRun,
     consoles,
     log_name,
@@ -61,7 +62,6 @@ from verl_tui.text import decoded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.sources.discovery.found import FoundFile
 
 _REPORTS = pattern(
     rb"wandb(?:\x1b\[[\d;]{0,16}m){0,4}: +"

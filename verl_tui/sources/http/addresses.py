@@ -15,7 +15,7 @@ from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files import Source
 from verl_tui.sources.formats.prometheus_text import reader as pages
-from verl_tui.sources.formats.prometheus_text.series import StepRows
+from verl_tui.sources.formats.prometheus_text.series import PrometheusSeries, StepRows
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Records, SourceStatus
     from verl_tui.sources.formats.prometheus_text.reader import PageSample
-    from verl_tui.sources.formats.prometheus_text.series import PrometheusSeries
 
 
 _SCHEME = pattern(r"https?://", re.IGNORECASE)

@@ -21,6 +21,7 @@ from verl_tui.sources.formats.prometheus_text.series import (
     MACHINES,
     STEPS,
     TABLE,
+    Labels,
     PrometheusSeries,
     run_labels,
     run_name,
@@ -31,7 +32,6 @@ from verl_tui.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from verl_tui.sources.formats.prometheus_text.series import Labels
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from verl_tui.rendering.text.piece import paragraph
+from verl_tui.rendering.text.piece import Pieces, paragraph
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
-
-if TYPE_CHECKING:
-    from verl_tui.rendering.text.piece import Pieces
 
 
 class ExplainScreen(RowsScreen):

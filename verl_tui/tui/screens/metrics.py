@@ -23,7 +23,7 @@ from verl_tui.rendering.metrics.listing import (
     metric_words,
     rows_apart,
 )
-from verl_tui.rendering.text.piece import fit, paragraph, printable
+from verl_tui.rendering.text.piece import Pieces, fit, paragraph, printable
 from verl_tui.tui.export import take_table
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.messages import toast
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from verl_tui.rendering.session.preferences import UserState
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.tui.screens.dashboard import Dashboard
 
 _WITH_HEAD = 10

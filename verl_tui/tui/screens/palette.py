@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import set_cell_size
 from textual import events, on
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.widgets import Input
 
 from verl_tui.rendering.text.piece import fit, paragraph
@@ -22,7 +22,6 @@ from verl_tui.tui.widgets.rows import Entries
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from textual.app import App
     from textual.dom import DOMNode
     from textual.screen import Screen
 

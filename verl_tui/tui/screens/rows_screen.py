@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.text.piece import fit, printable
+from verl_tui.rendering.text.piece import Pieces, fit, printable
 from verl_tui.text import one_line
 from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.panels.panel import Panel
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
     from verl_tui.rendering.text.search import Matches
     from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from textual.app import SystemCommand
+from textual.app import ComposeResult, SystemCommand
 
-from verl_tui.rendering.charts.plan import ChartLook, plan_charts, second_metric
+from verl_tui.rendering.charts.plan import (
+    ChartLook,
+    PlannedChart,
+    plan_charts,
+    second_metric,
+)
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import rows_of
 from verl_tui.rendering.last_result import LastResult
-from verl_tui.rendering.text.piece import printable
+from verl_tui.rendering.text.piece import Pieces, printable
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
@@ -24,12 +29,8 @@ from verl_tui.tui.widgets.rows import FewRows, Line
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from textual.app import ComposeResult
-
     from verl_tui.rendering.charts.chart_data import ChartData
-    from verl_tui.rendering.charts.plan import PlannedChart
     from verl_tui.rendering.session.snapshot import View
-    from verl_tui.rendering.text.piece import Pieces
 
     ChartLister = Callable[[View], Sequence[PlannedChart]]
 

@@ -21,7 +21,7 @@ from textual.app import ReturnType
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.events import Event, Key, Paste
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message_pump import MessagePump
 from textual.reactive import Reactive
 from textual.strip import Strip
@@ -34,7 +34,6 @@ from verl_tui.tui.terminal.output import TerminalOutput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual.geometry import Region
     from textual.message import Message
     from textual.widget import Widget
 

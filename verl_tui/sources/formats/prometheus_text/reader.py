@@ -25,6 +25,7 @@ from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
     STEPS,
     TABLE,
+    Labels,
     PrometheusSeries,
     StepRows,
     node_of,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from verl_tui.sources.formats.prometheus_text.series import Labels
 
 name = "Prometheus metrics"
 rank = 1  # the newest value that somebody came by to see: any log of the run knows more
