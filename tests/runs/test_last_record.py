@@ -61,6 +61,8 @@ DUMP = Dump(19, "run/rollouts/x.jsonl", validation=False, size=9, modified=COPIE
         # lines after the last step are no further one, but a buffer may keep one back
         ([COPY, (GROWN, rows(range(20)))], T + 19, False),
         ([COPY, (GROWN, rows(range(21)))], T + 100, True),
+        # rows come together by their keys: those of the newest step may come first
+        ([(EVENTS, rows([20], at=T)), COPY], T + 20, False),
         ([], None, False),
     ],
 )

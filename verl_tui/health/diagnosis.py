@@ -108,8 +108,7 @@ class Blocks(NamedTuple):
         until = np.cumsum(is_known)
         sums = np.append(0.0, np.cumsum(self.levels[i][is_known]))
         start = np.maximum(0, until - size)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found: Numbers = (sums[until] - sums[start]) / (until - start)
+        found: Numbers = (sums[until] - sums[start]) / (until - start)
         return found
 
     def noise(self, i: int) -> Numbers:
@@ -119,8 +118,7 @@ class Blocks(NamedTuple):
         is_known = ~np.isnan(self.levels[i])
         steps = np.append(0.0, abs(np.diff(self.levels[i][is_known])))
         found = np.full(self.size, np.nan)
-        with np.errstate(invalid="ignore"):
-            usual = np.cumsum(steps) / np.arange(len(steps))
+        usual = np.cumsum(steps) / np.arange(len(steps))
         found[is_known] = _STEP_TO_SIGMA * usual
         return _last_known(found)
 
@@ -268,12 +266,11 @@ def _levels_and_errors(series: Series | None, last: Places) -> tuple[Numbers, Nu
     ends = np.append(0, np.cumsum(finite))[stops]
     edges = np.append(0, ends)
     counts = np.diff(edges)
-    with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-        total = _reduced(np.add, known.astype(np.longdouble), edges).astype(np.float64)
-        low = _reduced(np.minimum, known, edges)
-        high = _reduced(np.maximum, known, edges)
-        inner = (total - low - high) / (counts - 2)
-        level = np.where(counts >= _TRIM, inner, total / counts)
+    total = _reduced(np.add, known.astype(np.longdouble), edges).astype(np.float64)
+    low = _reduced(np.minimum, known, edges)
+    high = _reduced(np.maximum, known, edges)
+    inner = (total - low - high) / (counts - 2)
+    level = np.where(counts >= _TRIM, inner, total / counts)
     level[counts == 0] = math.nan
     with np.errstate(all="ignore"):
         squares = np.square(np.diff(known))

@@ -9,6 +9,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from verl_tui import debug_log
 from verl_tui.health.columns import look_at_columns
 from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found, open_breach
@@ -72,7 +74,8 @@ class RuleOnRun:
         reason = "silenced in your settings"
         if id not in context.guide.silenced:
             try:
-                self.result = self._judged(context)
+                with np.errstate(over="raise", divide="ignore", invalid="ignore"):
+                    self.result = self._judged(context)
                 return
             except (OverflowError, FloatingPointError):
                 reason = TOO_LARGE

@@ -197,6 +197,10 @@ class Life:
             self.arrived = arrival
         elif (written := trusted_time(stated, modified, absolute=absolute)) is not None:
             self.read = max(self.read or -inf, written)
+        if stated is not None and self.since is not None:
+            stated = max(
+                stated, self.since
+            )  # of rows with other keys, which came first
         self.since = stated
         self.counters, self.stood, self.beats = "", None, 0
         self.note(stated)

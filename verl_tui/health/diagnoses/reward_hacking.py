@@ -176,8 +176,7 @@ def _usual_error(blocks: Blocks, i: int) -> Numbers:
     """
     errors = blocks.errors[i]
     squares = np.where(np.isnan(errors), 0.0, np.square(np.minimum(errors, 1e100)))
-    with np.errstate(invalid="ignore"):
-        found = np.sqrt(np.cumsum(squares) / np.cumsum(~np.isnan(errors)))
+    found = np.sqrt(np.cumsum(squares) / np.cumsum(~np.isnan(errors)))
     return np.where(np.isnan(found), blocks.noise(i), found)
 
 

@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from verl_tui.means import median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.clock import Clock, moments
-from verl_tui.runs.time.step_timing import excluded, occasional_parts, seconds_of
+from verl_tui.runs.time.step_timing import (
+    NO_DURATION,
+    excluded,
+    occasional_parts,
+    seconds_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +96,7 @@ def by_timers(run: Run, step: int) -> Clock:
     if not timer or not count:
         return Clock()
     steps, values = np.array(timer.steps[:count]), np.array(timer.values[:count])
-    valid = (values > 0) & (values < np.inf)
+    valid = (values > 0) & (values < NO_DURATION)
     if not valid.any():
         return Clock()
     # A log that begins with step 10 is taken to log every tenth.
@@ -99,14 +104,11 @@ def by_timers(run: Run, step: int) -> Clock:
         median_along(np.diff(steps)) if count > 1 else min(steps[0], _LONGEST_STRIDE)
     )
     first = max(0, timer.steps[0] - int(stride))
-    with np.errstate(over="ignore"):
-        seconds = np.where(valid, values, median_along(values[valid]))
-        seconds *= np.diff(steps, prepend=first)
-        seconds += seconds_of(run, excluded(run), steps)
-        seconds[steps == first] = 0.0
-        elapsed = np.cumsum(seconds)
-    if not np.isfinite(elapsed[-1]):
-        return Clock()
+    seconds = np.where(valid, values, median_along(values[valid]))
+    seconds *= np.diff(steps, prepend=first)
+    seconds += seconds_of(run, excluded(run), steps)
+    seconds[steps == first] = 0.0
+    elapsed = np.cumsum(seconds)
     start = int(steps[0] == first)
     return Clock("", [first, *steps[start:].tolist()], [0.0, *elapsed[start:].tolist()])
 

@@ -37,6 +37,8 @@ due share.
 """
 LOOK_BACK = 200
 """Most steps to look back; as many before the window make the usual time of a part."""
+NO_DURATION = 1e9
+"""Seconds, thirty years, from which on a value is none that a timer took."""
 _LEAST_PAST = 4
 _COMPARED = 10
 """Newest occasions of a part that decide whether the step's own time includes it."""
@@ -104,7 +106,7 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
             steps, series.steps[start:], assume_unique=True, return_indices=True
         )
         found[at] = np.array(series.values[start:])[own]
-    return np.where((found >= 0) & (found < np.inf), found, np.nan)
+    return np.where((found >= 0) & (found < NO_DURATION), found, np.nan)
 
 
 def occasional_parts(run: Run) -> list[str]:
@@ -118,8 +120,7 @@ def seconds_of(run: Run, keys: Iterable[str], steps: Steps) -> Numbers:
     import numpy as np
 
     timers = [durations(run.series(key), steps) for key in keys]
-    with np.errstate(over="ignore"):
-        total: Numbers = np.nansum([np.zeros(len(steps)), *timers], axis=0)
+    total: Numbers = np.nansum([np.zeros(len(steps)), *timers], axis=0)
     return total
 
 
