@@ -63,15 +63,15 @@ def screen_text(app: App[Any]) -> str:
     return "\n".join(row.rstrip() for row in screen_rows(app)) + "\n"
 
 
-def screen_picture(app: App[Any], ending: str) -> str:
-    """Return the screen as a text, or for `.svg` as a picture.
+def screen_picture(app: App[Any], ending: str, title: str = "verl-tui") -> str:
+    """Return the screen as a text, or for `.svg` as a picture with a title.
 
     Rich gives every character the width of one cell; Chinese text would be squeezed to half its
     width.
     """
     if ending != ".svg":
         return screen_text(app)
-    svg = _TEXT.sub(_widened, app.export_screenshot(title="verl-tui"))
+    svg = _TEXT.sub(_widened, app.export_screenshot(title=title))
     if app.current_theme.ansi:
         colours = SVG_EXPORT_THEME.ansi_colors
         drawn = (Color(*colours[at]).hex.lower() for at in range(len(_SIXTEEN)))
