@@ -164,17 +164,8 @@ class ChartsPanel(Panel):
     # -- what there is to show ---------------------------------------------------------------------
 
     def show(self, view: View) -> None:
-        """Draw the page's charts, if any has changed."""
+        """Draw the page's charts, if any has changed; of a run without any the end of its log."""
         content = page_content(view, self.look, self.filter, self._revealed)
-        self._show_log(view)
-        if content == self._content:
-            return  # a reading of the GPUs, or the clock, changes no chart
-        self._content, self.view = content, view
-        self._page = self._page._replace(listed=self.listed(view))
-        self._tiles.draw()
-
-    def _show_log(self, view: View) -> None:
-        """Show the end of the log instead of the charts of a run that has none."""
         run = view.run
         instead = bool(run and not self.filter.text and not run.keys and has_log(run))
         if instead is self._tiles.display:
@@ -184,6 +175,11 @@ class ChartsPanel(Panel):
         if instead:
             self._start_log.show(view)
             self.subtitle("")
+        if content == self._content:
+            return  # a reading of the GPUs, or the clock, changes no chart
+        self._content, self.view = content, view
+        self._page = self._page._replace(listed=self.listed(view))
+        self._tiles.draw()
 
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""

@@ -257,11 +257,6 @@ class SamplesPanel(SampleMoves, TextPanel):
         self.moved(moved=True)
 
     @property
-    def shown(self) -> tuple[Place, int] | None:
-        """Place and index of the sample shown, None where there is none."""
-        return self.browse.shown
-
-    @property
     def browse(self) -> Browse:
         """Which sample of the shown run is shown."""
         run = self.view.run
