@@ -25,9 +25,7 @@ def test_acknowledged_until_raised_anew_or_worse():
     assert not acknowledgements.acknowledged("other", finding())
     assert not acknowledgements.acknowledged("run", finding(since=50))
     assert not acknowledgements.acknowledged("run", finding(severity=Severity.CRITICAL))
-    assert list(acknowledgements.open("run", [finding(), finding("hang")])) == [
-        finding("hang")
-    ]
+    assert not acknowledgements.acknowledged("run", finding("hang"))
     assert not acknowledgements.toggle("run", finding())
     assert not acknowledgements.acknowledged("run", finding())
 

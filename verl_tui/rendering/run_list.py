@@ -328,7 +328,7 @@ def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:
     return [
         (pointer, "shown"),
         (f"{mark.strip()} ", role),
-        (f"{one.name(_NAME)} ", name_role),
+        (f"{short_run_names(one.names, _NAME)[one.run.name]} ", name_role),
         (f"step {steps}", "dim") if going else _state(one, 0),
     ]
 
@@ -363,10 +363,6 @@ class _Listed:
         count, role = len(self.trouble), standing(self.view, self.run)
         return f"{MARKS[role]}{'+' if count > _MOST else count or ' '}", role
 
-    def name(self, cells: int) -> str:
-        """Return its name in at most so many cells, unlike the others'."""
-        return short_run_names(self.names, cells)[self.run.name]
-
 
 @cached_by_revision
 def _steps(run: Run) -> str:
@@ -383,11 +379,12 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
     number = str(one.at + 1) if one.at < _MOST else " "
     mark, role = one.badge
     shown = "shown" if one.view.run is one.run else "name"
+    name = short_run_names(one.names, max(0, cells - before))[one.run.name]
     return [
         (f"{number} ", "dim"),
         (f"{mark} ", role),
         (f"{letter} " * bool(one.view.selected), hue),
-        (one.name(max(0, cells - before)), shown),
+        (name, shown),
     ]
 
 

@@ -236,7 +236,13 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[Pieces, Piec
         width: Cells of the line.
         alone: True if nothing else is in sight.
     """
-    right = [*_troubles(view, width)]
+    right = [
+        (
+            f" {one.long if width >= _ROOMY else one.short}",
+            "dim" if one.over else "warning",
+        )
+        for one in view.troubles
+    ]
     if view.replay:
         role = "warning" if view.replay.paused else "accent"
         right.append((f" {view.replay.words(width)} ", role))
@@ -249,8 +255,8 @@ def status(view: View, width: int, *, alone: bool = False) -> tuple[Pieces, Piec
         left += one_row(view, room, alone=alone)
     else:
         left.append(_no_run(view, room, alone=alone))
-    if not view.run and view.paused:
-        right.append((f" PAUSED, {view.keys['pause']} goes on ", "warning"))
+        if view.paused:
+            right.append((f" PAUSED, {view.keys['pause']} goes on ", "warning"))
     return left, right
 
 
@@ -260,9 +266,3 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
         return middle(sentence, max(8, room)), "warning"
     return looking(view) if view.loading else "no run yet", "dim"
-
-
-def _troubles(view: View, width: int) -> Iterator[Piece]:
-    for one in view.troubles:
-        words = one.long if width >= _ROOMY else one.short
-        yield f" {words}", "dim" if one.over else "warning"

@@ -169,7 +169,8 @@ def open_findings(view: View, run: Run) -> Sequence[Finding]:
     """
     verdict = view.monitor.verdicts.get(run.name)
     known = verdict.primary if verdict else ()
-    unseen = view.acknowledgements.open(run.name, known)
+    seen = view.acknowledgements.acknowledged
+    unseen = (one for one in known if not seen(run.name, one))
     return sorted(unseen, key=lambda finding: -finding.severity)
 
 

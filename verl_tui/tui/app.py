@@ -234,13 +234,13 @@ class VerlApp(MonitorApp):
     # -- keys --------------------------------------------------------------------------------------
 
     def action_switch_run(self, way: int) -> None:
-        """Show the next or previous run of the list."""
+        """Show the next (1) or previous (-1) run of the list, in a circle."""
         view = self.view_at(self._shown_at)
-        other = view.beside(way)
-        if not other or other is view.run:
+        runs = view.listed
+        if not view.run or runs in ([], [view.run]):
             toast(self, "no other run is listed")
         else:
-            self.post_message(RunsPanel.Picked(other.name))
+            self.post_message(RunsPanel.Picked(next_of(runs, view.run, way).name))
 
     def action_finding_of_all(self, way: int) -> None:
         """Show the next or previous warning of all runs in its run, in a circle."""

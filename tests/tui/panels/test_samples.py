@@ -40,7 +40,7 @@ class SamplesHost(Host):
     @property
     def shown(self):
         """Step and index of the sample shown."""
-        shown = self.query_one(SamplesPanel).shown
+        shown = self.query_one(SamplesPanel).browse.shown
         return (shown[0].step, shown[1]) if shown is not None else None
 
 

@@ -189,7 +189,7 @@ async def test_the_next_finding_takes_charts_and_samples_to_its_step(apart):
                 for chart in charts.charts
                 if chart.display
             )
-            assert samples.shown[0].step == finding.since_step
+            assert samples.browse.shown[0].step == finding.since_step
             assert f"step {finding.since_step}" in text(app)
         await press(pilot, "E", "E")
         assert app.cursor == findings[-2].since_step
@@ -218,6 +218,6 @@ async def test_a_chart_s_cursor_takes_the_others_along(collapse):
         # The samples go along, and with the focus on charts escape ends the reading.
         await press(pilot, "f3", "home")
         assert {chart.cursor for chart in charts.charts} == {0}
-        assert samples.shown[0].step == 0
+        assert samples.browse.shown[0].step == 0
         await press(pilot, "escape")
         assert {chart.cursor for chart in charts.charts} == {None}

@@ -52,14 +52,14 @@ async def test_every_finding_is_reached_in_every_layout(apart, sizes):
                     mark.step for mark in chart.data.marks if mark.role in ALARM_ROLES
                 }
                 if samples.display:
-                    assert samples.shown[0].step == finding.since_step
+                    assert samples.browse.shown[0].step == finding.since_step
                 assert len(notices(app)) <= 1, "they do not heap up"
                 assert finding.message[:12] in text(app) or notices(app)[0].startswith(
                     f"{finding.id}: "
                 ), "it is named"
                 check_layout(app)
             await press(pilot, "f6")
-            assert samples.shown[0].step == app.cursor
+            assert samples.browse.shown[0].step == app.cursor
             await press(pilot, "escape", "escape", "0")
             app.clear_notifications()
             assert app.cursor is None

@@ -81,7 +81,7 @@ async def test_opens_where_the_panel_is_and_comes_back_to_where_one_was(run):
         )
         await press(pilot, "N", "n", "o", "q")
         assert app.screen is dashboard(app)
-        assert (panel.shown[0].step, panel.shown[1]) == (1, 2)
+        assert (panel.browse.shown[0].step, panel.browse.shown[1]) == (1, 2)
 
 
 # -- moving ----------------------------------------------------------------------------------------

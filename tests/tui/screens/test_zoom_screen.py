@@ -93,7 +93,7 @@ async def test_there_is_one_cursor_on_every_axis(log, axes):
         chosen = dashboard(app).query_one(SamplesPanel)
         await press(pilot, "o")
         await press(pilot, "escape")
-        assert chosen.shown[0].step == STEPS
+        assert chosen.browse.shown[0].step == STEPS
         await press(pilot, "escape", "escape")
         assert app.cursor is None or app.screen is dashboard(app)
 

@@ -18,7 +18,7 @@ from verl_tui.rendering.charts.plan import (
     reward_parts,
 )
 from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, lines_of, pages_of
+from verl_tui.rendering.charts.tiles import PLOT_HEIGHT, PageOfTiles, pages_of
 from verl_tui.rendering.charts.title_row import name_cells
 from verl_tui.rendering.session.snapshot import View, nothing_yet
 from verl_tui.rendering.text.piece import short_names
@@ -131,7 +131,7 @@ def _in_rows(
     single step, of which there is one point; else none if all would be.
     """
     shown = {chart.key for chart in charts if chart.shows(revealed)}
-    single = _of_one_point(view)
+    single = of_one_point(view)
     kept, in_rows = shown, keys_in_rows(view)
     if not single:
         kept = {_ALWAYS, *view.monitor.config.charts, *view.pins, *shown}
@@ -145,7 +145,7 @@ def _in_rows(
     return tuple(one._replace(in_row=in_row(one)) for one in charts)
 
 
-def _of_one_point(view: View) -> bool:
+def of_one_point(view: View) -> bool:
     """Return whether there is one point of each metric: of an evaluation, or of a single step."""
     run = view.run
     if run is None or not run.keys:
@@ -259,13 +259,6 @@ def empty_chart(view: View, filter_: str) -> ChartData:
         return ChartData("", label=f"no metric matches “{filter_}”", empty=way_on)
     name = "" if view.run is None else view.run.name
     return ChartData("", label=name, empty=nothing_yet(view))
-
-
-def rows_of_single_points(view: View, width: int) -> int:
-    """Return the lines that metrics of one point take, 0 for other runs."""
-    if not _of_one_point(view):
-        return 0
-    return lines_of(len(list_charts(view, ChartFilter())), width)
 
 
 # -- what needs no chart ---------------------------------------------------------------------------

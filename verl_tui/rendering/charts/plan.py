@@ -169,7 +169,7 @@ def _by_section(
     """
     alike: dict[str, list[PlannedChart]] = {}
     for plan in planned:
-        if plan.matches(filter_):
+        if not filter_ or plan.matches(filter_):
             name = plan.key if plan.key in first else of_devices(plan.key)
             alike.setdefault(name, []).append(plan)
     sections: tuple[list[PlannedChart], ...] = [], [], []

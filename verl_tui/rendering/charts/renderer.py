@@ -121,16 +121,16 @@ class ChartRenderer:
         height -= len(parts)
         axes = (height >= 3) + (height >= 6)
         height -= axes
-        limits = heat_limits(data, height // _STRIP * (width >= _AXIS_FROM))
-        limit_words = limit_texts(limits, data.unit)
-        height -= len(limit_words) + bool(limit_words)
+        most = height // _STRIP * (width >= _AXIS_FROM)
+        limits, words = heat_limits(data, most)
+        height -= len(words) + bool(words)
         if height < _SHADES_FROM:
             data = data._replace(shades=())
         scale, other = self.scale(data, shown), self.scale(data, shown, right=True)
         left: TextRows = [[]] * height
         right = left
         if width >= _AXIS_FROM:
-            least = max([_GUTTER * (data.reach is not None), *map(len, limit_words)])
+            least = max([_GUTTER * (data.reach is not None), *map(len, words)])
             left = _y_axis(scale, height, data.unit, least)
             unit = next((line.unit for line in data.lines if line.right), "")
             right = _y_axis(other, height, unit, right=True) if other else right
@@ -151,7 +151,7 @@ class ChartRenderer:
         rows += [
             [(end, "rule"), *row] for end, row in zip(corners, below, strict=False)
         ]
-        rows += heat_rows(data, limits, self.window, self.left, size[0])
+        rows += heat_rows(data, limits, words, self.window, (self.left, size[0]))
         return rows + parts
 
     def scale(
@@ -298,19 +298,21 @@ _SHADES = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (1e-9, "░"))
 _LEGEND = "  ░ few ▒ 10% ▓ 25% █ 50%"
 
 
-def heat_limits(data: ChartData, rows: int) -> list[float]:
+def heat_limits(data: ChartData, rows: int) -> tuple[Sequence[float], Sequence[str]]:
     """Return round values between the ranges of the strip, which has so many rows at most with its
-    title; none where all values are alike, or there are too few rows or several curves.
+    title, and the words for each range; none where all values are alike, or there are too few rows
+    or several curves.
     """
     if data.heat is None or data.lettered or rows <= _LEAST:
-        return []
+        return (), ()
     low, high = _ends(data.heat)
     power = 10.0 ** floor(log10(high - low)) if high > low else 0.0
     for step in (share * power for share in _STEPS if power):
         first, last = floor(low / step) + 1, ceil(high / step)
         if last - first < min(rows - 1, _MOST):
-            return [float(f"{at * step:.9g}") for at in range(first, last)]
-    return []
+            limits = [float(f"{at * step:.9g}") for at in range(first, last)]
+            return limits, _limit_texts(limits, data.unit)
+    return (), ()
 
 
 def _ends(heat: Heat) -> tuple[float, float]:
@@ -323,27 +325,31 @@ def _ends(heat: Heat) -> tuple[float, float]:
     return lows[0], highs[-1]
 
 
-def limit_texts(limits: Sequence[float], unit: str) -> list[str]:
+def _limit_texts(limits: Sequence[float], unit: str) -> list[str]:
     """Write where each range begins, the highest first, and where the lowest one ends."""
     texts = axis_texts(limits, unit)
     return [*(f"≥{one}" for one in texts[::-1]), *(f"<{one}" for one in texts[:1])]
 
 
 def heat_rows(
-    data: ChartData, limits: Sequence[float], window: Window, left: int, width: int
+    data: ChartData,
+    limits: Sequence[float],
+    labels: Sequence[str],
+    window: Window,
+    cells: tuple[int, int],
 ) -> TextRows:
     """Return the strip: a row that says what it is of, then its shades behind their limits."""
-    heat, shown = data.heat, data.shown
+    heat, shown, (left, width) = data.heat, data.shown, cells
     if not limits or heat is None or shown is None:
         return []
     words = fit(heat.words, width)
     words += _LEGEND * (len(words) + len(_LEGEND) <= width)
     rows: TextRows = [[(" " * left + words, "axis")]]
     columns = [*_columns(heat, limits, window, width, window.column(shown[1]) // 2)]
-    for row, label in enumerate(limit_texts(limits, data.unit), start=1):
-        cells = "".join(_shade(found[-row]) if found else " " for found in columns)
+    for row, label in enumerate(labels, start=1):
+        drawn = "".join(_shade(found[-row]) if found else " " for found in columns)
         side = fit(label, left - 1).rjust(left - 1)
-        rows.append(joined([(side, "axis"), ("│", "rule"), (cells, data.main.role)]))
+        rows.append(joined([(side, "axis"), ("│", "rule"), (drawn, data.main.role)]))
     return rows
 
 

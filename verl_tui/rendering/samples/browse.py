@@ -75,9 +75,9 @@ class Browse:
     @property
     def shown(self) -> tuple[Place, int] | None:
         """Place and index of the shown sample, None without one."""
-        if not self.place or self.index is None:
+        if not self.page or self.index is None:
             return None
-        return self.place, self.index
+        return self.page.place, self.index
 
     @property
     def sample(self) -> Sample | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping
 
     from verl_tui.health.finding import Episode, Finding, Severity, Verdict
 
@@ -72,10 +72,6 @@ class Acknowledgements:
             self._acknowledged[name] = finding.begun, finding.severity
             self._marked.add((name, since))
         return not covered
-
-    def open(self, run: str, findings: Iterable[Finding]) -> Sequence[Finding]:
-        """Return the findings that are not acknowledged."""
-        return [finding for finding in findings if not self.acknowledged(run, finding)]
 
     def old(self, run: str, now: float) -> None:
         """Note that old records were read, whose findings are not news."""

@@ -8,7 +8,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.finding import Moment, Verdict
-from verl_tui.means import next_of
 from verl_tui.on_demand.samples import SampleBrowser
 from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.notes import NoteBook
@@ -109,13 +108,6 @@ class View:
     def moment(self) -> Moment:
         """What is known of all runs."""
         return Moment(self.now, self.monitor.verdicts)
-
-    def beside(self, way: int) -> Run | None:
-        """Return the run after (1) or before (-1) the shown one in the list, in a circle."""
-        runs = self.listed
-        if not runs or not self.run:
-            return None
-        return next_of(runs, self.run, way)
 
     def name_in(self, cells: int) -> str:
         """Return the name of the shown run, first cut in what it shares with the others."""
@@ -227,20 +219,16 @@ def source_pieces(run: Run, keys: Mapping[str, str]) -> Iterator[tuple[str, str]
         run: The run.
         keys: Names of actions -> the key to name for them.
     """
-    if problem := _problem(_relevant(run), keys):
-        yield problem, "critical"
+    if any(one.problem is not None for one in run.statuses):
+        yield _problem(_relevant(run), keys), "critical"
     if run.unreadable:
         words = counted(run.unreadable, "unreadable line")
         yield f"{words} ({keys['sources']})", "warning"
 
 
 def _problem(statuses: Sequence[SourceStatus], keys: Mapping[str, str]) -> str:
-    """Describe the problem of the first source that has one, and count the others; empty for
-    none.
-    """
+    """Describe the problem of the first source that has one, and count the others."""
     down = [status for status in statuses if status.problem is not None]
-    if not down:
-        return ""
     if all(status.problem == _GONE for status in statuses):
         return f"deleted from disk; {keys['reload']} drops it"
     name = one_line(PurePath(down[0].path).name, 24)

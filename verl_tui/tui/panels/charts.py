@@ -14,11 +14,12 @@ from verl_tui.rendering.charts.page import (
     ChartPage,
     empty_chart,
     list_charts,
+    of_one_point,
     page_content,
     page_data,
-    rows_of_single_points,
 )
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
+from verl_tui.rendering.charts.tiles import lines_of
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
@@ -155,22 +156,16 @@ class ChartsPanel(Panel):
         """Return the rows of metrics of one point, which leave most of the room to samples; charts
         take what they are left.
         """
-        return min(rows_of_single_points(view, width), height // 3)
+        if not of_one_point(view):
+            return 0
+        charts = list_charts(view, ChartFilter())
+        return min(lines_of(len(charts), width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 
     def show(self, view: View) -> None:
-        """Draw the page's charts, if any has changed."""
+        """Draw the page's charts, if any has changed; of a run without any the end of its log."""
         content = page_content(view, self.look, self.filter, self._revealed)
-        self._show_log(view)
-        if content == self._content:
-            return  # a reading of the GPUs, or the clock, changes no chart
-        self._content, self.view = content, view
-        self._page = self._page._replace(listed=self.listed(view))
-        self._tiles.draw()
-
-    def _show_log(self, view: View) -> None:
-        """Show the end of the log instead of the charts of a run that has none."""
         run = view.run
         instead = bool(run and not self.filter.text and not run.keys and has_log(run))
         if instead is self._tiles.display:
@@ -180,6 +175,11 @@ class ChartsPanel(Panel):
         if instead:
             self._start_log.show(view)
             self.subtitle("")
+        if content == self._content:
+            return  # a reading of the GPUs, or the clock, changes no chart
+        self._content, self.view = content, view
+        self._page = self._page._replace(listed=self.listed(view))
+        self._tiles.draw()
 
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
@@ -210,7 +210,8 @@ class ChartsPanel(Panel):
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
         view = self.view
-        self._give_focus()
+        if self._focus is not None:
+            self._give_focus(self._focus)
         data = page_data(self._page, view, self.look)
         if self._tiles.display:
             page, text = self._page, self.filter.text
@@ -221,14 +222,14 @@ class ChartsPanel(Panel):
         heading = ChartData("", label=words, in_row=True)
         return [*data, *[heading] * len(self._page.page.headings)]
 
-    def _give_focus(self) -> None:
+    def _give_focus(self, slot: int) -> None:
         """Give the focus to the chart that is to have it: the revealed one, else the first or last
         of the page.
         """
         charts = self.charts
-        if self._focus is not None and charts:
+        if charts:
             revealed = self._page.slot(self._revealed)
-            slot = self._focus if revealed is None else min(revealed, len(charts) - 1)
+            slot = slot if revealed is None else min(revealed, len(charts) - 1)
             self._focus = None
             charts[slot].focus(scroll_visible=False)
 

@@ -257,11 +257,6 @@ class SamplesPanel(SampleMoves, TextPanel):
         self.moved(moved=True)
 
     @property
-    def shown(self) -> tuple[Place, int] | None:
-        """Place and index of the sample shown, None where there is none."""
-        return self.browse.shown
-
-    @property
     def browse(self) -> Browse:
         """Which sample of the shown run is shown."""
         run = self.view.run
@@ -307,14 +302,14 @@ class SamplesPanel(SampleMoves, TextPanel):
         width, height = self.content_size
         if not self.text.is_mounted or width < 2 or height < 1:
             return
-        headed = self.shown is not None and height > 1
+        headed = browse.shown is not None and height > 1
         self._header.display = headed
         if headed:
             self._header.show(*header(browse, width))
         # The scrollbar comes and goes, the text stays where it is.
         self._draw_text(width - 1, height - headed)
-        if self.shown != self._drawn:
-            self._drawn = self.shown
+        if browse.shown != self._drawn:
+            self._drawn = browse.shown
             self.to_top()
         if run:
             self.subtitle(caption(browse, run.samples, self.view.keys))
