@@ -124,6 +124,16 @@ def test_samples_in_memory_are_there_at_once(screen):
     assert screen.hits("cause 3").rows == [3, 5]
 
 
+def test_a_step_made_again_begins_with_the_same_sample(screen):
+    for score, answer in ((0.0, "seven"), (1.0, "eight")):
+        screen.samples.forget(*PLACE, "")
+        screen.samples.add(Sample(3, "why", "because", 1.0), 3)
+        screen.samples.add(Sample(3, "how", answer, score), 3)
+        page = screen.page()
+        assert page.facts[1].score == score
+        assert screen.hits("eight").rows == ([1] if answer == "eight" else [])
+
+
 def test_search(screen, tmp_path):
     rows = [row(i, gts=f"truth {i}", note={"a": f"deep {i}"}) for i in range(20)]
     screen.dump(tmp_path / "3.jsonl", *rows)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from operator import is_not
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.on_demand.worker import FileJob, Job, Worker
@@ -142,7 +143,8 @@ class SamplePage(FileJob):
     def _keep(self, rows: KeptRows, samples: Sequence[Sample]) -> None:
         known, rows.samples = rows.samples, samples
         self.count = len(samples)
-        if self.count < len(known) or known[:1] != samples[:1]:
+        # A step that is made again may begin with the same sample.
+        if self.count < len(known) or any(map(is_not, known[:1], samples[:1])):
             self.facts = []
         if self.count != len(self.facts):
             self._search_anew()
