@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 from chart_columns import Column
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from textual.app import App
 
@@ -59,6 +59,7 @@ async def test_what_hardly_moves_has_labels_that_differ():
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@example(-1e308, -1e308, [-1e308], 60, False)
 @given(
     NUMBERS,
     NUMBERS,
