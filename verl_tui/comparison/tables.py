@@ -194,7 +194,9 @@ def _settings(comparison: Comparison) -> TextTable:
         return TextTable(heading, note=note)
     note = ""
     table = [["setting", *(one_line(one.run.name) for one in runs)]]
-    table += [[one_line(one.label), *map(setting_text, one.values)] for one in found]
+    for one in found:
+        texts = (one_line(setting_text(value), _LONGEST) for value in one.values)
+        table.append([one_line(one.label), *texts])
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
         table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
@@ -208,10 +210,10 @@ def _tells_apart(setting: DifferingSetting) -> bool:
 
 
 def setting_text(value: object) -> str:
-    """Write a setting's value, in so many characters at most."""
+    """Write a setting's value in full."""
     if value is ABSENT:
         return UNKNOWN
-    return "null" if value is None else one_line(short(value), _LONGEST)
+    return "null" if value is None else short(value)
 
 
 # -- figures ---------------------------------------------------------------------------------------
