@@ -194,9 +194,7 @@ def _settings(comparison: Comparison) -> TextTable:
         return TextTable(heading, note=note)
     note = ""
     table = [["setting", *(one_line(one.run.name) for one in runs)]]
-    for one in found:
-        texts = (one_line(setting_text(value), _LONGEST) for value in one.values)
-        table.append([one_line(one.label), *texts])
+    table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
         table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
@@ -207,6 +205,10 @@ def _settings(comparison: Comparison) -> TextTable:
 
 def _tells_apart(setting: DifferingSetting) -> bool:
     return any(is_seed(key) or not is_own(key) for key in setting.keys.values())
+
+
+def _setting(value: object) -> str:
+    return one_line(setting_text(value), _LONGEST)
 
 
 def setting_text(value: object) -> str:

@@ -82,8 +82,10 @@ class Scale(NamedTuple):
         shown = [v if v is None else min(self.hi, max(self.lo, v)) for v in values]
         if self.log:
             shown = [v and log10(v) for v in shown]
-        rows = (v if v is None else int(bottom - (v - low) * factor) for v in shown)
-        return [row if row is None else clamp(row, 0, count - 1) for row in rows]
+        return [
+            v if v is None else clamp(int(bottom - (v - low) * factor), 0, count - 1)
+            for v in shown
+        ]
 
     def dot(self, value: float, count: int) -> int:
         """Return the row of one value among `count` rows, from the top."""
