@@ -57,6 +57,7 @@ AT = Moment(NOW, {"ppo small": Verdict(), "grpo large": FOUND})
         ("reward@2", 0.8, 0.9),
         ("max reward@1", 0.2, 0.1),
         ("reward@3", 0.5, None),
+        ("reward@0", None, None),  # both begin at step 1
         ("kl", 0.02, None),
         ("max kl", 0.3, None),
         ("best kl", None, None),  # neither more nor less is better

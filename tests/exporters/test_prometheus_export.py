@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -167,6 +167,7 @@ def test_what_is_beyond_the_limits_is_said_and_indicators_come_first(monitor):
 NAMES = st.text(max_size=40)
 
 
+@example([("a\nb", ""), ("a\nb (2)", ""), ("a b", "")])
 @given(st.lists(st.tuples(NAMES, NAMES), min_size=1, max_size=6))
 def test_whatever_runs_and_metrics_are_called_a_scraper_reads_it(named):
     monitor = Monitor(Config())

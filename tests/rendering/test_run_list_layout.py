@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from run_views import make_run, make_view
 
 from verl_tui.health.finding import Finding, Severity, Verdict
-from verl_tui.rendering.run_list import lay_out
+from verl_tui.rendering.run_list import lay_out, run_strip
 from verl_tui.rendering.text.piece import text_of
 
 
@@ -21,6 +21,12 @@ def test_the_reading_of_logs_stands_above_the_runs():
     rows = lay_out(make_view(*listed, loading=True), listed, 40, 9, titled=True)
     assert words(rows)[0].startswith("reading 45%")
     assert rows.starts == [1, 2]
+
+
+def test_the_strip_has_a_run_on_either_side_that_has_room():
+    before, shown, after = (make_run(name, 3) for name in ("a", "b", "the-next"))
+    row = run_strip(make_view(shown), [before, shown, after], 48)
+    assert text_of(row) == " ○ a step 3/500  ▸○ b step 3/500  +1"
 
 
 @given(

@@ -236,14 +236,14 @@ class _RunFigure(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The value, None where the metric has not come so far."""
+        """The value, None where the metric has not come so far, or begins later."""
         series, step = self.series, self.step
         sign = factor(self.id, series.key)
-        if step is not None and series.steps[-1] < step:
+        if step is not None and not series.steps[0] <= step <= series.steps[-1]:
             return None
         values = series.until(step)
         if self.of in ("", "last"):
-            return series.values[len(values) - 1] * sign
+            return values.values[-1] * sign
         point = values.highest_point(self.way * sign) if self.way else None
         return None if point is None else point.value * sign
 

@@ -194,7 +194,7 @@ def _settings(comparison: Comparison) -> TextTable:
         return TextTable(heading, note=note)
     note = ""
     table = [["setting", *(one_line(one.run.name) for one in runs)]]
-    table += [[one_line(one.label), *map(setting_text, one.values)] for one in found]
+    table += [[one_line(one.label), *map(_setting, one.values)] for one in found]
     if len(runs) > min(len(found), _MOST_COLUMNS):
         table[0][0] = "run"
         table = [list(row[: _MOST_COLUMNS + 1]) for row in zip(*table, strict=True)]
@@ -207,11 +207,15 @@ def _tells_apart(setting: DifferingSetting) -> bool:
     return any(is_seed(key) or not is_own(key) for key in setting.keys.values())
 
 
+def _setting(value: object) -> str:
+    return one_line(setting_text(value), _LONGEST)
+
+
 def setting_text(value: object) -> str:
-    """Write a setting's value, in so many characters at most."""
+    """Write a setting's value in full."""
     if value is ABSENT:
         return UNKNOWN
-    return "null" if value is None else one_line(short(value), _LONGEST)
+    return "null" if value is None else short(value)
 
 
 # -- figures ---------------------------------------------------------------------------------------

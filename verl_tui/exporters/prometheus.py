@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -169,7 +169,8 @@ def _labelled(runs: Sequence[Run]) -> dict[str, Run]:
     labels: dict[str, Run] = {}
     for run in sorted(runs, key=lambda run: run.name):
         name = one_line(run.name) or "run"
-        labels[name if name not in labels else f"{name} ({len(labels)})"] = run
+        numbered = (f"{name} ({number})" for number in count(2))
+        labels[next(one for one in chain([name], numbered) if one not in labels)] = run
     return labels
 
 

@@ -305,18 +305,30 @@ def run_strip(view: View, runs: Sequence[Run], width: int) -> Pieces:
     parts = {shown: _in_strip(view, runs, shown)}
     room = width - 2 * _MORE - cells_of(parts[shown])
     # those behind the shown run first: where all have room they are in their order anyway
-    for at in (*range(shown + 1, len(runs)), *range(shown - 1, -1, -1)):
-        part = _in_strip(view, runs, at)
-        room -= GAP + cells_of(part)
-        if room < 0:
-            break
-        parts[at] = part
+    for side in (range(shown + 1, len(runs)), range(shown - 1, -1, -1)):
+        beside = _fitting(view, runs, side, room)
+        room -= sum(GAP + cells_of(part) for part in beside.values())
+        parts |= beside
     first, after = min(parts), len(runs) - 1 - max(parts)
     row: Pieces = [(f"+{first}" + " " * GAP, "dim")] if first else []
     for at in sorted(parts):
         row += [*[(" " * GAP, "")] * (at > first), *parts[at]]
     row += [(" " * GAP + f"+{after}", "dim")] if after else []
     return cut(row, width)
+
+
+def _fitting(
+    view: View, runs: Sequence[Run], side: Iterable[int], room: int
+) -> dict[int, Pieces]:
+    """Return the first runs at one side of the shown one that there is room for."""
+    parts: dict[int, Pieces] = {}
+    for at in side:
+        part = _in_strip(view, runs, at)
+        room -= GAP + cells_of(part)
+        if room < 0:
+            break
+        parts[at] = part
+    return parts
 
 
 def _in_strip(view: View, runs: Sequence[Run], at: int) -> Pieces:

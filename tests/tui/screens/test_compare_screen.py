@@ -114,6 +114,15 @@ def test_kl_is_worse_where_it_leaves_its_band():
     assert row(table(view_of(wild, calm)), label) == ["0.3", "0.02", "✓", "-93.3%"]
 
 
+def test_long_settings_are_cut_where_they_are_alike():
+    recipe = "the same for more than forty characters, then {}"
+    runs = (
+        run_of(name, [0.1], said={"data.recipe": recipe.format(name)}) for name in "ab"
+    )
+    found = next(row for row in table(view_of(*runs)) if "then b" in row)
+    assert "then a" in found
+
+
 # -- on the screen ---------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 from chart_columns import Column
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from textual.app import App
 
@@ -59,12 +59,13 @@ async def test_what_hardly_moves_has_labels_that_differ():
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
+@example(one=-1e308, other=-1e308, values=[-1e308], count=60, log=False)
 @given(
-    NUMBERS,
-    NUMBERS,
-    st.lists(NUMBERS | st.none(), max_size=5),
-    st.integers(2, 400),
-    st.booleans(),
+    one=NUMBERS,
+    other=NUMBERS,
+    values=st.lists(NUMBERS | st.none(), max_size=5),
+    count=st.integers(2, 400),
+    log=st.booleans(),
 )
 def test_every_value_has_a_row_on_every_scale(one, other, values, count, log):
     rows = fit_scale(min(one, other), max(one, other), log=log).dots(values, count)

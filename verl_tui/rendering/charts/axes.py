@@ -7,6 +7,8 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import clamp
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -80,7 +82,10 @@ class Scale(NamedTuple):
         shown = [v if v is None else min(self.hi, max(self.lo, v)) for v in values]
         if self.log:
             shown = [v and log10(v) for v in shown]
-        return [v if v is None else int(bottom - (v - low) * factor) for v in shown]
+        return [
+            v if v is None else clamp(int(bottom - (v - low) * factor), 0, count - 1)
+            for v in shown
+        ]
 
     def dot(self, value: float, count: int) -> int:
         """Return the row of one value among `count` rows, from the top."""
