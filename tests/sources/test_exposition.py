@@ -142,6 +142,13 @@ def metrics(*moments: str) -> list[dict[str, float]]:
             ],
             [{"vllm:t_per_second": 12.0}, {"vllm:t_per_second": 5.0}],
         ),
+        (  # also where what it had counted was no number
+            [
+                f"# TYPE vllm:t summary\nvllm:t_sum {total}\nvllm:t_count {count}\n"
+                for total, count in ((2, 4), ("+Inf", 5), (8, 2))
+            ],
+            [{"vllm:t": 0.5}, {"vllm:t": float("inf")}, {"vllm:t": 4.0}],
+        ),
         (  # over processes levels are averaged, amounts added
             [
                 'verl_average_reward{pid="1"} 0.25\nvllm:num_requests_running{pid="1"} 3\n'

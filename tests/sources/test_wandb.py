@@ -135,3 +135,15 @@ def test_the_exit_code_tells_how_it_ended(tmp_path, code, kind, how):
     )
     run = read_run(tmp_path)
     assert state(run, run.last_record or 0.0) is how
+
+
+def test_the_cause_stands_behind_a_bar_that_was_cleared(tmp_path):
+    printed = [
+        "Traceback (most recent call last):\n",
+        '  File "/a/train.py", line 3, in fit\n    step()\n',
+        "\r\nServerGone: no answer\n",
+    ]
+    pieces = [field(4, field(3, text.encode())) for text in printed]
+    end = field(18, field(1, 1))
+    found = drain(source(tmp_path, written([history(3, {"a": "1"}), *pieces, end])))
+    assert found[-1].text == "ServerGone: no answer"

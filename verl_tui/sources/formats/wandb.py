@@ -38,7 +38,7 @@ from verl_tui.sources.fields.row_batcher import Item, MetricRow, metric_keys
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
-from verl_tui.sources.formats.console.line_parts import WHOLE_BAR
+from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
@@ -229,7 +229,9 @@ class WandbReader(RecordLog):
 
     def _heed(self, line: bytes) -> None:
         """Note what a line of the console says of an end."""
-        for event in self._errors.read(WHOLE_BAR.sub(b"", line), self._number):
+        line = WHOLE_BAR.sub(b"", line)
+        has_text = parted(line, added=False).text  # a bar that was cleared has none
+        for event in self._errors.read(line, self._number) if has_text else ():
             if event.kind in _ENDS and _is_own(event):
                 self._cause = self._done, event._replace(actor="")
 

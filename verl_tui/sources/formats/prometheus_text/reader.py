@@ -176,9 +176,7 @@ class PageFigures:
                 continue
             series = one.name, *one.labels.items()
             self._known[series] = one.value
-            before = known.get(series, 0.0)
-            # a process that began anew counts from 0
-            grown = one.value - before * (before <= one.value)
+            grown = _grown(known.get(series, 0.0), one.value)
             for key, part, amount in self._parts(one, grown, seconds):
                 sums[key][part] += amount
         for called, figure in _figures(sums):
@@ -207,6 +205,11 @@ class PageFigures:
         elif seconds:
             rate = of_subject(f"{slashed(metric)}_per_second", labels)
             yield rate, "total", grown / seconds
+
+
+def _grown(before: float, count: float) -> float:
+    """Return by how much a count has grown; a process that began anew counts from 0."""
+    return count - before if before <= count else count
 
 
 def _figures(sums: Mapping[str, dict[Any, float]]) -> Iterator[tuple[str, float]]:
