@@ -123,8 +123,8 @@ _PRINT = 256
 """Bytes compared at the head and before the offset: enough to tell a rewritten file from a grown
 one.
 """
-CHUNK = 2**20
-"""Bytes that are read at once."""
+CHUNK = 2**18
+"""Bytes that are read at once: of more the screen stutters while a log loads."""
 NEWEST = "checkpoint-*"
 """In a path: the newest checkpoint with this file in it."""
 
