@@ -75,5 +75,8 @@ async def test_why_rules_were_not_judged_is_shown_wherever_the_focus_is(demo):
         check_shown(app, "─ health ─", "not applicable")
         await press(pilot, "v")
         assert "health" not in in_sight(app)
-        await press(pilot, "f5", "z", "v")
+        await press(pilot, "right_square_bracket", "v")
+        check_shown(app, "─ health ─", "1 critical")
+        assert not notices(app), "it is in sight"
+        await press(pilot, "v", "f5", "z", "v")
         assert notices(app) == ["the health panel is out of sight: f4 shows it"]

@@ -201,8 +201,8 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def _reads(self, health: HealthPanel) -> bool:
         """Return True if the message of the chosen finding can be read in the panel."""
-        seen = health.display and (health.size.height > 1 or not health.found.findings)
-        return bool(self.zoomed in (None, health) and seen)
+        rows = self.rows_of(health)
+        return rows > 1 or (rows > 0 and not health.found.findings)
 
     @on(HealthPanel.Folded)
     def _folded(self) -> None:

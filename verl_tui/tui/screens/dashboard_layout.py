@@ -244,9 +244,14 @@ class DashboardLayout(BufferedScreen):
         """The panel that fills the screen, None where several share it."""
         return next((one for one in self.panels if one.id == self._front), None)
 
+    def rows_of(self, panel: Panel) -> int:
+        """Return the rows that a panel has, or has as soon as it is drawn."""
+        room = self._rooms.rooms.get(panel.PANEL.name)
+        return room.height - 2 * room.framed if room else 0
+
     def _is_in_sight(self, panel: Panel) -> bool:
         """Return whether a panel shows enough of itself."""
-        shown = panel.size.height if panel.display else 0
+        shown = self.rows_of(panel)
         whole = not panel.ABRIDGED and 0 < self._most.get(panel.PANEL.name, 0) <= shown
         return shown > _FEW or whole
 
