@@ -14,6 +14,7 @@ import random
 import re
 import sys
 import tempfile
+from argparse import ArgumentParser
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -66,23 +67,26 @@ def measure(
 
 def written(text: str, spoke: Counter[str], judged: Counter[str]) -> str:
     """Return the text of `guide.toml` with the rate beside each rule that was judged."""
-    rules, bands = text.split("[[band]]", 1)
-    head, *rest = rules.split("[[rule]]\n")
+    head, *rest = text.split("[[rule]]\n")
     for at, rule in enumerate(rest):
         fields = dict(re.findall(r'^(id|variant) = "(.*)"$', rule, re.MULTILINE))
         name = "/".join(fields.values())
         rate = f'null_rate = "{spoke[name]:,} of {judged[name]:,}"'
         rate = rate + "\\n" if judged[name] >= FEWEST else ""
         bare = re.sub(r"^null_rate = .*\n", "", rule, flags=re.MULTILINE)
-        rest[at] = re.sub(r"^(source = .*\n)", rf"\1{rate}", bare, flags=re.MULTILINE)
-    return "[[rule]]\n".join([head, *rest]) + "[[band]]" + bands
+        place = re.compile(r"^(source = .*\n)", re.MULTILINE)
+        rest[at] = place.sub(rf"\1{rate}", bare, count=1)
+    return "[[rule]]\n".join([head, *rest])
 
 
 if __name__ == "__main__":
-    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    rates = measure(*numbers or (SEEDS,))
+    parser = ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=SEEDS)
+    parser.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    rates = measure(asked.seeds)
     for rule in load_guide().rules:
         print(f"{rule.name}: {rates[0][rule.name]} of {rates[1][rule.name]}")
-    if "--write" in sys.argv:
+    if asked.write:
         place = Path(guide_module.__file__).with_name("guide.toml")
         place.write_text(written(place.read_text(encoding="utf-8"), *rates), "utf-8")
