@@ -69,7 +69,8 @@ NAMED = [
 
 def test_what_there_is_is_named():
     """Rules, indicators, states, formats and folders."""
-    assert [named for named in NAMED if named[1] not in PAGES[named[0]]] == []
+    missing = [f"{page}: {word}" for page, word in NAMED if word not in PAGES[page]]
+    assert not missing, "rows are missing:\n" + "\n".join(missing)
 
 
 def test_every_command_is_listed():
@@ -86,7 +87,8 @@ def test_every_screen_is_in_the_table_of_keys_as_it_describes_itself(screen):
     words = " ".join(module.__doc__.split()).removesuffix(".")
     keys = " ".join(f"`{key}`" for key in screen.key.split(","))
     row = f"| {keys} | {words[0].lower()}{words[1:]} |"
-    assert row in SCREENS_AND_KEYS.splitlines()
+    missing = row not in SCREENS_AND_KEYS.splitlines()
+    assert not missing, f"verl_tui/tui/README.md needs this row:\n{row}"
 
 
 def test_the_keys_of_panels_are_in_the_table_of_keys():

@@ -60,6 +60,6 @@ def test_every_id_is_planted_in_every_dialect_that_it_judges():
                 for dialect in rule.dialects
                 if (rule.id, dialect) not in planted
             ]
-            assert not judged, rule.name
         else:
-            assert any(id == rule.id for id, _ in planted)
+            judged = [] if any(id == rule.id for id, _ in planted) else ["any"]
+        assert not judged, f"plant {rule.name} in tests/scenarios/failures.py"

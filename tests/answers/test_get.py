@@ -17,6 +17,7 @@ from jsonl import write_jsonl
 from log_reading import LOGS, read_run
 
 from verl_tui.cli import build_parser, main
+from verl_tui.commands.get import COMMANDS
 from verl_tui.exporters.csv import write_csv
 from verl_tui.plain_data import value_fields
 
@@ -242,7 +243,7 @@ def test_an_expression_that_takes_too_long_is_given_up(get, tmp_path):
         (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
         (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
         (["findings"], 64, "name a log"),
-        ([], 64, "name a command: findings, ledger, log, metrics, runs, samples, state"),
+        ([], 64, f"name a command: {', '.join(COMMANDS)}"),
     ],
 )  # fmt: skip
 def test_one_sentence_where_there_is_no_answer(

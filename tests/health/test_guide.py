@@ -27,6 +27,7 @@ PUBLIC = {
     "component-falls length-collapse kl-negative disk-filling one-phase ended-early resume-lost",
     "info": "gpu-low async-idle plateau restart",
 }
+"""Ids that have been published: a new rule needs no entry here."""
 
 
 def test_public_ids_and_severities():
@@ -34,9 +35,8 @@ def test_public_ids_and_severities():
     severities: dict[str, str] = {}
     for rule in guide.rules:
         severities.setdefault(rule.id, rule.severity.word)
-    assert severities == {
-        id: word for word, names in PUBLIC.items() for id in names.split()
-    }
+    for severity, names in PUBLIC.items():
+        assert {severities.get(id) for id in names.split()} == {severity}
 
 
 def test_everything_named_exists():

@@ -62,11 +62,11 @@ def seen(run, tmp_path_factory):
 def test_a_screen_opens_on_its_key(seen):
     assert "notes of run" in seen["screen"]
     assert "learning rate halved" in seen["screen"]
-    assert "K Notes" in seen["wide"].splitlines()[-1]
+    assert "f12 Notes" in seen["wide"].splitlines()[-1]
 
 
 def test_a_screen_is_in_help_palette_and_keys(seen):
-    assert "  K                 Notes about the run" in seen["help"]
+    assert "  f12               Notes about the run" in seen["help"]
     assert "Notes about the run" in seen["palette"]
     assert {"notes.open", "notes.close", "notes.write"} <= set(seen["names"])
     assert "\nmove and look · notes\n" in seen["help"], "behind the others"

@@ -35,7 +35,7 @@ async def visit(log):
         await press(pilot)
         seen["help"] = await helped(app, pilot)
         seen["palette"] = palette(app, "notes") + palette(app, "weather")
-        await press(pilot, "K")
+        await press(pilot, "f12")
         seen["screen"], seen["screen's help"] = text(app), await helped(app, pilot)
         await press(pilot, "escape", "f10")
         seen["panel's help"] = await helped(app, pilot)

@@ -7,13 +7,13 @@ from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 class NotesScreen(RowsScreen):
     """The notes."""
 
-    SCREEN = ("K", "notes.open", "Notes about the run", "Notes")
+    SCREEN = ("f12", "notes.open", "Notes about the run", "Notes")
     TITLE_WORDS = "notes"
     HELP_SECTION = HelpSection("notes", notes=("a note is a line of text",))
     FOOTER = "notes.close  closes"
     BINDINGS = actions("""
-        escape,q,K  dismiss  notes.close  Close
-        w           write    notes.write  Write a note
+        escape,q,f12  dismiss  notes.close  Close
+        w             write    notes.write  Write a note
     """)
 
     def page(self, width):
