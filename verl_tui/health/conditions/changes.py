@@ -123,11 +123,12 @@ _FOOT = 0.15
 
 
 def slide(column: Column, rule: Rule, share: float) -> Shown:
-    """Falls by a share of its level over 30 to 240 points; holds until half of it is made up for.
+    """A slow fall by a share of its level, over 30 to 240 points; holds until half of it is made up
+    for.
 
     Args:
         column: The metric.
-        rule: Of a `fall` one at once counts, too.
+        rule: With the condition `fall`, a sudden one counts, too.
         share: Part of the level's size, and of its height above the lowest so far, that a fall must
             exceed.
     """
