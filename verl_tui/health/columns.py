@@ -61,7 +61,7 @@ def look_at_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
 
     Args:
         context: The run, and the rule.
-        keep: Returns figures by their name, made anew where what they depend on is another.
+        keep: Returns figures by their name, computed again where what they depend on has changed.
     """
     rule = context.rule
     if of_others := _of_others_names(context):

@@ -169,7 +169,7 @@ def look_at_blocks(
     Args:
         context: The run.
         of: What it looks at.
-        keep: Returns figures by their name, made anew where what they depend on is another.
+        keep: Returns figures by their name, computed again where what they depend on has changed.
     """
     points, rule = context.known(of.metrics[0]), context.rule
     # The newest point may still change.

@@ -1,5 +1,5 @@
 """Exemptions: where a rule does not apply, by what a run logs, how it writes numbers, and its
-settings. Each looks for evidence, of which `words.toml` makes a reason, or which is one.
+settings. Each looks for evidence: figures that `words.toml` makes a reason of, or a reason itself.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class RuleOnRun:
             yield Episode(self.rule.id, worst, since, raised, cleared, words, found.key)
 
     def _keep(self, name: Hashable, basis: Hashable, make: Callable[[], Any]) -> Any:
-        """Return figures, made anew only where something that they depend on is another."""
+        """Return figures, computed again only where something that they depend on has changed."""
         known = self.kept.get(name)
         if not known or known[0] != basis:
             known = self.kept[name] = basis, make()
@@ -144,7 +144,7 @@ class RuleOnRun:
 
 
 class Judge:
-    """Judges one run, anew where it has changed."""
+    """Judges one run, again whenever it has changed."""
 
     def __init__(self, guide: Guide, run: Run) -> None:
         self.guide = guide

@@ -47,7 +47,7 @@ _NO_COMPONENT = NamePattern(
     r"|/(?:chosen|rejected|margins|accuracies)|.*(?:penal|punish|overlong).*"
 )
 """Numbers that are no part of a reward, or are meant to fall: amounts, spreads, costs, facts of the
-task, totals; and what DPO calls rewards, of which that of the rejected answer falls as it learns.
+task, totals; and what DPO calls rewards: that of the rejected answer falls as it learns.
 """
 _FACT = NamePattern(r"/(?:num|n|is|has)_.+")
 """Facts of the task or of an answer."""

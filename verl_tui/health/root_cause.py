@@ -199,7 +199,7 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
 
 
 def waiting(run: Run) -> RootCause | None:
-    """Return what a run says again and again since its last step, None if it says nothing so."""
+    """Return what a run says again and again since its last step, None if it repeats nothing."""
     repeated = []
     for path, trouble in last_troubles(run):
         event = trouble.fresh
@@ -240,7 +240,7 @@ def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootC
 
 
 def _suspects(run: Run) -> Iterator[tuple[int, _Suspect]]:
-    """Yield the trouble that no step came after with its level, the first first; of a chain of
+    """Yield the trouble that no step came after with its level, the oldest first; of a chain of
     exceptions not the lookups that were handled.
     """
     troubles = last_troubles(run)

@@ -1,5 +1,5 @@
-"""Columns of numbers: what windows of them say, and what conditions find in them. These are causal
-functions of a metric's whole column, of which nothing found depends on later points: each returns
+"""Columns of numbers: what windows of them say, and what conditions find in them. A condition is a
+causal function of a metric's whole column, as nothing it finds depends on later points: it returns
 where a breach may begin, and what it is from there on.
 """
 

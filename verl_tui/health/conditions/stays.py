@@ -135,10 +135,10 @@ _OFTEN = 20
 def streak(column: Column, rule: Rule, limit: float) -> Shown:
     """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
-    Records that lack the metric never come here, so they neither count nor interrupt; with the
-    run's later segments it begins anew. Of `drops` a record counts when `(last − r) > threshold ×
-    last`. Where `last` is not positive, it does not count and so ends the row: a share of nothing
-    means nothing.
+    Records that lack the metric never come here, so they neither count nor interrupt; each later
+    segment of the run starts over. Of `drops` a record counts when `(last − r) > threshold × last`.
+    Where `last` is not positive, it does not count and so ends the row: a share of nothing means
+    nothing.
 
     Args:
         column: The metric.

@@ -269,8 +269,8 @@ def _added(
 
 
 def _usual(levels: Numbers) -> Numbers:
-    """Return the usual level at each block: the less of that of the last blocks before, and of the
-    first, by which what creeps is measured; nan where too few are known. The very first warms up.
+    """Return the usual level at each block: that of the last blocks before it or, if lower, of the
+    first ones, which show what creeps; nan where too few are known. The very first warms up.
     """
     levels = np.append(np.nan, levels[1:])
     found = medians(pasts(levels, np.arange(len(levels)), _PAST, _NOW + _GAP))
@@ -353,7 +353,7 @@ class _Line(NamedTuple):
 
 @diagnosis("nothing-learns/flat", "reward")
 def nothing_learns(context: RuleContext) -> InBlocks:
-    """Find a reward that has been level since the run's first points, and of which more than a
+    """Find a reward that has been level since the run's first points, and for which more than a
     small gain is ruled out.
     """
     reward = context.indicators["reward"]

@@ -48,8 +48,8 @@ def crash(context: RuleContext) -> Finding | str | None:
 
 
 def _tells(run: Run, holder: Writer | None) -> bool:
-    """Return whether it shows how a run ended that has no closing line: by its cause, or a process
-    that is gone without a message; one that only began a file may have finished.
+    """Return whether anything shows how a run without a closing line ended: by its cause, or a
+    process that is gone without a message; one that only began a file may have finished.
     """
     cause = root_cause(run)
     if cause is not None and cause.is_certain:

@@ -73,9 +73,7 @@ def hang(context: RuleContext) -> Finding | str | None:
 
 
 def _cut(context: RuleContext) -> float:
-    """Return for how many seconds a log had waited that ends without a word, 0 where it did not
-    wait long.
-    """
+    """Return how many seconds a log that ends without a word had waited, 0 if not for long."""
     run = context.run
     if context.state is not State.ENDED or run.outcome or root_cause(run):
         return 0.0

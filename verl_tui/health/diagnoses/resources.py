@@ -71,7 +71,7 @@ class MemoryGrowth(NamedTuple):
 
 @diagnosis("host-memory", alive=True)  # what has ended fills no memory
 def host_memory(context: RuleContext) -> Finding | str | None:
-    """Find memory of the host that grows steadily, or for want of which Ray has killed workers."""
+    """Find host memory that grows steadily, or that was so short that Ray has killed workers."""
     run, window = context.run, context.rule.window
     killed = [
         trouble.last
@@ -104,8 +104,8 @@ def _killed(
 
 
 def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
-    """Return memory that is full before the run ends, and not too far ahead; where the node's size
-    is unknown, that of which much is used by now.
+    """Return memory that will be full before the run ends, and not too far ahead; where the node's
+    size is unknown, memory of which much more is used than at first.
     """
     total = context.run.total_steps
     each_step = 0.0 if context.pace is None else context.pace.seconds
