@@ -332,7 +332,7 @@ class Source:
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of its figures."""
+        """Return a remark on its figures, None without one."""
         return None
 
     def read(self) -> tuple[Records, bool]:

@@ -44,7 +44,7 @@ class FileSource(Source):
 
     @property
     def note(self) -> str | None:
-        """Return what is to be said of its figures."""
+        """Return a remark on its figures, None without one."""
         return self._reader.note
 
     def read(self) -> tuple[Records, bool]:
@@ -89,8 +89,8 @@ class FileSource(Source):
 
     def _known_by(self) -> str:
         """Return what it is known by: its place, and of a log to which lines are appended the first
-        one, once that is complete. Other files are written anew as they grow, or are no text, or
-        it is one of several runs in a file.
+        one, once that is complete. Other files are rewritten as they grow, or are no text, or it is
+        one of several runs in a file.
         """
         if self._origin:
             return self._origin

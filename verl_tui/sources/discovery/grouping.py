@@ -249,7 +249,7 @@ def _is_one_run(here: Folder, own: list[Folder], runs: list[Folder]) -> bool:
 
 def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
     """Merge runs with parts of one log: the directories of one W&B run, which gets a new one each
-    time it is resumed, of processes, of which each may have one of its own, and of starts.
+    time it is resumed, of processes, each of which may have one of its own, and of starts.
     """
     firsts: dict[str, Folder] = {}
     for run in sorted(runs, key=_start):

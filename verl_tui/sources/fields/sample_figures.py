@@ -47,7 +47,7 @@ class SampleFigures:
         the first of these.
         """
         self._step: int | None = None
-        """Highest step that the file has shown since it began anew."""
+        """Highest step that the file has shown since it started over."""
         self._order = 0
 
     def complete(self, records: Iterable[Record]) -> Records:

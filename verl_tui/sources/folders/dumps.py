@@ -76,7 +76,7 @@ class DumpFile:
         self.step = step
         self.validation = validation
         self.generation = 0
-        """Grows when rows known before are no more: the file has begun anew, or a line goes on that
+        """Grows when rows known before are gone: the file has started over, or a line goes on that
         was taken without its end.
         """
         self.offset = self.size = 0
@@ -94,7 +94,7 @@ class DumpFile:
         return len(self._rows)
 
     def index(self, limit: float = math.inf) -> None:
-        """Find the rows anew, those that begin in so many bytes of a file."""
+        """Find the rows again, those that begin in so many bytes of a file."""
         known, self._rows = self._rows, []
         self.offset = self.size = 0
         layout, paths = rollouts.files_in(self.path)
@@ -233,8 +233,8 @@ class _Seen(NamedTuple):
 
 
 class DumpSource(StepFolder):
-    """All dumps of a directory, or a single one that was named. Its size is what is to be read for
-    figures, not all that lies there.
+    """All dumps of a directory, or a single one that was named. Its size is what is read for
+    figures, not all that is there.
     """
 
     format = rollouts.name
@@ -307,7 +307,7 @@ class DumpSource(StepFolder):
 
     def _file(self, step: int) -> Iterator[Record]:
         """Yield the figures of a dump, and what cannot be read of it that was not said before. One
-        that grows is read anew: most are written at once.
+        that grows is read again: most are written at once.
         """
         stamp, limit = self.stamps[step], self._limits[step]
         before = self._seen.get(step, _Seen(stamp, 0, 0, 0))

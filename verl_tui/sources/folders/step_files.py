@@ -111,7 +111,7 @@ class StepFolder(Source):
         self._waiting = sorted({*self._waiting, *steps} & self.stamps.keys())
 
     def _size(self, step: int) -> int:
-        """Return how many bytes of a step's file are to be read."""
+        """Return how many bytes to read of a step's file."""
         stamp = self.stamps.get(step)
         return stamp.size if stamp is not None else 0
 

@@ -93,7 +93,7 @@ class FrameCutter:
         self._place += at
 
     def _sound(self, frames: Frames) -> Iterator[Frames | Unreadable]:
-        """Yield those records whose checksums are right, and what is to be said of others."""
+        """Yield those records whose checksums are right, and what was wrong with others."""
         begin = 0
         data, begins, ends, _ = frames
         for end in (*_wrong(frames), len(begins)):

@@ -50,8 +50,8 @@ class Reader:
         return ()
 
     def goes_on(self) -> bool:
-        """Expect the file anew; return whether it says the same as before, and more. Otherwise
-        another reader reads it, as the next segment.
+        """Expect the file from its beginning; return whether it says the same as before, and more.
+        Otherwise another reader reads it, as the next segment.
         """
         return False
 

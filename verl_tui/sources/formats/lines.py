@@ -146,9 +146,7 @@ class LineReader(Reader):
 
     @property
     def note(self) -> str | None:
-        """Return the decoder's note, what is to be said of replaced records, and whether the end is
-        not read.
-        """
+        """Return the decoder's note, one on replaced records, and whether the end is not read."""
         unread = _UNREAD if self._is_unread else None
         return joined_notes(self.decoder.note, self._batcher.note, unread)
 

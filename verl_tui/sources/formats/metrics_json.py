@@ -1,7 +1,7 @@
 """Metrics in JSON that is no JSON lines: a list of step records (`json.dump(history, file)`), also
 below a name (`{"history": [...]}`), or records over several lines each.
 
-Such a document is written anew as a training goes on. One of them is Hugging Face's own
+Such a document is rewritten as a training goes on. One of them is Hugging Face's own
 `trainer_state.json`, with the whole history, written with every checkpoint, into `checkpoint-N/`
 and, at the end, beside them (transformers/trainer_callback.py, `TrainerState`). Old checkpoints are
 removed as new ones come, so `checkpoint-*` stands for the newest, see
@@ -262,7 +262,7 @@ class TrainerStateReader(HistoryReader):
 
     @property
     def note(self) -> str | None:
-        """Return how its steps are counted, and what is to be said of replaced records."""
+        """Return how its steps are counted, and a note on replaced records."""
         return joined_notes(self._from_zero, super().note)
 
     def read(self, values: list[Any]) -> Iterator[Item]:

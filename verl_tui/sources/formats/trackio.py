@@ -192,7 +192,7 @@ class TrackioSource(Source):
 
     @property
     def note(self) -> str | None:
-        """Return how rewards were summed, and what is to be said of replaced records."""
+        """Return how rewards were summed, and a note on replaced records."""
         return joined_notes(self._rewards.note, self._batcher.note)
 
     def read(self) -> tuple[Records, bool]:

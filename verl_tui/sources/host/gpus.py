@@ -57,9 +57,9 @@ def _throttle(reasons: int) -> tuple[str, ...]:
 class GpuSource:
     """All NVIDIA devices of this host, read on demand.
 
-    CUDA_VISIBLE_DEVICES is not applied. It speaks for the process that carries it: Ray sets it anew
-    in every worker, and the shell that starts the watcher says nothing about the devices of the
-    run. NVML ignores it too, so the indices here are those of `nvidia-smi`.
+    CUDA_VISIBLE_DEVICES is not applied. It speaks for the process that carries it: Ray sets it in
+    every worker, and the shell that starts the watcher says nothing about the devices of the run.
+    NVML ignores it too, so the indices here are those of `nvidia-smi`.
 
     Not safe for several threads at once; a wedged driver blocks `read` and `close`, so give them a
     thread of their own.

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KEPT = 30.0
-"""Seconds for which what was seen of a process holds at most: to look at all its open files anew
+"""Seconds for which what was seen of a process holds at most: looking at all its open files again
 takes milliseconds.
 """
 _GENERATIONS = 12
@@ -384,8 +384,8 @@ def _contained() -> Iterator[int]:
 
 
 def _named(holders: Iterable[psutil.Process]) -> psutil.Process | None:
-    """Return the holder to be named: the oldest one that writes for itself, else whoever writes to
-    its pipe.
+    """Return the holder to name: the oldest one that writes for itself, else whoever writes to its
+    pipe.
 
     None if only a shell is left, which holds the log for a trainer that is not there.
     """

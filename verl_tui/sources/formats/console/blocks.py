@@ -82,7 +82,7 @@ class BlockReader:
         self._reached: int | None = None
         """The step of the last row."""
         self._epochs = 0
-        """Epochs before this one, where a trainer counts steps anew in each."""
+        """Epochs before this one, where a trainer counts steps from 1 in each."""
         self._rollout: int | None = None
         """The last step that a line stated as that of a rollout."""
         self._close()

@@ -1,7 +1,7 @@
 """Finds the steps of printed dicts that state none, from the progress bars around them.
 
 Hugging Face's trainers print by `tqdm.write`: it clears the bars, writes to standard output and
-paints the bars anew on standard error (`ProgressCallback.on_log` in
+repaints the bars on standard error (`ProgressCallback.on_log` in
 `transformers/trainer_callback.py`). Standard error arrives at once. Standard output may be kept
 back until some kilobytes have come together, as Python does wherever it goes to a file or a pipe.
 So every clearing stands for a dict written at the step of the bar painted next. A dict printed

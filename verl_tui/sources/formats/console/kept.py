@@ -3,7 +3,7 @@ r"""Consoles as something else than a file keeps them.
 Log collectors write each line into a JSON object, with the time it was printed: Docker's
 `json-file` driver, which is its default, `{"log": "…\n", "stream": "stdout", "time": "…"}`; Loki,
 Fluent Bit, journald (`journalctl -o json`) and Google Cloud the same under other names. Docker cuts
-what is longer than 16 KiB into pieces, of which only the last ends with a line's end
+what is longer than 16 KiB into pieces, only the last of which ends with a line's end
 (`daemon/logger/copier.go`).
 
 A terminal shows a line in as many rows as it needs (`tmux capture-pane` without `-J`). That a log

@@ -243,7 +243,7 @@ def complete_bars(line: bytes) -> int:
 
 
 class BarRestarts:
-    """Tells where a training's bar begins again from its start: the trainer was started anew.
+    """Tells where a training's bar begins again from its start: the trainer was restarted.
 
     Nothing else may show it, where an attempt has not printed metrics yet. The bar of an evaluation
     may be as long as the training's; it moves faster, or goes on to where the training's was.

@@ -34,7 +34,7 @@ _MORE_THAN_TROUBLE = any_of((*_WORDS, "ank"))
 _ALIKE = bytes.maketrans(b"123456789", b"0" * 9)
 """No relevant word has a digit in it."""
 _LONGEST = 400
-"""Bytes of a line from which on it is looked at anew."""
+"""Longer lines, in bytes, are not remembered."""
 _MOST = 2000
 """Lines that are remembered."""
 _UNDATED = -1

@@ -355,7 +355,7 @@ def _rows(lines: Sequence[str]) -> Iterator[Mapping[str, str]]:
 
 
 def _names(header: Iterable[str]) -> list[str]:
-    """Return the names of the columns, of which long ones are wrapped."""
+    """Return the names of the columns; long ones are wrapped."""
     columns = zip(*(line.strip("┃").split("┃") for line in header), strict=False)
     return [plain_field("".join(map(str.strip, one))) for one in columns]
 

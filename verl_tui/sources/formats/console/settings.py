@@ -178,7 +178,7 @@ def _value(written: str) -> Any:
 
 
 def _command(text: str) -> Fields:
-    """Return the settings of a command, of which all lines but the last end with a backslash."""
+    """Return the settings of a command, whose lines all end with a backslash but the last."""
     whole = " ".join(line.rstrip().removesuffix("\\") for line in text.split("\n"))
     try:
         words = shlex.split(whole.strip(" `+"))

@@ -208,7 +208,7 @@ class PageFigures:
 
 
 def _grown(before: float, count: float) -> float:
-    """Return by how much a count has grown; a process that began anew counts from 0."""
+    """Return by how much a count has grown; a process that was restarted counts from 0."""
     return count - before if before <= count else count
 
 
