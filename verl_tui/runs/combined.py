@@ -74,7 +74,7 @@ def _goes_on(before: SourceState, after: SourceState) -> bool:
 
 
 def starts(states: Iterable[SourceState], since: float) -> bool:
-    """Return whether a run has begun anew after some time, and has made no step yet."""
+    """Return whether a run has started over after some time, and has made no step yet."""
     return any(
         state.is_starting and (state.status.modified or 0.0) > since + _SLACK
         for state in states

@@ -159,7 +159,7 @@ class LoggedMetrics:
         return series
 
     def forget_series(self) -> None:
-        """Forget all series; one that is asked for again is made anew of what was logged."""
+        """Forget all series; one that is asked for again is rebuilt from what was logged."""
         self._series.clear()
 
     def measured(self, key: str, count: int, *, times: bool = False) -> Sequence[float]:

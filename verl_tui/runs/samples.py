@@ -152,7 +152,7 @@ class Samples:
         )
 
     def forget(self, step: int, validation: bool, format_name: str = "") -> None:
-        """Drop the samples in memory of one step, kind and format: they are being written anew."""
+        """Drop the samples in memory of one step, kind and format: they are being written again."""
         place = Place(step, validation)
         versions = self._kept.get(place, {})
         self.size -= sum(map(_size, versions.pop(format_name, ())))

@@ -51,8 +51,8 @@ class Points:
         self._kept: dict[str, tuple[object, Any]] = {}
 
     def kept(self, kind: str, subject: object, compute: Callable[[], T]) -> T:
-        """Return what was worked out of the series last, of each kind one; worked out again for
-        another subject. It must not refer to the series.
+        """Return what was last worked out from the series, one result of each kind; worked out
+        again for another subject. It must not refer to the series.
         """
         if kind not in self._kept or self._kept[kind][0] != subject:
             self._kept[kind] = (subject, compute())

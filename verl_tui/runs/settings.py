@@ -214,7 +214,7 @@ def planned_steps(
     Args:
         settings: Of the run.
         per_epoch: Steps of one pass over the data, if the trainer states them; else by the size of
-            the data, of which an incomplete last batch is dropped, as verl does.
+            the data without an incomplete last batch, which verl drops.
         shares: Steps with the epochs that had passed: they tell where they are not rounded.
     """
     totals = (settings.values.get(key) for key in NAMES["total_steps"])

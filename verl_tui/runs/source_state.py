@@ -1,8 +1,8 @@
 """The state of one of a run's sources: its steps, its ending, its progress bar, its lines of
-trouble, of which hundreds of one kind are one entry with its count and its steps; and the signs
-that its process lived on after its last training record.
+trouble, where hundreds of one kind are one entry with its count and its steps; and the signs that
+its process lived on after its last training record.
 
-System figures, heartbeats and bars painted anew keep a file growing while nothing is trained. Times
+System figures, heartbeats and repainted bars keep a file growing while nothing is trained. Times
 that a log states may be of another zone, so they are only subtracted from each other: the time of a
 file's last change is that of the newest stamp in it.
 """
@@ -308,7 +308,7 @@ class SourceState:
     troubles: Troubles = field(default_factory=Troubles)
     """Errors, warnings and other lines of trouble."""
     restarted: str | None = None
-    """Why the source started anew, until the first row of the new segment shows at which step."""
+    """Why the source started over, until the first row of the new segment shows at which step."""
     tables: dict[tuple[tuple[str, ...], bool, bool], Table] = field(
         default_factory=dict
     )
@@ -323,7 +323,7 @@ class SourceState:
 
     @property
     def is_starting(self) -> bool:
-        """True if it has begun anew and shown neither a step nor an end since."""
+        """True if it has started over and shown neither a step nor an end since."""
         return self.restarted is not None and self.ending is None
 
     @property

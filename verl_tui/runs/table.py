@@ -30,13 +30,13 @@ def precedence(source: SourceStatus, segment: int, *, estimated: bool = False) -
     A step that is stated beats one that was estimated from what stands around a row, whatever the
     sources are. A better source beats a lossier one, a later file an earlier one, a later segment
     (the run was restarted) an earlier one. The rank comes first, since it is unknown which segments
-    of different files are the same: verl's file logger begins its file anew at each start, a
+    of different files are the same: verl's file logger starts its file over at each start, a
     console goes on. It depends on what was written only, never on how it was read, so that every
     way of reading a log gives the same series.
 
     Args:
         source: The row's source, one of at most 512.
-        segment: How often the source started anew before this row, 0..511.
+        segment: How often the source started over before this row, 0..511.
         estimated: Whether the row's step was estimated.
     """
     place = (source.rank << _ORDINAL_BITS) | min(source.ordinal, 511)

@@ -160,8 +160,8 @@ def best(
 
 
 def _logged(run: Run, metric: str) -> tuple[str, Series, float] | None:
-    """Return the log's own key of an indicator, or of a key itself, with its values and what these
-    are to be multiplied with; None where the run has neither.
+    """Return the log's own key of an indicator, or of a key itself, with its values and the factor
+    to the indicator's; None where the run has neither.
     """
     key = run.indicators.get(metric, "") if metric in INDICATORS else metric
     series = run.series(key)

@@ -120,7 +120,7 @@ class DeviceHistory:
         self._read = 0
 
     def note(self, reading: GpuReading) -> None:
-        """Take in a reading; a device that is missing begins anew when it comes back."""
+        """Take in a reading; a device that was missing starts over when it comes back."""
         self._read += 1
         completes_column = self._read % _READINGS == 0
         if completes_column:

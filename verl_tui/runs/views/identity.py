@@ -268,7 +268,7 @@ def by_metrics(run: Run) -> Fact | None:
 def _by_names(
     table: str, known: Set[str], what: str = "", prefixes: Sequence[str] = ("",)
 ) -> Fact | None:
-    """Return what the first row of a table says of which all names are known."""
+    """Return what a table's first row says whose names are all known."""
     for names, word in _TABLE[table].items():
         for prefix in prefixes:
             asked = [prefix + name for name in names.split()]
