@@ -303,7 +303,7 @@ def _values(
         values: One for each run.
         better: 1 where more is better, -1 where less is, 0 where neither is, or only the band
             decides.
-        is_count: True for small counts, of which percentages mean nothing.
+        is_count: True for small counts, for which percentages mean nothing.
     """
     texts = [UNKNOWN if one.value is None else compact(one.value) for one in values]
     units = {one.unit or "" for one in values if one.value is not None}

@@ -144,9 +144,7 @@ class FindingList:
         return HealthLayout([*rows, *_not_judged(self.view, width)], starts, len(rows))
 
     def _stacked(self, width: int, *, short: bool = False) -> HealthLayout:
-        """Return all findings, each message in one row if they are to be short; without any the
-        reason why.
-        """
+        """Return all findings, each message in one row if `short`; without any the reason why."""
         found = self.findings
         rows, starts = stacked(self._block(one, width, short=short) for one in found)
         return HealthLayout(rows if starts else _quiet(self.view, width), starts)

@@ -1,5 +1,5 @@
-"""The first line of the screen: the shown run in a row of 20 to 200 columns, each part of which has
-variants, the least important of which go first; and what does not work.
+"""The first line of the screen: the shown run in a row of 20 to 200 columns, made of parts that
+shorten and go, the least important first; and what does not work.
 """
 
 from __future__ import annotations

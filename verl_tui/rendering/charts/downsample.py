@@ -275,7 +275,7 @@ def weight_for(values: Sequence[float]) -> float:
 
 
 def smoothed_by_noise(data: ChartData, shown: tuple[int, int], cells: int) -> ChartData:
-    """Return a chart with the smoothing that its noise asks for, if it is to be chosen by that.
+    """Return a chart smoothed as its noise asks for, unless the user has chosen.
 
     Points that are no denser than so many columns are not smoothed. Runs over each other are
     smoothed as the shown one is, two metrics with a y axis each not at all.

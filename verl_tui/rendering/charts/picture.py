@@ -103,7 +103,7 @@ def picture_of(
 
 
 def _drawn(data: ChartData, line: ChartLine, scale: Scale, window: Window) -> DrawnLine:
-    """Return a line, smoothed if it is to be."""
+    """Return a line, smoothed as the chart asks."""
     columns = dot_columns(line.points, window)
     drawn = DrawnLine(line.role, columns, scale, line.sign, line.kind == "points")
     if not drawn.points:

@@ -135,7 +135,7 @@ def value_pieces(data: ChartData, cursor: int | None) -> Pieces:
 
 
 def _arrow(data: ChartData, line: ChartLine, newest: Sequence[float]) -> Pieces:
-    """Return which way the newest values go, where that is to be said."""
+    """Return which way the newest values go, unless the chart leaves that out."""
     if data.in_row or data.trendless:
         return []
     # a logarithmic axis shows even small changes

@@ -58,7 +58,7 @@ class Axis(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What is to be said of the axis: that it is not the requested one, or an estimate."""
+        """A remark on the axis: that it is not the requested one, or an estimate."""
         if self.problem is not None:
             return f"step, {self.problem}"
         return f"{self.label}, estimated" if self.estimated else ""
