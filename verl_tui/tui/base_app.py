@@ -79,7 +79,7 @@ def in_force(configured: str, state: UserState, available: Collection[str]) -> s
 
 
 SETTLED = 0.3
-"""Seconds of focus after which all is painted anew: passing by on alt-tab costs nothing."""
+"""Seconds of focus after which all is repainted: passing by on alt-tab costs nothing."""
 
 
 class TerminalApp(ContainedApp[int]):
@@ -249,14 +249,12 @@ class TerminalApp(ContainedApp[int]):
         self._repaint_soon(wanted=False)
 
     def on_app_focus(self, event: events.AppFocus) -> None:
-        """Paint anew once the user has stayed: meanwhile others may have written to the
-        terminal.
-        """
+        """Repaint once the user has stayed: meanwhile others may have written to the terminal."""
         event.prevent_default()
         self._repaint_soon()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Forget what stands in the terminal; paint anew where the screen has this size already, as
+        """Forget what is in the terminal; repaint where the screen has this size already, as
         Textual sees no change.
 
         The terminal has lost the cells beyond the smallest of its sizes, and not all of these sizes

@@ -1,4 +1,4 @@
-"""Short messages over the screen, and the kind of message of which one is enough."""
+"""Short messages over the screen, and messages that need to be handled only once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Once(Message):
-    """A message of which one is enough: handling it takes in all that there is."""
+    """A message that replaces its like: handling one takes in all that there is."""
 
     def can_replace(self, message: Message) -> bool:
         """Return True for another one of its kind."""

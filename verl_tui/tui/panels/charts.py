@@ -321,8 +321,8 @@ class ChartsPanel(Panel):
         return next(iter(self._page.charts[self._slot :]), None)
 
     def reader(self, *, focus: bool) -> Chart | None:
-        """Return the chart that the cursor's keys mean, given the focus if that is to be; None
-        where none is drawn.
+        """Return the chart that the cursor's keys mean, with the focus if `focus`; None where none
+        is drawn.
         """
         found = next(iter(self.charts[self._slot :]), None)
         if focus and found:

@@ -145,7 +145,7 @@ class TextPanel(Panel):
         self.redraw()
 
     def on_resize(self) -> None:
-        """Write the rows anew for the new width."""
+        """Write the rows again for the new width."""
         self.redraw()
 
     def redraw(self) -> None:

@@ -161,8 +161,8 @@ class SampleMoves(MessagePump):
         self.text.scroll_home(animate=False, immediate=True)
 
     def read_on(self) -> bool:
-        """Unfold for who scrolls beyond the folded rows of a sample; return False if nothing of it
-        is folded.
+        """Unfold a sample when the user scrolls beyond its folded rows; return False if nothing of
+        it is folded.
         """
         return False
 

@@ -147,7 +147,8 @@ class DashboardLayout(BufferedScreen):
     def show(self, view: View) -> None:
         """Draw the newest state of all panels in sight; behind a screen when that closes."""
         self.view = view
-        # Behind a screen nothing is drawn: for one row that shines through Textual writes all anew.
+        # Behind a screen nothing is drawn: for one row that shines through Textual writes all
+        # again.
         if self.app.screen is self:
             self.redraw()
 
@@ -172,9 +173,7 @@ class DashboardLayout(BufferedScreen):
             panel.attempt(panel.show, self.view)
 
     def show_samples(self, view: View) -> None:
-        """Draw the samples alone, of which more have been read; with them they may need more
-        room.
-        """
+        """Draw the samples alone, as more have been read; they may need more room now."""
         self.view = view
         self._show_panel(self.panel(SamplesPanel))
         self.suit()

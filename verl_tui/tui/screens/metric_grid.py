@@ -34,7 +34,7 @@ class MetricGrid(ChartTiles):
     """Charts in columns and rows, as many as the user wants; one of them is chosen.
 
     It never has the focus, its keys are the screen's: with the focus the styles of all charts would
-    be worked out anew.
+    be worked out again.
     """
 
     CHART = GridChart

@@ -104,7 +104,7 @@ class Palette(RowsScreen):
 
 
 def matching(offers: Sequence[SystemCommand], typed: str) -> list[SystemCommand]:
-    """Return the commands whose names have all words that are typed, those first of which a word
+    """Return the commands whose names have all words that are typed, first those with a word that
     begins so, then those that a synonym means; the shortest names come first.
     """
     words, other = typed.casefold().split(), meant(typed)

@@ -55,7 +55,7 @@ class RowsPage(NamedTuple):
     matches: Matches | None = None
     """How many there are that match the filter."""
     title: str = ""
-    """By default what the screen is called, of which run."""
+    """By default the screen's title words and the run's name."""
 
 
 class RowsScreen(BufferedScreen, ModalScreen[None]):
@@ -156,7 +156,7 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         page = self._page = self.page(width)
         words = page.title or self.of_run(self.TITLE_WORDS)
         title = Content(fit(printable(words), self.title_room))
-        # else Textual would paint all of it anew
+        # else Textual would repaint all of it
         if self._frame.border_title != title.markup:
             self._frame.border_title = title
         self.list.set(page.rows, page.starts)

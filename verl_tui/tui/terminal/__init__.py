@@ -1,4 +1,4 @@
-"""The one place that knows Textual's inside.
+"""The one place that knows Textual's internals.
 
 The project takes one minor version of Textual, 8.2, since each part below is private:
 

@@ -320,7 +320,7 @@ class TerminalOutput(App[ReturnType]):
         return live and not app._batch_count and not self.is_headless
 
     def _cursor_moved(self) -> bool:
-        """Return whether the terminal's cursor is to be elsewhere than it was last."""
+        """Return whether the terminal's cursor has to be elsewhere than it was last."""
         app: Any = self
         place = self.screen.outer_size.clamp_offset(self.cursor_position)
         return bool(place != app._previous_cursor_position)

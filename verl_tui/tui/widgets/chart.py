@@ -116,7 +116,7 @@ class Chart(RoleStyled, can_focus=True):
 
     def mark(self, *, chosen: bool) -> None:
         """Look chosen, or no longer; a class or the focus would have the styles of all charts
-        worked out anew.
+        worked out again.
         """
         if chosen != self.chosen:
             self.chosen = chosen
@@ -202,7 +202,7 @@ class Chart(RoleStyled, can_focus=True):
 
     def watch_has_focus(self, _has_focus: bool) -> None:
         """Show the focus, or that it went: the title has a role for it, so that no styles are
-        worked out anew.
+        worked out again.
         """
         self._redraw()
 
@@ -271,8 +271,8 @@ class ChartTiles(ContainedWidget, Container):
             self._fill(self.size, in_layout=False)
 
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
-        """Place the charts; unlike Textual's layouts asked anew each time, whatever it was for the
-        same size.
+        """Place the charts. Unlike Textual's own layouts, this is asked each time, also at the same
+        size.
         """
         if not size:
             return DockArrangeResult([], set(), NULL_SPACING)
