@@ -56,7 +56,7 @@ class Config:
 
 
 _LONGEST = 2**20
-"""Bytes of a configuration: whoever names another file by mistake is not to wait for its end."""
+"""Bytes of a configuration: nobody who names another file by mistake waits for its end."""
 
 
 def config_path(path: Path | None = None) -> Path:

@@ -79,8 +79,8 @@ def _both(names: str) -> list[str]:
 
 @cache
 def home_made(id: str) -> Sequence[str]:
-    """Return how logs of one's own making spell an indicator: nobody says whether they are per
-    token or of a whole response. Other programs may spell it so, too.
+    """Return how home-made logs spell an indicator: nobody says whether it is per token or of a
+    whole response. Other programs may spell it so, too.
     """
     own = _TABLE[id].get("home_made", "").split()
     return _both(" ".join(form.format(name) for name in own for form in _MEANS))
@@ -98,7 +98,7 @@ def spellings(id: str) -> tuple[str, ...]:
 
 @cache
 def is_home_made(key: str) -> bool:
-    """Return whether only logs of one's own making spell an indicator so."""
+    """Return whether only home-made logs spell an indicator so."""
     known = trainers.spellings()
     return any(key in home_made(id) and key not in known.get(id, ()) for id in _TABLE)
 
@@ -218,8 +218,8 @@ def validation_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 @cache
 def factor(indicator: str, key: str) -> float:
-    """Return what a key's values are to be multiplied with to be those of the indicator: -1 for a
-    negated one, 0.01 for percents, mostly 1.
+    """Return the factor from a key's values to the indicator's: -1 for a negated one, 0.01 for
+    percents, mostly 1.
     """
     spelled = (key, modern(key))
     for name in (name for trainer in trainers.trainers() for name in trainer.names):

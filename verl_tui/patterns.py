@@ -16,7 +16,7 @@ LONGEST_NAME = 400
 
 
 def pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what does all that a pattern of `re.compile` does; its first use raises the errors."""
+    """Return a stand-in for the pattern of `re.compile`; its first use raises the errors."""
     return cast("re.Pattern[AnyStr]", _Pattern(source, flags))
 
 

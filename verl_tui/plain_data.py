@@ -1,4 +1,4 @@
-"""Our own data as JSON knows them."""
+"""Our own data, ready for JSON."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ class Restart(NamedTuple):
 
     reason: str
     step: int | None = None
-    """Given by a dump of samples: only the samples of this step are written anew."""
+    """Given by a dump of samples: only the samples of this step are written again."""
     validation: bool = False
     """True if those samples are validation samples."""
 
@@ -269,7 +269,7 @@ Records = tuple[Record, ...]
 
 
 def digest(*parts: str) -> str:
-    """Return a short word that stands for these, as good as only for them."""
+    """Return a short word that stands for these, and hardly ever for others."""
     from hashlib import sha256
 
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -350,7 +350,7 @@ def own_mask(*, keep_names: bool = False) -> Mask:
 
 
 def _without_secrets(text: str, note: Callable[[str], object]) -> str:
-    """Return a text without what its place makes a secret, each of which is noted."""
+    """Return a text without what its place makes a secret; note each secret."""
     if not _SUSPECT.search(text.lower()):
         return text
     lines = text.split("\n")

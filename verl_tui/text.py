@@ -100,7 +100,7 @@ def safe(text: str, limit: int | None = None) -> str:
 
 
 def _is_suspect(text: str) -> bool:
-    """Return True if a text may contain a character that is to be replaced.
+    """Return True if a text may contain a character that `safe` replaces.
 
     Searching bytes is many times as fast: all but a few characters are covered in one pass, and a
     pattern that begins with a certain byte is found at the speed of a search for it.

@@ -110,14 +110,14 @@ def readings(
     first: int = FIRST,
     alive: bool = False,
 ) -> Iterator[Reading]:
-    """Yield a run, each time with more of the end of its long logs, at last whole: whoever has an
-    answer takes no more.
+    """Yield a run, each time with more of the end of its long logs, at last whole: stop at the
+    first that gives an answer.
 
     Args:
         specs: Paths.
         name: The run, None where there is only one.
         now: Seconds since the epoch.
-        long: Bytes from which on a log is long, None where all is to be read at once.
+        long: Bytes from which on a log is long, None to read all at once.
         first: Bytes read at the end of a long log in the first attempt.
         alive: Whether to look up which processes write its logs, by which its state is judged.
 
@@ -179,7 +179,7 @@ def read_run(
 
 
 def _measured(read: Reading, ends: Sequence[EndSource]) -> Reading:
-    """Return a reading with what is known of the logs of which only the end was read."""
+    """Return a reading with what is known of the logs that were read from their end only."""
     partial = {str(end.path): end for end in ends if end.start}
     costs = {one.path: one.bytes_read for one in read.run.statuses}
     costs |= {path: end.cost for path, end in partial.items()}

@@ -320,7 +320,7 @@ def _cut(value: Any) -> Any:
 
 
 def _one(name: str, about: str, content: Callable[[Bundle], Any]) -> _Part:
-    """Return what makes a part of one file."""
+    """Return a function that makes a part with a single file."""
     return lambda of: [BundledFile(name, about, plain(content(of)))]
 
 

@@ -110,8 +110,8 @@ def outcome(against: Data) -> str:
 
 
 def _how_bad(run: Data) -> tuple[int, int]:
-    """Return what sorts runs that are compared with a baseline from the worst on: by exit code,
-    then by what is said of them.
+    """Return the sort key of runs compared with a baseline, the worst first: by exit code, then by
+    what is said of them.
     """
     codes = _run_codes(run)
     code = max(codes) if CRITICAL not in codes else NOTHING_READABLE + 1
@@ -263,7 +263,7 @@ def _best(run: Run, found: Best | None) -> Data | None:
 def _judgement(
     described: Data, run: Run, guide: Guide, verdict: Verdict, following: str
 ) -> dict[str, str | None]:
-    """Return the verdict, why, and what to do next; the latter not of what nobody trains."""
+    """Return the verdict, why, and, of a training, what to do next."""
     skipped = {rule.id for rule in verdict.not_judged}
     judged = len({rule.id for rule in guide.rules} - skipped)
     covered = coverage_of(run, verdict)

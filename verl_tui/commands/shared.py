@@ -120,7 +120,7 @@ def print_messages(sentences: Iterable[str]) -> None:
 
 
 def plain_output() -> TextIO:
-    """Return standard output, which writes UTF-8 and ends lines as they are from now on."""
+    """Return standard output; from now on it writes UTF-8 and leaves line ends as they are."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="")
     return sys.stdout
@@ -179,8 +179,8 @@ def is_unwritten(error: OSError) -> bool:
 
 
 def unread() -> bool:
-    """Raise an error if the reader of standard output has gone: what writes seldom would be late to
-    learn it. Return False.
+    """Raise an error if the reader of standard output has gone: a command that seldom writes would
+    learn of it late. Return False.
 
     Raises:
         BrokenPipeError: It has.
@@ -247,7 +247,7 @@ class Options(Namespace):
         """Return the paths that were named.
 
         Raises:
-            CommandError: None was named, or standard input is to be read and is a terminal.
+            CommandError: None was named, or standard input was, and is a terminal.
         """
         paths: list[str] = self.paths
         if not paths:

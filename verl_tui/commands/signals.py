@@ -56,7 +56,7 @@ def at_end(call: Callable[[int, FrameType | None], object] | signal.Handlers) ->
 
 
 def heeded(*, reader: bool = True) -> Callable[[], bool]:
-    """Catch the signals that end a program, and return what is to be asked again and again: it
+    """Catch the signals that end a program, and return a function to call again and again: it
     raises an error once one has come, or the reader of the output has gone. An exception at any
     moment may get lost in what Python calls by itself.
     """

@@ -183,8 +183,8 @@ def as_json(value: Any) -> str:
 
 
 def fitted(answer: dict[str, Any], room: int) -> dict[str, Any]:
-    """Return an answer cut to so many characters of JSON, where its shape allows that; in `cut` how
-    many items of which lists, and characters of which texts, were left out.
+    """Return an answer cut to so many characters of JSON, where its shape allows that; `cut` says
+    how many items of each list and characters of each text were left out.
 
     Args:
         answer: Mappings, lists, texts, numbers.

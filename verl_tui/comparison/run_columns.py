@@ -292,8 +292,8 @@ def meeting(text: str, runs: Sequence[Run], at: Moment) -> tuple[list[Run], str]
 
 class Awaited(NamedTuple):
     """A condition that is waited for, at one moment: whether it holds, and whether it still may
-    before the run's last planned step; the columns that it compares and of which the run has no
-    value; all that it compares, each with what.
+    before the run's last planned step; the columns that it compares and that the run has no value
+    of; all that it compares, each with what.
     """
 
     holds: bool

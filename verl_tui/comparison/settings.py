@@ -164,7 +164,7 @@ _KEPT_PARTS = 2
 
 
 class RunGroup(NamedTuple):
-    """Runs of the same settings, or one run that has no like."""
+    """Runs with the same settings, or one run whose settings no other has."""
 
     name: str
     members: tuple[MeasuredRun, ...]
@@ -240,7 +240,7 @@ def _plain(value: Any, own: Sequence[str]) -> Hashable:
 
 
 def _name(names: Sequence[str], taken: set[str]) -> str:
-    """Return a name for several runs that no other bears: what they share without the seed."""
+    """Return a name for several runs that no others have: what they share without the seed."""
     stems = {_WITH_SEED.sub("", name).strip("-_./ ") for name in names}
     stem = commonprefix([*stems])  # noqa: RUF071 - of letters is what is wanted
     if stem.count("(") > stem.count(")"):

@@ -21,7 +21,7 @@ _NODES = 64
 
 
 class Spread(NamedTuple):
-    """A mean with the uncertainty of it."""
+    """A mean with its uncertainty."""
 
     mean: float
     error: float

@@ -342,7 +342,7 @@ def _correlations(comparison: Comparison) -> TextTable:
 
 
 def _notes(association: Association, shown: Sequence[Correlation]) -> Iterator[str]:
-    """Yield what is to be known of correlations."""
+    """Yield what to know about correlations."""
     if association.reason:
         yield f"{association.reason}."
     if shown:

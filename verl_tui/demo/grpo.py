@@ -335,7 +335,7 @@ PACE_S = 1.0
 
 
 class Simulation:
-    """The demo's trainings: a healthy one, and one that collapses before one's eyes.
+    """The demo's trainings: a healthy one, and one that collapses as you watch.
 
     Args:
         directory: Where the runs' directories are made.

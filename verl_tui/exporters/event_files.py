@@ -135,7 +135,7 @@ class EventFile:
         self._put({1: now, 3: _VERSION})
 
     def start(self, step: int, time: float) -> None:
-        """Declare that this step and later ones written so far are to be dropped."""
+        """Have readers drop what was written so far of this step and later ones."""
         self._put({1: time, 2: step, 7: {1: 1}})
 
     def scalars(

@@ -27,8 +27,8 @@ def follow(
     stop: Callable[[], object],
     newest: bool = False,
 ) -> Iterator[Monitor]:
-    """Yield the runs when they are to be written: once everything has been read, then at intervals,
-    and once more at the end.
+    """Yield the runs whenever it is time to write them: once everything has been read, then at
+    intervals, and once more at the end.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are written, too.

@@ -284,7 +284,7 @@ class SampleBrowser(Worker[SamplePage]):
 
 
 class StepSamples:
-    """The samples of one step at once, of which only those asked for are decoded whole."""
+    """The samples of one step at once; only those asked for are decoded whole."""
 
     def __init__(
         self, samples: Samples, place: Place, *, size: float = math.inf

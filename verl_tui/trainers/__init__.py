@@ -1,8 +1,8 @@
 """What each trainer writes: a TOML file beside this module for each of them.
 
 A file says how the trainer's console states a step, and which of its metrics mean an indicator,
-each with its definition and the line of source where it was read. A trainer of one's own is one
-more file, in the folder `trainers` of the configuration directory.
+each with its definition and the line of source where it was read. A trainer of your own is one more
+file, in the folder `trainers` of the configuration directory.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Form(NamedTuple):
     word: bytes
     """Every line that states a step contains it."""
     step: re.Pattern[bytes]
-    """Found in such a line, the step as `step`; metrics may stand behind it. Where steps count anew
-    in each epoch, `each` is how many it has, and a line of its own states the `epoch`. Where it
-    matches `update`, it is averaged with others as one step of the `rollout` before it.
+    """Found in such a line, the step as `step`; metrics may stand behind it. Where steps count from
+    1 again in each epoch, `each` is how many it has, and a line of its own states the `epoch`.
+    Where it matches `update`, it is averaged with others as one step of the `rollout` before it.
     """
     row: re.Pattern[bytes]
     """What stands before the metrics of a line, where other lines may come between: then the block
@@ -143,7 +143,7 @@ def broken() -> tuple[str, ...]:
 
 @cache
 def _users() -> tuple[tuple[Trainer, ...], tuple[str, ...]]:
-    """Return the user's own trainers, and why others of his files cannot be used."""
+    """Return the user's own trainers, and why others of these files cannot be used."""
     found, why = [], []
     for file in sorted((config_path().parent / "trainers").glob("*.toml")):
         try:
