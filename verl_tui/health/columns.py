@@ -137,8 +137,8 @@ def _judge(
 def _missing(
     context: RuleContext, keys: int, free: int, second: str | None
 ) -> str | None:
-    """Return what the log lacks of a rule's metrics, by the number of its own, and of those that
-    are not exempt, and by the one that they are held against.
+    """Return what the log lacks of a rule's metrics, None if nothing: `keys` of them are there,
+    `free` of these are not exempt, `second` is the one that they are held against.
     """
     rule = context.rule
     beside = rule.beside_indicator, rule.beside_metric

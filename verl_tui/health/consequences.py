@@ -128,7 +128,7 @@ def with_first_moves(
 
 
 def _service(context: RuleContext, fall: Finding) -> Finding | None:
-    """Return that calls of a service began to fail where the reward began to fall."""
+    """Return the finding on a service whose calls began to fail where the reward began to fall."""
     series = context.known(fall.key)
     rule = context.guide.rule(_ERRORS)
     if not series or not rule or fall.since_step is None:
@@ -156,7 +156,7 @@ after.
 _PAST, _LEAST = 20, 3
 """Logged points that show how many were usual, and how many there must be."""
 _TIMES, _MANY = 5.0, 1.0
-"""Multiple of the usual number, and lines a logged point, from which on they are new: heuristic."""
+"""Multiple of the usual number, and lines a logged point, from which they are new: heuristic."""
 _MOST = 3
 NEWS = "new in the log"
 """Begins the evidence of these."""

@@ -53,7 +53,7 @@ class Blocks(NamedTuple):
     last: Places
     """Steps of the first metric's first and last point."""
     settled: Places
-    """Step from which on a block does not change any more: the first metric's next one."""
+    """Step from which a block does not change any more: the first metric's next one."""
     levels: Numbers
     """Level of each metric (first axis) in each block; nan where it has no finite value there."""
     errors: Numbers

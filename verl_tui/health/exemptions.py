@@ -89,8 +89,8 @@ RATES = (
 _NEWEST = 10
 """Newest points of a metric to check."""
 _END, _LOW = 0.9, 0.5
-"""Share of a run from which on its schedule may be over, and of its highest that a rate has come
-down to before it is 0: otherwise it was switched off.
+"""Share of a run from which its schedule may be over, and of its highest that a rate has come down
+to before it is 0: otherwise it was switched off.
 """
 _DIGITS = 4
 _WHOLE_LOG = ("policy_loss", "grad_norm", "entropy", "reward_std", "reward")

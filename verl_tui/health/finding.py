@@ -73,7 +73,7 @@ class Finding:
 
     @property
     def begun(self) -> int | None:
-        """Step from which on it may explain others, and before which all was well."""
+        """Step from which it may explain others, and before which all was well."""
         return self.since_step if self.first_sign is None else self.first_sign
 
     @property

@@ -204,8 +204,8 @@ _DIAGNOSED = frozenset(name.partition("/")[0] for name in DIAGNOSES)
 
 
 def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
-    """Worst first; of these, why nothing goes on, then diagnoses before the symptoms that they
-    explain, then the earliest.
+    """Return the sort key: the worst first; among equals what keeps the run from going on, then
+    diagnoses before the symptoms that they explain, then the earliest.
     """
     since = finding.since_step if finding.since_step is not None else -1
     rank = (finding.id not in _STANDSTILL, finding.id not in _DIAGNOSED)

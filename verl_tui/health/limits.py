@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PARTS = pattern(r"[./]")
 _LATELY, _ALL = 5, 0.98
-"""Newest points, and the share of cut responses from which on all are: heuristic."""
+"""Newest points, and the share of cut responses from which all are: heuristic."""
 
 
 class Limit(NamedTuple):
@@ -157,7 +157,7 @@ def kl_coefficient(run: Run) -> tuple[str, float]:
 
 
 def kl_scale(run: Run, _guide: Guide) -> Limit:
-    """Return the KL from which on the policy is far from the reference if no target is in force.
+    """Return the KL from which the policy is far from the reference if no target is in force.
 
     The guide's 0.1 holds at its own coefficients; a weaker term lets the policy go further by
     design. Where none is known it holds too, as long as a reward tells whether the distance has

@@ -127,7 +127,7 @@ heuristic.
 SOLVED = 0.95
 """A mean reward from here on, on a scale that ends at 1, is that of a solved task: heuristic."""
 _MOSTLY = 0.7
-"""Share of groups that are all right from which on those are why none has a spread: heuristic."""
+"""Share of groups that are all right from which those are why none has a spread: heuristic."""
 _BEST, _BEGUN = 0.9, 0.5
 """Without a known top, a reward is at it that lies at nine tenths of its range and began below
 half: heuristic.
@@ -415,7 +415,7 @@ def small_scale(context: RuleContext) -> str | None:
 
 _HELD, _JUMP, _PEAK = 1000, 1.0, 0.5
 """Newest points searched for jumps of the loss, size of a jump, and share of the largest from which
-on others count; the KL must account for half of each.
+others count; the KL must account for half of each.
 """
 
 

@@ -168,8 +168,8 @@ def cause_of(text: str) -> tuple[Cause, re.Match[str]] | None:
 
 
 def fails_service(run: Run, path: str, trouble: Trouble) -> RootCause | None:
-    """Return that a kind of line says that a service did not answer: a tool, a scorer, a server;
-    None if it says something else.
+    """Return the cause if a kind of line says that a service (a tool, a scorer, a server) did not
+    answer, else None.
     """
     event = trouble.first
     cause, match = cause_of(event.text) or (_ANY_SERVICE, _SERVICE.search(event.text))

@@ -48,7 +48,7 @@ _BRINK, _LOST = 8, 0.25
 a slide.
 """
 _EDGE = 0.2
-"""It begins behind the last point within so much of the fall from the level before."""
+"""It begins after the last point within so much of the fall from the level before."""
 
 
 def cliff(

@@ -102,7 +102,7 @@ def first(found: Flags, start: int) -> int | None:
 
 
 def behind_last(found: Flags) -> int:
-    """Return the place behind the last one where something is found, 0 without any."""
+    """Return the place after the last one where something is found, 0 without any."""
     return int(np.flatnonzero(found).max(initial=-1)) + 1
 
 

@@ -114,8 +114,8 @@ _SHRUNK, _LITTLE = 0.25, 0.15
 with it, less where all are level, because some tasks need few words. Heuristic.
 """
 _BACK, _WHOLE_LENGTH, _LASTS = 0.5, 0.75, 3
-"""Share from which on responses have come back, down to which they have not begun to fall, and
-blocks that it must have lasted: 15 points.
+"""Share from which responses have come back, down to which they have not begun to fall, and blocks
+that it must have lasted: 15 points.
 """
 _LEVEL = 4
 """Blocks that make the level of a score."""
@@ -298,7 +298,7 @@ _KL, _TOP, _BOTTOM, _OTHERS = 1, 2, 3, 4
 _MOST_OTHERS = 16
 """Most validation scores and parts of the reward to compare."""
 _SIGMAS, _MAYBE = 2.0, 1.5
-"""Standard errors on either side that make an interval of 95%, and from which on a gain is likely
+"""Standard errors on either side that make an interval of 95%, and from which a gain is likely
 enough to wait: heuristic.
 """
 _FALLS, _GAINS = -3.0, 3.0
@@ -313,11 +313,11 @@ _MOVED = 0.1
 guide's band.
 """
 _COST = 0.02
-"""Coefficient × KL from which on the penalty matters compared with advantages, whose size is 1:
+"""Coefficient × KL from which the penalty matters compared with advantages, whose size is 1:
 heuristic.
 """
 _SOLVED = 0.9
-"""Share of the scale from which on little is left to be gained: heuristic."""
+"""Share of the scale from which little is left to be gained: heuristic."""
 _MIDDLE = 0.05
 """Share of a scale that is next to its middle."""
 _HUGE = 1e100
@@ -479,9 +479,7 @@ def _line(levels: Numbers, within: Numbers) -> _Line:
 
 
 def _gained(levels: Numbers, line: _Line) -> bool:
-    """Return whether a reward has gained: over all, for a time, or at once behind its first
-    points.
-    """
+    """Return whether a reward has gained: over all, for a time, or right after its first points."""
     best = means(levels[_FIRST:], _NEWEST)[_NEWEST - 1 :].max(initial=-np.inf)
     error = line.own * math.sqrt(1 / _FIRST + 1 / _NEWEST)
     is_hump = bool(best - levels[:_FIRST].mean() > _HUMP * error)

@@ -239,15 +239,15 @@ def _cold(context: RuleContext) -> _Cause | None:
 
 
 def _alike(context: RuleContext) -> _Cause | None:
-    """Return that answers to a prompt are alike."""
+    """Return as the cause that answers to a prompt are alike, None if they are not."""
     shares = context.finite("samples/unique_share") or [1.0]
     now, begun = fmean(shares[-_LATELY:]), fmean(shares[:_LATELY])
     return ("alike", {"now": now, "before": begun}, False) if now <= _ALIKE else None
 
 
 def _hopeless(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
-    """Return that nothing scores, on a scale from 0 to 1 or by the groups that are all wrong; early
-    a hard task looks the same.
+    """Return as the cause that nothing scores, on a scale from 0 to 1 or by the groups that are all
+    wrong; early on, a hard task looks the same.
     """
     is_share = bool(reward) and 0 <= min(reward) <= max(reward) <= 1
     at_bottom = is_share and fmean(reward[-_LATELY:]) <= _BOTTOM

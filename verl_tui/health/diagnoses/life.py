@@ -1,5 +1,5 @@
 """A run's life: no step for many times the usual gap of the step that is due, within the time in
-which that may be a hang; restarts, and weights behind them that are not what they should be.
+which that may be a hang; restarts, and weights after them that are not what they should be.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def restart(context: RuleContext) -> Found | None:
         Breach(mark.step, mark.step, f"the run started over: {mark.reason}", end)
         for mark, end in zip(marks, ends, strict=True)
     ]
-    # They go by step: those beyond the step that the run has reached anew are of segments before.
+    # By step: those beyond the step that the run has reached since belong to earlier segments.
     reached = [one for one in marks if context.end is None or one.step <= context.end]
     newest = (reached or marks)[-1]
     often = f", {len(marks)} times so far" if len(marks) > 1 else ""
@@ -314,7 +314,7 @@ class _Levels(NamedTuple):
 
 @diagnosis("resume-lost", alive=True)  # it is about the newest restart only
 def resume_lost(context: RuleContext) -> Finding | str | None:
-    """Find that all that had moved since the run's start is back there right behind the newest
+    """Find that all that had moved since the run's start is back there right after the newest
     restart.
     """
     run = context.run

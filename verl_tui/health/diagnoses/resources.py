@@ -95,7 +95,9 @@ def host_memory(context: RuleContext) -> Finding | str | None:
 def _killed(
     context: RuleContext, events: Sequence[Event], newest: int | None
 ) -> Finding:
-    """Return that Ray has killed workers by some lines, at the last one's step or else now."""
+    """Return the finding that Ray has killed workers, as some lines say, at the last one's step or
+    else now.
+    """
     used, step = _OF.search(events[-1].text), events[-1].step
     facts = {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""}
     lines = [f"line {one.line}: {one_line(one.text, 160)}" for one in events[-3:]]
