@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.formats.format import Format
 
 LONG = 8 * 2**20
-"""Bytes from which on a log is previewed: a shorter one is read in a fraction of a second."""
+"""Bytes from which a log is previewed: a shorter one is read in a fraction of a second."""
 _END = 2**19
 """Bytes shown of the end of a long log: some hundred steps, a dozen of a wordy one."""
 _CUT = 2

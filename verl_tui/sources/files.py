@@ -39,7 +39,7 @@ def checkpoint_step(name: str) -> int | None:
 
 
 def one_spelling(path: str) -> Path:
-    """Return a path as it is written wherever the same is named: absolute, without `.` and `..`.
+    """Return a path in the one spelling that we use: absolute, without `.` and `..`.
 
     A link to a directory stays: what lies in it is named through it. A link to a file is followed,
     since the run's other files lie beside the target; unless that has another ending, by which

@@ -97,7 +97,7 @@ class HeldReader(Reader):
         return ()
 
     def finish(self) -> Sequence[Record]:
-        """Return that what is held is no text, if so."""
+        """Report that what is held is no text, if so."""
         why = why_unread(self.held)
         return () if why is None else (Unreadable(1, why, ""),)
 

@@ -240,7 +240,7 @@ def _holds_no_log(directory: Path, names: Iterable[str]) -> bool:
 
 
 def _is_of_step(name: str, dumps: Sequence[FoundFile]) -> bool:
-    """Return whether a file or folder holds a step's samples in a directory of such."""
+    """Return whether a file or folder is one of those that a directory has for each step."""
     step = rollouts.step_in(name)
     of_dump = step is not None and any(one.format is rollouts for one in dumps)
     return of_dump or bool(dumps and table_step(name) is not None)

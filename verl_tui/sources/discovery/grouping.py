@@ -265,8 +265,8 @@ def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
 
 
 def _start(run: Folder) -> list[str | int]:
-    """Return what sorts starts, the first one first: the numbers of `v2-20261122-182019` as such,
-    and of `run-20261122_235944-55ahqe14` and `offline-run-…` the time.
+    """Return the sort key of starts, the first one first: the numbers of `v2-20261122-182019` as
+    such, and of `run-20261122_235944-55ahqe14` and `offline-run-…` the time.
     """
     name = run.directory.name.removeprefix("offline-")
     return [int(part) if part.isdecimal() else part for part in _NUMBER.split(name)]

@@ -303,7 +303,7 @@ def _by_beginning(path: Path, begin: bytes, called: NameClass) -> FoundFile | No
 
 
 def _as_console(path: Path, size: int) -> FoundFile | None:
-    """Recognise a console by its marks behind its beginning, and one without a step by its first
+    """Recognise a console by its marks after its beginning, and one without a step by its first
     lines, a bar or an error.
     """
     text = head(path, DEEPEST)

@@ -26,7 +26,7 @@ _SPELLINGS = toml_table(__file__, "spellings.toml")
 _DEEPEST = 40
 """Nesting after which a line is refused: recursion is for logs, not for bombs."""
 _DEEPEST_VALUE = 200
-"""Brackets from which on JSON may be too deep: orjson writes 254 levels, `repr` some 300."""
+"""Brackets from which JSON may be too deep: orjson writes 254 levels, `repr` some 300."""
 _TOO_DEEP = "nested too deeply"
 _BLANK = " \t\r\n"
 _BETWEEN = _BLANK + ","
@@ -78,7 +78,7 @@ def values_of(text: bytes) -> list[Any]:
         if not text.strip(b"\0 \t\r\n"):
             raise ValueError("only zero bytes: a hole left by a crash") from None
         found = list(values_in(decoded(text)))
-    # hardly any has brackets behind its beginning
+    # hardly any has brackets after its beginning
     if text.find(b"{", _DEEPEST_VALUE) >= 0 or text.find(b"[", _DEEPEST_VALUE) >= 0:
         _check_depth(found, text)
     return found
@@ -98,7 +98,7 @@ def objects(line: bytes) -> list[Fields]:
 
 
 def values_in(text: str) -> Iterator[Any]:
-    """Yield JSON values that stand one behind the other, with blanks and commas between them.
+    """Yield JSON values that stand one after the other, with blanks and commas between them.
 
     Raises:
         ValueError: Something else stands there; the message says why, for people.

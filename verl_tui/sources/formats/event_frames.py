@@ -31,7 +31,7 @@ _PLAUSIBLE = pattern(rb"(?!\0\0\0)(?=[\s\S]{2}[\0-\x3f]\0{5})")
 
 
 class Frames(NamedTuple):
-    """Records that lie one behind the other."""
+    """Records that lie one after the other."""
 
     data: bytes
     begins: Sequence[int]
@@ -50,7 +50,7 @@ def checksum(data: bytes) -> bytes:
 
 @lru_cache(4096)  # a file has few that differ
 def length(header: bytes) -> int | None:
-    """Return the length of the data behind a header, None if its checksum is wrong."""
+    """Return the length of the data after a header, None if its checksum is wrong."""
     if len(header) == _HEADER and header[8:] == checksum(header[:8]):
         return int.from_bytes(header[:8], "little")
     return None

@@ -101,9 +101,7 @@ def _scalars(record: Fields) -> list[str]:
 
 
 def first_records(head: bytes, most: int) -> list[Fields]:
-    """Return the first records of a document, of lines, or of those that stand one behind the
-    other.
-    """
+    """Return the first records of a document, of lines, or of several one after the other."""
     begin = None if is_a_line(head) else _RECORDS.match(head)
     text = decoded(head[begin.end() if begin is not None else 0 :])
     found: list[Fields] = []
@@ -169,7 +167,7 @@ class HistoryReader(WholeReader):
         yield from chain.from_iterable(entries[len(known) :])
 
     def parse(self, data: bytes) -> Records:
-        """Return the records of a document, or of several one behind the other."""
+        """Return the records of a document, or of several one after the other."""
         self._batcher.add(self.read(values_of(data)))
         return self._batcher.take()
 

@@ -97,7 +97,7 @@ class RecordLog(Reader):
                 self._at = end
                 return True
         self._odd("a damaged chunk")
-        # The bytes behind it may belong to another record and to a later step.
+        # The bytes after it may belong to another record and to a later step.
         self._parts = None
         self.lose()
         self._at += left

@@ -1,5 +1,5 @@
 """SwanLab's log of a run, `swanlog/run-<time>-<id>/run-<id>.swanlab`, as it lies on disk, uploaded
-or not: the chunks of W&B's log behind another header (swanlab 0.10,
+or not: the chunks of W&B's log after another header (swanlab 0.10,
 swanlab/sdk/internal/core_python/store/__init__.py), and messages of its own
 (protos/swanlab/record/v1/record.proto). SwanLab keeps what it writes in a buffer, so the newest
 values come late.

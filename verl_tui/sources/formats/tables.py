@@ -206,7 +206,7 @@ class ParquetReader(_SamplesReader):
 
 
 def _is_of_samples(path: Path, head: bytes) -> bool:
-    """Return True if a table's columns are those of samples, or come only behind the data."""
+    """Return True if a table's columns are those of samples, or come only after the data."""
     if not path.name.endswith(".table.json") or not head.lstrip().startswith(b"{"):
         return False
     found = _COLUMNS.search(head)
@@ -328,7 +328,7 @@ class SamplesDocument(WholeReader):
 
     @property
     def note(self) -> str | None:
-        """Return that it is an evaluation, and how rewards were added."""
+        """Say that it is an evaluation, and how rewards were added."""
         return self._decoder.note
 
     def parse(self, data: bytes) -> Iterator[Sample]:
@@ -353,7 +353,7 @@ class SampleDecoder(JsonDecoder):
 
     @property
     def note(self) -> str | None:
-        """Return that it is an evaluation with its mean, and how rewards were added."""
+        """Say that it is an evaluation with its mean, and how rewards were added."""
         if not self._count:
             return self._rewards.note
         said = f"an evaluation of {counted(self._count, 'sample')}"

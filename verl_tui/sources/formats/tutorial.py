@@ -156,7 +156,7 @@ class TutorialDecoder(JsonDecoder):
         return joined_notes(self._place.note, only if self._others else None)
 
     def odd(self, line: bytes, number: int, reason: str) -> Iterable[Item]:
-        """Return that a line is no record, unless it is the plain text of a logger."""
+        """Report a line that is no record, unless it is the plain text of a logger."""
         return () if _LOG_TEXT.search(line[:200]) else super().odd(line, number, reason)
 
     def read(self, record: Fields) -> Iterable[Item]:

@@ -136,7 +136,7 @@ class WandbReader(RecordLog):
         """Number of the current record."""
         self._errors = ErrorReader()
         self._line = b""
-        """What was printed behind the last line."""
+        """What was printed after the last line."""
         self._done = 0
         """Finished steps so far."""
         self._cause: tuple[int, Event] | None = None

@@ -115,7 +115,7 @@ class AskedAddress:
     since: float | None = None
     """Since when it has not answered."""
     flaw: tuple[int, str] | None = None
-    """The line of its newest page from which on that could not be read, and why."""
+    """The line of its newest page from which that could not be read, and why."""
     received = 0
     """Bytes of all answers."""
     rounds = 0

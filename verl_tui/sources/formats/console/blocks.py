@@ -60,7 +60,7 @@ _HEADING = pattern(
 )
 _FLOAT64 = pattern(r"[A-Za-z0-9+/]{11}=")
 _REDUCER = pattern(r"@(?:sum|mean|max|min)$")
-"""What ROLL writes behind a name: how figures of its workers were made one."""
+"""What ROLL writes after a name: how figures of its workers were made one."""
 _OBJECTS = (b"{'", b'{"', b'[{"')
 _BORDERS = pattern(r"[│┃║|]")
 
@@ -77,7 +77,7 @@ class BlockReader:
         self.unread = 0
         """Objects that could not be read, and lists in those that could."""
         self.behind = b""
-        """What another process printed behind the last object."""
+        """What another process printed after the last object."""
         self._rewards = RewardSum()
         self._reached: int | None = None
         """The step of the last row."""

@@ -287,14 +287,14 @@ class ConsoleDecoder(Decoder):
         """Note where bars are cleared between two carriage returns."""
         was_blank = self._blank
         self._blank = text.isspace() and len(text) >= _CLEARED
-        # A bar right behind it was not cleared: it replaces another one that has ended.
+        # A bar right after it was not cleared: it replaces another one that has ended.
         if was_blank and not (text.isspace() or has_bar(text)):
             self._dicts.steps.clearing()
 
     # -- what a line says --------------------------------------------------------------------------
 
     def _read_part(self, part: bytes) -> None:
-        """Read a text, and what other processes printed behind it."""
+        """Read a text, and what other processes printed after it."""
         for _ in range(_MOST_BEHIND):
             part = self._read_first(part)
             self._add(self._dicts.placed())
@@ -334,7 +334,7 @@ class ConsoleDecoder(Decoder):
         return self._blocks.behind
 
     def _read_bars(self, part: bytes) -> bytes:
-        """Read the complete bars of a line; return the text behind the last one."""
+        """Read the complete bars of a line; return the text after the last one."""
         at = 0
         while found := WHOLE_BAR.search(part, at):
             before = part[at : found.start()].rstrip()

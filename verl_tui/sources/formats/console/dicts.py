@@ -91,7 +91,7 @@ def hinted(head: bytes) -> bool:
 
 def read_dict(written: bytes) -> tuple[dict[str, float | None], int, bytes]:
     """Return what a dict as `repr` writes it says: its numbers and None values, those of dicts in
-    it under `name/name`; how many values are none; and what is printed behind it. All of that is
+    it under `name/name`; how many values are none; and what is printed after it. All of that is
     empty if it cannot be parsed.
     """
     text = decoded(written).rstrip()
@@ -208,7 +208,7 @@ class DictReader:
         self.counted = 0
         """Dicts whose steps were counted, not stated."""
         self.behind = b""
-        """What another process printed behind the last dict."""
+        """What another process printed after the last dict."""
         self.unread = 0
         """Values that are not read: lists, and dicts with something that is no literal."""
         self._from_zero = False

@@ -143,7 +143,7 @@ class _Traceback:
 
     is_open: bool = False
     is_framed: bool = False
-    """True while frames are printed: the line behind them may name the exception."""
+    """True while frames are printed: the line after them may name the exception."""
     is_ignored: bool = False
     """True if the next one is of an exception that Python ignores."""
     chained: str = ""
@@ -246,7 +246,7 @@ class ErrorReader:
         self._row = b""
         """The rank of the last row of torchrun's table."""
         self.framed = False
-        """True while frames are printed: any line behind them may name the exception."""
+        """True while frames are printed: any line after them may name the exception."""
 
     @property
     def is_open(self) -> bool:

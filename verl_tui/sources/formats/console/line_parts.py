@@ -167,7 +167,7 @@ def stamp_in(line: bytes) -> re.Match[bytes] | None:
 
 
 def counters_behind(stamp: re.Match[bytes]) -> str:
-    """Return the counters of a heartbeat behind a timestamp, empty without them."""
+    """Return the counters of a heartbeat after a timestamp, empty without them."""
     found = _COUNTERS.match(stamp.string, stamp.end())
     return one_line(found["counters"].decode(), 120) if found else ""
 
@@ -191,7 +191,7 @@ WHOLE_BAR = pattern(DRAWN + rb"[^\s/]{1,30}/\S{1,30} \[[^\]\r\n]{0,1000}\]")
 """A bar up to the end of tqdm's text; bounded, since a line of millions of bars may have no end."""
 _BARELY = pattern(rb"\d% {1,40}\d{1,15}/\d{1,15} \[\d")
 _ELAPSED = pattern(rb"(?:(\d{1,9}):)?(\d\d):(\d\d)<")
-"""The time that tqdm writes behind a bar's `[`."""
+"""The time that tqdm writes after a bar's `[`."""
 _LONGEST = 4096
 """Last bytes of an unfinished line, in which its last bar is looked for."""
 _FASTER = 5
@@ -209,7 +209,7 @@ def has_bar(part: bytes) -> bool:
 
 
 def elapsed(part: bytes, at: int) -> int | None:
-    """Return the seconds that a bar has taken so far, from the text behind its bracket."""
+    """Return the seconds that a bar has taken so far, from the text after its bracket."""
     return seconds_in(_ELAPSED.match(part, at))
 
 

@@ -61,7 +61,7 @@ _SCORE = pattern(rb"  (Format|Answer|Total): (-?\d{1,20}(?:\.\d{1,20})?)\s*$")
 _OVER = pattern(
     rb"[-=]{20,}\s*$|epoch \d+, step \d|step:\d|ACTIVE_TRAJ_NUM|Traceback \(|Error executing job"
 )
-"""What comes behind a sample of Search-R1."""
+"""What comes after a sample of Search-R1."""
 _ANSWERS = (
     "<|im_start|>assistant\n",
     "<|start_header_id|>assistant<|end_header_id|>\n",
@@ -82,7 +82,7 @@ _LONGEST_TABLE = 20_000
 
 
 class SampleReader:
-    """Reads the samples of one console; a complete one waits for values behind its score."""
+    """Reads the samples of one console; a complete one waits for values after its score."""
 
     def __init__(self) -> None:
         self._prefix = b""
@@ -164,7 +164,7 @@ class SampleReader:
         return samples
 
     def take(self, text: bytes, at: int, line: bytes) -> int:
-        """Take the lines behind one of a sample that are certain to belong to its field; return
+        """Take the lines after one of a sample that are certain to belong to its field; return
         where they end.
 
         Args:
@@ -208,8 +208,8 @@ class SampleReader:
                 self.leave()
 
     def _ends(self, part: bytes) -> bool:
-        """Return whether a line that begins no field stands behind a sample; take a further value
-        of the reward function, which may give values but no score.
+        """Return whether a line that begins no field follows a sample; take a further value of the
+        reward function, which may give values but no score.
         """
         if self._is_verls:
             value = _VALUE.match(part) if self._field in ("truth", None) else None

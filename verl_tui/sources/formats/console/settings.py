@@ -79,7 +79,7 @@ class SettingsReader:
         self._prefix = b""
 
     def begin(self, number: int) -> None:
-        """Expect settings behind a line: the trainer has started, maybe again."""
+        """Expect settings after a line: the trainer has started, maybe again."""
         self._until = number + _EXPECTED_WITHIN
 
     def end(self) -> Records:

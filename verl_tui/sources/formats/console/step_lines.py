@@ -59,12 +59,10 @@ class StepLineReader:
         self._known: set[str] = set()
         """All of these keys."""
         self.before = self.behind = b""
-        """What stood before the last line that was read, and what another process printed behind
-        it.
+        """What stood before the last line that was read, and what another process printed after it.
         """
         self.unread = 0
-        """Values of the last line that are no numbers, or cannot be told from the text behind
-        them.
+        """Values of the last line that are no numbers, or cannot be told from the text after them.
         """
 
     def read(self, part: bytes, *, sure: bool) -> MetricRow | None:

@@ -91,7 +91,7 @@ class Page(NamedTuple):
     runs: Mapping[str, Sequence[PageSample]]
     """By name, the figures of none under `NOBODYS`; the whole page where it is of one run."""
     flaw: tuple[int, str] | None
-    """The line from which on it could not be read, and why."""
+    """The line from which it could not be read, and why."""
 
 
 def read_page(data: bytes) -> Page:
