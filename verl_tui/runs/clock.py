@@ -55,7 +55,7 @@ class Clock:
                 self.times.append(time)
 
     def _goes_on(self, step: int, time: float) -> bool:
-        """Return whether a moment comes behind all others, once those of an earlier pass are
+        """Return whether a moment comes after all others, once those of an earlier pass are
         forgotten.
         """
         if not self.steps:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _ENOUGH = 8
-"""Rows from which on a value may be called constant: with fewer it is unknown."""
+"""Rows from which a value may be called constant: with fewer it is unknown."""
 _SINGLE = 2.0**-23
 """Logs of one run may differ by so much of a value: event files round to 24 bits."""
 

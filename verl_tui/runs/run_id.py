@@ -46,8 +46,8 @@ def _wandb_starts(sources: Iterable[SourceStatus]) -> Iterator[tuple[str, str]]:
 
 
 def _age(source: SourceStatus) -> tuple[bool, int, int, str]:
-    """Return what sorts sources by when they mostly appear: a console, then what a trainer logs,
-    last the state that it leaves in checkpoints.
+    """Return the sort key of sources, in the order in which they mostly appear: a console, then
+    what a trainer logs, last the state that it leaves in checkpoints.
     """
     turn = {"console": 0, "trainer state": 2}.get(source.format, 1)
     return not source.origin, turn, -source.rank, source.path

@@ -71,7 +71,7 @@ class Trouble:
         self.add(event, step)
 
     def add(self, event: Event, step: int | None) -> None:
-        """Count a line, which the run printed behind a step."""
+        """Count a line, which the run printed after a step."""
         self.count += event.times
         self.last = event
         if self.step != step:

@@ -38,7 +38,7 @@ due share.
 LOOK_BACK = 200
 """Most steps to look back; as many before the window make the usual time of a part."""
 NO_DURATION = 1e9
-"""Seconds, thirty years, from which on a value is none that a timer took."""
+"""Seconds, thirty years, from which a value is none that a timer took."""
 _LEAST_PAST = 4
 _COMPARED = 10
 """Newest occasions of a part that decide whether the step's own time includes it."""

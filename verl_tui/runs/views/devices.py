@@ -42,8 +42,8 @@ WORKED = 5.0
 HELD = 3.0
 """Percent of a device's memory that a process holds at least: a context alone takes less."""
 WORKS = 60.0
-"""Utilisation in percent from which on the others work, and the share of theirs, in percent too,
-below which a device lags behind: the second tutorial's bound.
+"""Utilisation in percent from which the others work, and the share of theirs, in percent too, below
+which a device lags behind: the second tutorial's bound.
 """
 _MOST = 64
 """Most devices that one is compared with."""

@@ -178,7 +178,7 @@ def worker_errors(run: Run) -> list[tuple[str, Trouble]]:
 
 
 def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
-    """Return all trouble behind the last step of its log with the path of that, in its order: the
+    """Return all trouble after the last step of its log with the path of that, in its order: the
     rest was survived.
     """
     found = [
