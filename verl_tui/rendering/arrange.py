@@ -16,11 +16,11 @@ NARROW = 60
 LOW = 8
 """Rows below which there are neither, and of the panels only charts, or charts and findings."""
 VERDICT = 10
-"""Rows from which on the verdict has a row of its own, below the status; on a narrow screen it has
+"""Rows from which the verdict has a row of its own, below the status; on a narrow screen it has
 two.
 """
 TALL = 30
-"""Rows from which on there is a row for each run above the charts, and room for samples."""
+"""Rows from which there is a row for each run above the charts, and room for samples."""
 _FRAMED = 5
 """Least height of a panel with a frame: in fewer rows that would take half of them."""
 _SENTENCE = 2
@@ -30,7 +30,7 @@ _CHARTS = 0.4
 _COLUMN = 2 / 3
 """Share of a column that the runs must fill to get one of their own, beside the charts."""
 _WIDE = 120
-"""Columns of a screen from which on there is room for that column."""
+"""Columns of a screen from which there is room for that column."""
 _LEAST = 26
 """Least width of it; the most is two sevenths of the screen."""
 _SPARED = 100
@@ -44,7 +44,7 @@ one, and ten metrics.
 _PAIR = ("gpus", "samples")
 """Panels that stand beside each other where there is room: neither needs the whole width."""
 _PAIRED = 160
-"""Columns of a screen from which on they do."""
+"""Columns of a screen from which they do."""
 
 
 class Need(NamedTuple):
@@ -57,8 +57,8 @@ class Need(NamedTuple):
     share: float
     """Largest share of all rows that it gets; 0 keeps it out of sight."""
     width: int = 0
-    """Columns of a screen from which on it is in sight; on a tall narrow one it is where there is
-    more than a sentence.
+    """Columns of a screen from which it is in sight; on a tall narrow one it is where there is more
+    than a sentence.
     """
 
     def is_met(self, name: str, width: int, height: int) -> bool:

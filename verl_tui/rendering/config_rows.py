@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LEAST_VALUE = 14
 """Smallest width of a run's column, in cells."""
 _WITH_ORIGIN = 70
-"""Width from which on each setting shows where it was read, in cells."""
+"""Width from which each setting shows where it was read, in cells."""
 _NOT_STATED = "–"
 _NOTHING = (
     "This run's settings are unknown. They are read from what verl prints at its start (a "

@@ -237,8 +237,8 @@ def _not_judged(view: View, width: int) -> TextRows:
 
 
 def reason_words(reason: str) -> str:
-    """Return why a rule gave no verdict as people read it: of several variants' reasons how far the
-    points go that one waits for, else each metric that is missing once.
+    """Return why a rule gave no verdict, for people: of several variants' reasons the one on points
+    that are still missing, else each missing metric once.
     """
     parts = reason.split("; ")
     for part in parts:

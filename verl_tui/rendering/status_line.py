@@ -223,9 +223,9 @@ def _metric(
 # -- the whole line --------------------------------------------------------------------------------
 
 _BRANDED = 100
-"""Width from which on there is room for more than the run, in cells."""
+"""Width from which there is room for more than the run, in cells."""
 _ROOMY = 70
-"""Width from which on there is room for a few words on what does not work, in cells."""
+"""Width from which there is room for a few words on what does not work, in cells."""
 
 
 def status(view: View, width: int, *, alone: bool = False) -> tuple[Pieces, Pieces]:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _WIDE, _NARROW = 72, 34
-"""Widths from which on notes and a bar fit, in cells."""
+"""Widths from which notes and a bar fit, in cells."""
 _SOLID = "▆"
 """Sign of every part where colours distinguish them: bars with a gap between the rows."""
 _SIGNS = "█▓▄▒▌░"
@@ -55,7 +55,7 @@ _SIGNS = "█▓▄▒▌░"
 _SMALL = 0.005
 """Share of the step below which a part shares a row with others."""
 _SLOWER, _QUICKER = 1.15, 0.87
-"""Ratios of a trend from which on it is shown."""
+"""Ratios of a trend from which it is shown."""
 _STEPS = 8
 """Newest steps that are drawn one by one."""
 _CLOCK = len("14:32")

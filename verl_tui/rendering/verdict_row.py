@@ -64,9 +64,9 @@ _WAITS = "◌"
 _WAYS: dict[int | None, str] = {1: "rising", 0: "steady", -1: "falling"}
 _WENT: dict[int | None, str] = {1: "rose", -1: "fell"}
 _TALLIED = 100
-"""Columns from which on the count of runs has its room; below it has what is left."""
+"""Columns from which the count of runs has its room; below it has what is left."""
 _LEAST = 20
-"""Cells from which on advice is cut rather than left out."""
+"""Cells from which advice is cut rather than left out."""
 
 
 class Headline(NamedTuple):
@@ -103,7 +103,7 @@ class Headline(NamedTuple):
 
 
 def _clipped(text: str, cells: int) -> str:
-    """Return a text cut behind a word of it, inside one where that would leave less than half."""
+    """Return a text cut after a word of it, inside one where that would leave less than half."""
     cut = fit(text, cells)
     if cut == text:
         return text

@@ -26,7 +26,7 @@ _ROUNDING = 1e-9
 _KEEP = 0.35
 """A scale is kept until the data fill less than this share of it."""
 FEW_STEPS = 8
-"""Steps from which on an axis keeps room for more; fewer fill it, each with a tick of its own."""
+"""Steps from which an axis keeps room for more; fewer fill it, each with a tick of its own."""
 _ENOUGH_TICKS = 6
 """With so many ticks wanted, any scale has at least two round values."""
 _NARROW = 5

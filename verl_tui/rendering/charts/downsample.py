@@ -37,7 +37,7 @@ WEIGHTS = (0.6, 0.9, 0.97)
 """Weights of the past to choose from."""
 _CHOICES = ((0.6, 4, 0.04), (0.9, 19, 0.1), (0.97, 65, 0.5), (0.99, 199, 2.0))
 """Weights that noise chooses from, the values that each averages over, (1 + w) / (1 - w), and the
-noise, as a share of the trend, from which on it is chosen: below the first it is hardly two of the
+noise, as a share of the trend, from which it is chosen: below the first it is hardly two of the
 forty dots that a chart is high (heuristic).
 """
 _PARTS = 6

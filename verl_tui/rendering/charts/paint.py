@@ -33,8 +33,8 @@ _AREAS = {"healthy": "", "quartiles": "▒"}
 _AREA = "░"
 """The same of the others; where signs would fill half of the plot, there are none."""
 _FULL = 0.85
-"""Share of the height from which on an area fills the plot, as of scores of 0 and 1, and says
-nothing: a heuristic.
+"""Share of the height from which an area fills the plot, as of scores of 0 and 1, and says nothing:
+a heuristic.
 """
 _STRAIGHT = {"band": (2, 1), "target": (8, 6), "restart": (2, 1)}
 """How a straight line of a role is broken up: of so many dots the first ones are drawn. Each looks

@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from verl_tui.rendering.charts.x_axes import Axis
 
 _PLOT_FROM = 3
-"""Rows from which on there is a plot below the title."""
+"""Rows from which there is a plot below the title."""
 _PARTS = 5
 """Rows of the plot for one row of the metric's parts below it."""
 _SHADES_FROM = 6
-"""Rows of the plot from which on there is room for shades behind the lines."""
+"""Rows of the plot from which there is room for shades behind the lines."""
 _STRIP = 3
 """Rows of the plot for one row of the strip below it, its title among them."""
 _AXIS_FROM = 24
@@ -294,7 +294,7 @@ them.
 _STEPS = (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10)
 """Distances of limits as shares of a power of ten."""
 _SHADES = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (1e-9, "░"))
-"""Share from which on a shade stands, the greatest first."""
+"""Share from which a shade stands, the greatest first."""
 _LEGEND = "  ░ few ▒ 10% ▓ 25% █ 50%"
 
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart shows less than a line of text with a sparkline."""
 _GOOD_WIDTH, _GOOD_HEIGHT = 38, 7
-"""Cells from which on more room goes into more charts rather than larger ones."""
+"""Cells from which more room goes into more charts rather than larger ones."""
 PLOT_HEIGHT = 3
-"""Rows from which on a chart has a plot: below that, each further row changes its form."""
+"""Rows from which a chart has a plot: below that, each further row changes its form."""
 _FEW = 3
 """Charts that may stand one below the other over the whole width."""
 _MOST_LINES = 10

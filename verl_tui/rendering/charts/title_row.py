@@ -53,7 +53,7 @@ digits change.
 _LEAST_SPARK = 4
 """Cells of a sparkline that is still worth drawing."""
 _UNITS = 56
-"""Cells from which on a chart of one row has room for the unit."""
+"""Cells from which a chart of one row has room for the unit."""
 
 
 def title_row(

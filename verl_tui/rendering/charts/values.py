@@ -62,7 +62,7 @@ def in_sight(
     found: PlannedChart, right: PlannedChart | None, view: View, look: ChartLook
 ) -> list[CsvColumn]:
     """Return every point of a chart between the ends of its x axis, as it was logged: a column for
-    each series, beside it the averages where the chart is smoothed. Arguments are as of `reading`.
+    each series, beside it the averages where the chart is smoothed. Arguments as for `reading`.
     """
     data = chart_data(found, view, look)
     plotted = _plotted(found, right, view, data)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AXES = ("step", "time", "relative")
 _DATES = 253_402_214_400
-"""Seconds since the epoch from which on no calendar has a date: the last day of 9999."""
+"""Seconds since the epoch from which no calendar has a date: the last day of 9999."""
 _DAY = 86_400
 
 

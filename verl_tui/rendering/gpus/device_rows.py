@@ -27,8 +27,8 @@ FULL = 98.0
 engines reserve their memory.
 """
 GOOD, LOW = 70.0, 50.0
-"""Utilisation in percent from which on a device is well used, and below which it waits: the
-tutorials' indicator guide, as the rule `gpu-idle` and the charts' band have it.
+"""Utilisation in percent from which a device is well used, and below which it waits: the tutorials'
+indicator guide, as the rule `gpu-idle` and the charts' band have it.
 """
 _GIB = 1 << 30
 _LONGEST_NAME = 16

@@ -285,7 +285,7 @@ def rows(
 
 def _ends_bar(above: Sequence[LogRow], line: ParsedLine) -> bool:
     """Return whether a line says nothing but who printed it, below a progress bar: Ray prints the
-    line break behind each state of a worker's bar as a line of its own.
+    line break after each state of a worker's bar as a line of its own.
     """
     below = bool(above) and above[-1].kind is LineKind.PROGRESS
     return below and bool(line.tag) and not line.text.strip()

@@ -42,7 +42,7 @@ _WORD = pattern(r"\w+|[^\w\s]")
 _MOST_PAIRS = 400_000
 """Equal words of two texts, pair by pair, that are compared in order: some 0.2 s at worst."""
 _SIDE_BY_SIDE = 60
-"""Width from which on the texts stand side by side, in cells; below that one after the other."""
+"""Width from which the texts stand side by side, in cells; below that one after the other."""
 _MOST_ROWS = 2000
 
 
@@ -220,8 +220,8 @@ def _extracted(sample: Sample) -> tuple[str, str]:
 
 
 def compare_answers(answer: str, truth: str) -> tuple[str, str]:
-    """Return the accepted answer that another is compared with, and in which way they are alike; no
-    words where one of them is no short answer.
+    """Return the accepted answer that another is compared with, and how they are alike; no words
+    where one of them is no short answer.
     """
     truths = [text for text in _truths(truth) if 0 < len(text) <= _LONGEST]
     if not truths or not 0 < len(answer) <= _LONGEST:
@@ -268,7 +268,7 @@ def _truths(truth: str) -> Iterator[str]:
 
 
 def _alike(answer: str, truth: str) -> str:
-    """Return in which way two answers are alike, empty if they are not."""
+    """Return how two answers are alike, empty if they are not."""
     if answer.strip() == truth.strip():
         return "agrees"
     plain, expected = _plain(answer), _plain(truth)

@@ -44,10 +44,10 @@ PARTS = ("prompt", "response", "truth", "fields")
 """Parts of a sample from top to bottom; number 1 is the prompt."""
 _TITLES = {"truth": "ground truth"}
 _LABELLED, _RULED = 60, 24
-"""Widths from which on there are labels, and a rule beside the text, in cells."""
+"""Widths from which there are labels, and a rule beside the text, in cells."""
 _LABELS = {"thought": "think"}
 _ROOMY = 20
-"""Height from which on empty rows separate the parts."""
+"""Height from which empty rows separate the parts."""
 _STEP = 256
 """Rows wrapped at a time."""
 _TRUTH = 3

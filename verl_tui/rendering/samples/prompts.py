@@ -34,7 +34,7 @@ _SHARE = 0.6
 _WIDE = 3
 """Most cells of a step."""
 _NAMED, _LABELLED = 13, 60
-"""Cells of a kind's name, and width from which on it is there."""
+"""Cells of a kind's name, and width from which it is there."""
 
 
 _KINDS: dict[str, list[str]] = toml_table(__file__, "signs.toml")["prompts"]

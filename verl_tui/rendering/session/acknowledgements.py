@@ -14,7 +14,7 @@ _Name = tuple[str, str, str | None]
 """Run, rule and metric, which identify a finding while its numbers change."""
 
 _SETTLED = 2.0
-"""Seconds after the last old record from which on a run counts as read, as files follow in turn."""
+"""Seconds after the last old record from which a run counts as read, as files follow in turn."""
 
 
 _Raised = tuple[int | None, "Severity"]

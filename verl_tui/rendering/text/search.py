@@ -128,7 +128,7 @@ def filter_state(
     enter: str = "keeps it",
     escape: str = "esc",
 ) -> str:
-    """Return the words behind the typed text, the longest that fit.
+    """Return the words after the typed text, the longest that fit.
 
     Args:
         typed: The text.
