@@ -38,8 +38,8 @@ class PanelSpec(NamedTuple):
     only. The charts get what the others leave.
     """
     least: int = 0
-    """Columns of a screen from which on it is in sight; a tall narrow one will do where it has more
-    to show than a sentence.
+    """Columns of a screen from which it is in sight; a tall narrow one will do where it has more to
+    show than a sentence.
     """
 
 

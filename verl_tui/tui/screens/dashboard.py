@@ -124,12 +124,12 @@ class Dashboard(DashboardLayout, ChartActions):
         self.redraw()
 
     def action_ask(self, what: str) -> None:
-        """Have the columns of the list of runs typed, or those that group the runs."""
+        """Ask for the columns of the list of runs, or for those that group the runs."""
         typed = ", ".join(getattr(self.view.listing.kept, what))
         self._ask((what,), f"{what.removeprefix('run_')}: ", typed)
 
     def _ask(self, names: tuple[str, ...], label: str, typed: str) -> None:
-        """Have something typed that is meant for panels, or for the columns of that name."""
+        """Ask for something that panels, or the columns of that name, are to show."""
         self._filtered = names
         self.bar.open(label, typed)
         self._say_matches()
@@ -137,7 +137,7 @@ class Dashboard(DashboardLayout, ChartActions):
 
     @property
     def _asks(self) -> bool:
-        """True if columns are typed, no filter."""
+        """True if columns are being typed, not a filter."""
         return self._filtered[0] not in _FILTERED
 
     def action_pick_run(self, number: int) -> None:

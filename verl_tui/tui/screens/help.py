@@ -137,11 +137,11 @@ def _key_section(
 
 
 _WIDE = 126
-"""Cells from which on there are two columns."""
+"""Cells from which there are two columns."""
 _GAP = 2
 """Cells between two columns."""
 _ROOMY = 56
-"""Cells from which on keys stand in a wide column, and the names of actions beside what they do."""
+"""Cells from which keys stand in a wide column, and the names of actions beside what they do."""
 
 
 class HelpScreen(RowsScreen):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ALSO: dict[str, list[str]] = toml_table(__file__, "palette.toml")
 """Synonym -> words in the names of actions."""
 _LETTERS = 3
-"""Letters from which on the beginning of a synonym is enough."""
+"""Letters from which the beginning of a synonym is enough."""
 
 
 class Palette(RowsScreen):

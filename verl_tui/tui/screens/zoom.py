@@ -35,11 +35,10 @@ if TYPE_CHECKING:
     ChartLister = Callable[[View], Sequence[PlannedChart]]
 
 _READ_FROM = 12
-"""Rows of the terminal from which on there is room for what the cursor reads, a third of it at
-most.
+"""Rows of the terminal from which there is room for what the cursor reads, a third of it at most.
 """
 _HISTOGRAM_ROWS = {36: 9, 24: 6, 18: 3, 14: 1, 0: 0}
-"""Rows of the terminal from which on a histogram has how many."""
+"""Rows of the terminal from which a histogram has how many."""
 _NEWEST = 2**62
 """Beyond all steps."""
 _LEAST_NAME = 8

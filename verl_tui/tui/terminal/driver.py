@@ -90,7 +90,9 @@ class RobustDriver(LinuxDriver):
 
 
 class Ear:
-    """Makes events of bytes; survives what is no text and sequences with meaningless numbers."""
+    """Turns bytes into events; survives bytes that are no text, and sequences with meaningless
+    numbers.
+    """
 
     def __init__(self) -> None:
         self._parser = XTermParser()
@@ -98,7 +100,7 @@ class Ear:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
     def hear(self, data: bytes) -> Iterator[Message]:
-        """Yield the events of bytes, and those that are certain as nothing has followed."""
+        """Yield the events in bytes, and those that are certain because nothing has followed."""
         # By single characters: what fails costs itself and nothing behind it.
         for sign in self._decode(data):
             yield from self._survive(self._parser.feed(sign))
