@@ -47,7 +47,7 @@ _METHOD = (
     f"ranges from the quartiles of the {PAST} before; what moved first need not be the cause"
 )
 _FOLLOWED = 4
-"""Most parts behind the break that the line names."""
+"""Most parts after the break that the line names."""
 _READ, _HEAD, _TAIL = 4 * 2**20, 200, 120
 """Bytes of a dump that are looked at; characters shown of a text's beginning and its end."""
 _ROOM = "twice the room, if the text is sound: a guess"
@@ -60,7 +60,7 @@ _CHANGE = pattern(
 
 
 class Part(NamedTuple):
-    """One thing that happened: a metric moved, or a finding begins; and how many steps behind the
+    """One thing that happened: a metric moved, or a finding begins; and how many steps after the
     break, below 0 before it.
     """
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ABSENT = 10
 """Looks in a row without its log after which a run is gone: one that is rotated is away shortly."""
 _SETTLED = 5.0
-"""Seconds without a write from which on an end is one: heuristic."""
+"""Seconds without a write from which an end is one: heuristic."""
 _FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yourself"}
 OVER = frozenset({State.FINISHED, State.CRASHED, State.ENDED})
 EventLine = dict[str, Any]

@@ -114,7 +114,7 @@ def _why(reason: str, known: object) -> str:
 
 
 def _behind(context: RuleContext, hangs: Sequence[Finding]) -> float:
-    """Return the seconds behind the last step that the run held its devices, as far as is known."""
+    """Return the seconds after the last step that the run held its devices, as far as is known."""
     run, now = context.run, context.now
     if context.state is State.RUNNING and not hangs:
         return 0.0

@@ -127,8 +127,8 @@ class Monitor:
 
         Args:
             now: Seconds since the epoch.
-            until: Monotonic seconds from which on no further run is judged for the first time, so
-                that a screen can answer between many of them.
+            until: Monotonic seconds from which no further run is judged for the first time, so that
+                a screen can answer between many of them.
             once: Whether nothing more is to come.
 
         Returns:

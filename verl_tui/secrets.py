@@ -128,8 +128,8 @@ def shown(text: str | None, longest: int = 500) -> str | None:
 
 
 def _hidden(found: re.Match[str]) -> str:
-    """Hide what stands behind a name, if it is no ordinary word (`invalid access token provided`)
-    and no reference to an environment variable.
+    """Hide what follows a name, if it is no ordinary word (`invalid access token provided`) and no
+    reference to an environment variable.
     """
     is_word = not (
         "=" in found[1] or ":" in found[1] or any(map(str.isdigit, found[2]))

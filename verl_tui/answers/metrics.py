@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.series import Series
 
 _TYPO = 0.85
-"""Similarity from which on a key of the run is what was meant: one wrong letter in seven."""
+"""Similarity from which a key of the run is what was meant: one wrong letter in seven."""
 
 
 def metrics_of(reading: Reading, pattern: str | None = None) -> Data:

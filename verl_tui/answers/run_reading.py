@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from verl_tui.sources.discovery.found import FoundFile
 
 LONG = 2 * 2**20
-"""Bytes from which on a log is read from its end where the newest of it are asked for."""
+"""Bytes from which a log is read from its end where the newest of it are asked for."""
 FIRST = 2**20
 """Bytes read at the end of a long log in the first attempt."""
 _FURTHER = 4
@@ -56,8 +56,8 @@ class Reading(NamedTuple):
     """Sentences on files that were skipped and on what is missing."""
     whole: bool = True
     complete_from: int | None = 0
-    """The first step from which on the numbers are complete, None where that is not known; 0 where
-    all was read.
+    """The first step from which the numbers are complete, None where that is not known; 0 where all
+    was read.
     """
     needs_all: bool = False
     """True if no part of it can be used, because its steps depend on the beginning of a log."""
@@ -117,7 +117,7 @@ def readings(
         specs: Paths.
         name: The run, None where there is only one.
         now: Seconds since the epoch.
-        long: Bytes from which on a log is long, None to read all at once.
+        long: Bytes from which a log is long, None to read all at once.
         first: Bytes read at the end of a long log in the first attempt.
         alive: Whether to look up which processes write its logs, by which its state is judged.
 
@@ -151,7 +151,7 @@ def read_run(
         name: The run.
         now: Seconds since the epoch.
         wanted: Bytes at the end of long logs, None for all.
-        long: Bytes from which on a log is long.
+        long: Bytes from which a log is long.
         spent: Bytes that earlier attempts have read.
         alive: Whether to look up which processes write its logs.
     """
@@ -195,7 +195,7 @@ def _measured(read: Reading, ends: Sequence[EndSource]) -> Reading:
 
 
 def _complete_from(ends: Iterable[EndSource]) -> int | None:
-    """Return the first step from which on the numbers are complete."""
+    """Return the first step from which the numbers are complete."""
     found = [end.complete_from for end in ends if end.steps]
     known = [step for step in found if step is not None]
     return max(known, default=None) if known == found else None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from verl_tui.plain_data import Data
 
 LONG = 64 * 2**20
-"""Bytes from which on a log is read from its end: the verdict takes all of it."""
+"""Bytes from which a log is read from its end: the verdict takes all of it."""
 
 
 def state_of(reading: Reading, now: float, guide: Guide) -> Data | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 _LONGER = 1.25
-"""Ratio of steps from which on runs count as unlike in length: heuristic."""
+"""Ratio of steps from which runs count as unlike in length: heuristic."""
 _SUCCESSFUL = NamePattern(r"val-(?:core|aux)/.+/acc_success_only/.+")
 """verl 0.9.1 counts failed sessions of a validation as 0 in `acc`
 (`trainer/ppo/metric_utils.py`).

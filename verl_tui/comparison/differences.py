@@ -284,7 +284,7 @@ _LEAST = 5
 12.
 """
 _TOGETHER = 0.8
-"""Rank correlation from which on two settings are said to change together: heuristic."""
+"""Rank correlation from which two settings are said to change together: heuristic."""
 _RARE = 0.05
 """How often chance alone may produce something that is called beyond chance."""
 _ORDERS = 999

@@ -23,7 +23,7 @@ STEPS = 300
 COLLAPSE_STEP = 144
 """Step at which the reward of the collapsing run falls off a cliff."""
 _DRIFT = 12
-"""Steps before, from which on its policy slips away."""
+"""Steps before, from which its policy slips away."""
 
 
 def generator(seed: int, *name: object) -> random.Random:

@@ -328,7 +328,7 @@ class Sender:
         return passing
 
     def _settle(self, message: Message, trouble: str) -> None:
-        """Count a message as sent, or as given up; it is the first call that counts."""
+        """Count a message as sent, or as given up; only the first call counts."""
         if self._open.pop(message.id, None) and trouble:
             self.unsent.append(message)
             self.problem = trouble

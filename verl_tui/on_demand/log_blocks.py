@@ -84,7 +84,7 @@ class LogFile:
         return 0
 
     def span(self, number: int) -> tuple[int, int]:
-        """Return the first byte of a block, and the one behind its last."""
+        """Return the first byte of a block, and the one after its last."""
         return number * BLOCK, min((number + 1) * BLOCK, self.size)
 
 

@@ -70,7 +70,7 @@ class KeptRows:
         return len(self.samples)
 
     def index(self, limit: float = math.inf) -> None:
-        """Know the rows: they are all there."""
+        """Do nothing: all rows are there."""
 
     def span(self, start: int, size: int = 0) -> int:  # noqa: ARG002 - a dump's has bytes
         """Return where to stop reading from `start`."""

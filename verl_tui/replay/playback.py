@@ -22,7 +22,7 @@ _LENGTH = 180.0
 _OTHERS, _HELP = 24, 15
 """Columns that other texts need in this half of the line, on a wide screen and on a narrow one."""
 _ROOMY = 100
-"""Width from which on a screen is wide, in columns."""
+"""Width from which a screen is wide, in columns."""
 
 
 class ReplayStatus(NamedTuple):

@@ -40,7 +40,7 @@ _BATCH = 1000
 _AFTERMATH = 3600.0
 """Longest time in seconds from the last step to a file's last change: a later one is of a copy."""
 _LONGEST = 3e9
-"""Seconds of a step from which on its times are beyond all clocks: a century."""
+"""Seconds of a step from which its times are beyond all clocks: a century."""
 _BEYOND = 10
 """Most steps extrapolated beyond the known times; farther ones belong to another count."""
 
