@@ -103,6 +103,10 @@ def test_the_keys_of_panels_are_in_the_table_of_keys():
 def test_the_architecture_names_what_is_there():
     for path in sorted(set(re.findall(r"`((?:verl_tui|tests)/[^`…]*)`", ARCHITECTURE))):
         assert (ROOT / path).exists(), path
+    code = "".join(one.read_text() for one in (ROOT / "verl_tui").rglob("*.py"))
+    for kind, method in re.findall(r"`([A-Z]\w+)\.(\w+)", ARCHITECTURE):
+        assert f"class {kind}" in code, kind
+        assert f"def {method}(" in code, method
 
 
 @pytest.mark.parametrize("page", PAGES)
