@@ -23,7 +23,7 @@ class Rule:
     title: str
     """Name of the judged quantity in messages."""
     condition: str
-    """Kind of the condition, one of `KINDS`; `diagnosis` has its own file in `verl_tui/health`."""
+    """Kind of the condition, one of `KINDS`; a `diagnosis` is in `verl_tui/health/diagnoses`."""
     cause: str = ""
     """What it finds, in the few words of a headline; empty where its id says it."""
     variant: str = ""
@@ -46,6 +46,7 @@ class Rule:
     threshold: float = 0.0
     low: float = 0.0
     high: float = 0.0
+    """Ends of the healthy range, where the condition has two (`outside`)."""
     of: str = ""
     """A limit of the run's own settings that the threshold is a multiple of, see
     `verl_tui.health.limits`.
@@ -77,7 +78,9 @@ class Rule:
     clear: float = 0.5
     """Share at or below which it ends."""
     trend: str = ""
+    """What the window must show besides (stays): `rising` or `not rising`."""
     climb: float = 0.0
+    """Multiple of its level at the beginning that the window must have reached (stays)."""
     dialects: tuple[str, ...] = DIALECTS
     """Dialects of the logs that it judges."""
     not_in: Mapping[str, str] = field(default_factory=dict)
