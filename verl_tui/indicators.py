@@ -53,7 +53,7 @@ _SCORES_OF = [
 ]
 """Forms of validation scores, the best first."""
 TUTORIALS = "verl's tutorials"
-_TABLE: dict[str, dict[str, str]] = toml_table(__file__, "indicators.toml")
+_TABLE = trainers.INDICATOR_TABLE
 _MEANS = ("{}", "mean_{}", "avg_{}", "average_{}", "{}_mean", "{}_avg")
 """How home-made logs call a mean."""
 

@@ -279,6 +279,7 @@ BROKEN = {
     'name = "mine"': "has no 'names'",
     ENTRY.replace("(?P<step>", "("): "`step` needs a group",
     ENTRY.replace("\\d+)", "\\d+"): "missing ), unterminated",
+    ENTRY.replace('"reward"', '"rewrd"'): "no indicator is called rewrd",
 }
 
 

@@ -17,9 +17,15 @@ import tomli
 
 from verl_tui.config import config_path
 from verl_tui.patterns import NamePattern, pattern
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+INDICATOR_TABLE: dict[str, dict[str, str]]
+INDICATOR_TABLE = toml_table(str(Path(__file__).parent), "indicators.toml")
+"""What a spelling may mean; `verl_tui.indicators` says what each is."""
 
 
 class Form(NamedTuple):
@@ -120,11 +126,10 @@ class Trainer(NamedTuple):
 @cache
 def spellings() -> Mapping[str, tuple[str, ...]]:
     """Return indicator -> the names that mean it in any log, the best first."""
-    found: dict[str, tuple[str, ...]] = {}
-    borrowed = [one for one in trainers() if one.everywhere]
-    for one in sorted(borrowed, key=lambda one: one.everywhere):
-        for name in one.names:
-            found[name.indicator] = (*found.get(name.indicator, ()), *name.written)
+    found: dict[str, tuple[str, ...]] = defaultdict(tuple)
+    for one in sorted(trainers(), key=lambda one: one.everywhere):
+        for name in one.names if one.everywhere else ():
+            found[name.indicator] += name.written
     return found
 
 
@@ -210,6 +215,8 @@ def _lines(table: dict[str, Any]) -> Lines:
 
 
 def _spelling(prefix: str, indicator: str, name: str, *more: Any) -> Spelling:
+    if indicator not in INDICATOR_TABLE:
+        raise ValueError(f"no indicator is called {indicator}")
     written = (name, prefix + name) if prefix else (name,)
     return Spelling(indicator, _keys(*written), written, *more)
 

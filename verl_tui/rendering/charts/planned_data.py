@@ -275,17 +275,16 @@ def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[M
         "note": view.notebook.of(run),
         "restart": [restart.step for restart in run.restarts],
     }
-    marks = [Mark(step, role) for role, steps in happened.items() for step in steps]
+    marks = [(step, role) for role, steps in happened.items() for step in steps]
     mildest_first = sorted(view.verdict.findings, key=lambda one: one.severity)
     worst = {
         one.since_step: ALARM_ROLES[one.severity]
         for one in mildest_first
         if one.since_step is not None and plan.shows(one.key)
     }
-    marks += [Mark(*one) for one in worst.items()]
-    for mark in marks:
-        if (at := along(mark.step)) is not None:
-            yield mark._replace(step=at)
+    for step, role in (*marks, *worst.items()):
+        if (at := along(step)) is not None:
+            yield Mark(at, role)
 
 
 def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:
