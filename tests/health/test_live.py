@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, Sequence[float | None]]
 
-OF_THE_PRESENT = frozenset(id for id, diagnosis in DIAGNOSES.items() if diagnosis.alive)
+OF_THE_PRESENT = frozenset(
+    id for id, diagnosis in DIAGNOSES.items() if diagnosis.by_clock
+)
 """They depend on the time of day, which a finished log no longer has."""
 
 

@@ -295,7 +295,7 @@ class Diagnosis(NamedTuple):
     """Returns the finding now, why it does not judge, or None if nothing is found; or these with
     its history; or what it looks at block by block.
     """
-    alive: bool
+    by_clock: bool
     """True if it depends on the clock, as a hang does, and not only on the log."""
     requires: Sequence[str]
     """Indicators without which it does not judge."""
@@ -305,11 +305,13 @@ DIAGNOSES: dict[str, Diagnosis] = {}
 """Unique name of its rule -> diagnosis, which reads its figures from its entry in `guide.toml`."""
 
 
-def diagnosis(name: str, *requires: str, alive: bool = False) -> Callable[[Look], Look]:
-    """Declare a function as the diagnosis of a rule."""
+def diagnosis(
+    name: str, *requires: str, by_clock: bool = False
+) -> Callable[[Look], Look]:
+    """Declare a function as the diagnosis of a rule, by its unique name; see `Diagnosis`."""
 
     def declared(look: Look) -> Look:
-        DIAGNOSES[name] = Diagnosis(look, alive, requires)
+        DIAGNOSES[name] = Diagnosis(look, by_clock, requires)
         return look
 
     return declared

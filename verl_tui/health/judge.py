@@ -56,12 +56,12 @@ class RuleOnRun:
         self.rule = rule
         is_code = rule.condition == "diagnosis"
         self._diagnosis = DIAGNOSES.get(rule.name) if is_code else None
-        self.alive = self._diagnosis is not None and self._diagnosis.alive
+        self.by_clock = self._diagnosis is not None and self._diagnosis.by_clock
         """Whether it depends on the clock."""
         self.result: _Result = []
         """The findings now, or that it does not judge."""
         self.episodes: Sequence[Episode] = ()
-        """All findings so far; they depend on the numbers alone, unless it is alive."""
+        """All findings so far; they depend on the numbers alone, unless it goes by the clock."""
         self._past: Sequence[Breach] = ()
         """What was found each time that it looked, if it looks at the present only."""
         self.kept: dict[Hashable, tuple[Hashable, Any]] = {}
@@ -149,7 +149,7 @@ class Judge:
     def __init__(self, guide: Guide, run: Run) -> None:
         self.guide = guide
         self.run = run
-        self._rules = sorted(map(RuleOnRun, guide.rules), key=attrgetter("alive"))
+        self._rules = sorted(map(RuleOnRun, guide.rules), key=attrgetter("by_clock"))
         self._revision: int | None = None
         """At which the rules that depend on the numbers alone have judged."""
 
@@ -171,7 +171,7 @@ class Judge:
         context = rule_context(self.run, self.guide, now)
         results: dict[str, list[_Result]] = {}
         for one in self._rules:
-            if one.alive or self._revision != self.run.revision:
+            if one.by_clock or self._revision != self.run.revision:
                 one.judge(context._replace(rule=one.rule))
             results.setdefault(one.rule.id, []).append(one.result)
         self._revision = self.run.revision

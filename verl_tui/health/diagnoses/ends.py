@@ -27,7 +27,8 @@ _GROWN_FOR, _GROWN = 20, 1.25
 """Points and growth of the host's memory that explain a worker's death: heuristic."""
 
 
-@diagnosis("crash", alive=True)  # a traceback alone means something only after silence
+# A traceback alone means something only after silence.
+@diagnosis("crash", by_clock=True)
 def crash(context: RuleContext) -> Finding | str | None:
     """Find how the run crashed, or an error that may have ended it: a traceback, a fatal message or
     a signal, and no step after it; or that its process is gone without a message.
@@ -131,7 +132,7 @@ _KINDS = {"stop": True, "cause": False}
 """Kinds of root causes that decide: the run's own limit, an error, which is the crash's to tell."""
 
 
-@diagnosis("ended-early", alive=True)  # what an end is depends on the process
+@diagnosis("ended-early", by_clock=True)  # what an end is depends on the process
 def ended_early(context: RuleContext) -> Finding | str | None:
     """Find an orderly end short of the stated steps, or by a limit of the run's own, and the line
     that says why it stopped.

@@ -46,7 +46,7 @@ _ELSEWHERE: dict[str, str] = WORDS["hang"]["elsewhere"]
 _STARTS: list[dict[str, Any]] = WORDS["hang"]["start"]
 
 
-@diagnosis("hang", alive=True)
+@diagnosis("hang", by_clock=True)
 def hang(context: RuleContext) -> Finding | str | None:
     """Find a run that should have made a step long ago, compared with the usual duration of the
     next one; says whether the log is silent and GPUs are idle, too.
@@ -312,7 +312,7 @@ class _Levels(NamedTuple):
         return f"{self.key} {before} → {after}, at the start {start}"
 
 
-@diagnosis("resume-lost", alive=True)  # it is about the newest restart only
+@diagnosis("resume-lost", by_clock=True)  # it is about the newest restart only
 def resume_lost(context: RuleContext) -> Finding | str | None:
     """Find that all that had moved since the run's start is back there right after the newest
     restart.

@@ -69,7 +69,7 @@ class MemoryGrowth(NamedTuple):
     unit: str
 
 
-@diagnosis("host-memory", alive=True)  # what has ended fills no memory
+@diagnosis("host-memory", by_clock=True)  # what has ended fills no memory
 def host_memory(context: RuleContext) -> Finding | str | None:
     """Find host memory that grows steadily, or that was so short that Ray has killed workers."""
     run, window = context.run, context.rule.window
@@ -189,7 +189,7 @@ class _Disk(NamedTuple):
     trouble: Trouble
 
 
-@diagnosis("disk-filling", alive=True)
+@diagnosis("disk-filling", by_clock=True)
 def disk_filling(context: RuleContext) -> Finding | str | None:
     """Find the disk that will be full first, within a day, or that has too little room for a
     checkpoint.
