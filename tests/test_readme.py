@@ -15,6 +15,7 @@ import pytest
 from inside_textual import quick_pilots
 
 from verl_tui.cli import build_parser
+from verl_tui.evaluation import RESERVED
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.indicators import INDICATORS
 from verl_tui.runs.views.state import State
@@ -63,6 +64,7 @@ NAMED = [
     *(("verl_tui/commands/README.md", f'"{state.value}"') for state in State),
     *(("verl_tui/runs/README.md", f"`{state.value}`") for state in State),
     *((page, f"| {one.name} |") for page in FORMATS_IN for one in FORMATS),
+    *(("verl_tui/sources/README.md", f"`{key[8:]}`") for key in sorted(RESERVED)),
     *(("verl_tui/README.md", f"`{folder}`") for folder in FOLDERS),
 ]
 

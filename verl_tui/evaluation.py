@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from verl_tui.distributions import MOST_VALUES, QUANTILES, Bins, Distribution, of_values
 from verl_tui.means import mean
+from verl_tui.metrics import read_table
 from verl_tui.patterns import NamePattern
 from verl_tui.repetition import entropy, repetition, tokens
 
@@ -26,8 +27,6 @@ reading them.
 _LENGTH = 400
 """Characters looked at of each, the last ones: a loop goes on to the end."""
 _MOST_COMPONENTS = 32
-LENGTH = "response_chars"
-"""Mean length of the responses, in characters."""
 READ_SHARE = "read_share"
 """Share of a dump that its figures cover, if not all of it."""
 _WHOLE_GROUPS = 0.1
@@ -39,7 +38,6 @@ _LARGEST = 1e100
 """A number beyond this measures nothing, and the sum of a few squares of such would not be
 finite.
 """
-_NUMBER = (int, float)
 _ROUNDING = 1e-6
 """Share of its size by which a score may differ from the same one summed in another order, in
 single precision.
@@ -112,7 +110,7 @@ class Evaluation:
             self._scores.append(score)
             self._prompts.append(hash(group))
         for name, value in extras.items():
-            if isinstance(value, _NUMBER) and -_LARGEST < value < _LARGEST:
+            if isinstance(value, (int, float)) and -_LARGEST < value < _LARGEST:
                 self._add_extra(name, value)
 
     def _add_extra(self, name: str, value: float) -> None:
@@ -138,9 +136,9 @@ class Evaluation:
         if self._scores:
             found.update(self._of_scores(whole=whole))
         if self.count:
-            found[LENGTH] = sum(self._lengths) / self.count
+            found["response_chars"] = sum(self._lengths) / self.count
         for name, (count, total) in self._extras.items():
-            free = f"extra_{name}" if name in RESERVED else name
+            free = f"extra_{name}" if PREFIX + name in RESERVED else name
             found[free] = total / count
         return found
 
@@ -216,8 +214,5 @@ def _of_texts(texts: Sequence[tuple[str, int]]) -> dict[str, float]:
     return found
 
 
-RESERVED = frozenset(
-    f"count repetition ngram_entropy distinct_2 unique_share {LENGTH} {READ_SHARE} score"
-    " score_std score_min score_max groups dead_groups groups_all_wrong groups_all_right".split()
-)
-"""Names of figures; an extra of the same name is called `extra_…`."""
+RESERVED = {one.key for one in read_table("samples")}
+"""Figures of training samples; an extra of the same name is called `extra_…`."""

@@ -17,7 +17,6 @@ from verl_tui.distributions import one_each, spreads
 from verl_tui.metrics import modern, slashed
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.toml_tables import toml_table
-from verl_tui.trainers import writers
 
 KeysOfLog: TypeAlias = "Collection[str]"
 """The keys of a log, or some of them."""
@@ -276,7 +275,7 @@ def dialect(keys: KeysOfLog) -> str:
     several share; a tie is `other`, since the tutorials' thresholds must not judge what they were
     not written for.
     """
-    return "other" if writers(tuple(keys)) else _by_names(keys)
+    return "other" if trainers.writers(tuple(keys)) else _by_names(keys)
 
 
 def _by_names(keys: KeysOfLog) -> str:

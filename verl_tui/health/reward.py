@@ -71,7 +71,7 @@ def _name(key: str) -> str | None:
     found = _COMPONENT.fullmatch(key)
     # Our own figures of samples are no parts of a reward; an extra of such a name is
     # `samples/extra_…`.
-    if not found or key.removeprefix(PREFIX) in RESERVED:
+    if not found or key in RESERVED:
         return None
     name = str(found[found.lastgroup or 0])
     # TRL names a part by its function, which may be called `is_short`.
