@@ -159,8 +159,8 @@ def follow(
     follower: RunFollower,
     stop: Callable[[], object],
 ) -> Iterator[tuple[float, EventLines]]:
-    """Yield each look until every run has ended, or it is stopped: when it is, and what has
-    happened, which is found out as it is taken.
+    """Yield each look until every run has ended, or it is stopped: its time, and what has happened,
+    which is found out as it is taken.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are watched, too.

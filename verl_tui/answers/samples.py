@@ -86,8 +86,8 @@ def _refuse(reading: Reading, validation: bool | None) -> None:
 def _chosen(
     samples: Samples, places: Sequence[Place], count: int, order: str
 ) -> list[tuple[StepSamples, int]]:
-    """Return samples of the first place by their scores; or the last ones, if they are too few also
-    of the places behind it.
+    """Return samples of the first place by their scores; or the last ones, with those of the places
+    after it if they are too few.
     """
     found: list[tuple[StepSamples, int]] = []
     for place in places:

@@ -125,7 +125,7 @@ def _notes(
     """Yield a sentence for each thing that is not compared, or only with care."""
     if len(measured) == 1:
         yield (
-            "a single run: there is nothing to hold it against; name several paths, or a "
+            "a single run: there is nothing to compare it with; name several paths, or a "
             "directory of runs"
         )
     yield from _on_steps(measured, alignment)
@@ -134,7 +134,7 @@ def _notes(
     yield from _on_settings(measured, groups)
     reasons = (incomparable(kind, measured) for kind in FIGURES if kind.indicator)
     for reason in dict.fromkeys(filter(None, reasons)):
-        yield f"{reason}; runs that differ in this are not held against each other"
+        yield f"{reason}; runs that differ in this are not compared"
 
 
 def _on_settings(

@@ -288,7 +288,7 @@ _TOGETHER = 0.8
 _RARE = 0.05
 """How often chance alone may produce something that is called beyond chance."""
 _ORDERS = 999
-"""Orders by chance that a correlation is held against."""
+"""Random orders that a correlation is compared with."""
 
 
 class Correlation(NamedTuple):
@@ -405,7 +405,7 @@ def _found(
 def _correlation(
     setting: _Varying, figure: str, reached: NDArray[Any]
 ) -> Correlation | None:
-    """Return the correlation with an outcome, held against orders by chance that are the same each
+    """Return the correlation with an outcome, compared with random orders that are the same each
     time; None where too little is known, or one side is all the same.
     """
     import numpy as np

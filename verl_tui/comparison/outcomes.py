@@ -119,8 +119,8 @@ class MeasuredRun:
         return series.until(self.stop.step) or None
 
     def last_values(self, indicator: str, count: int | None = None) -> list[float]:
-        """Return those of the last logged values that are numbers, oldest first; of so many as
-        means are made of, unless a number is given.
+        """Return the numbers among the last logged values, oldest first: as many values as means
+        are made of, unless a number is given.
         """
         series = self.series(indicator)
         if series is None:

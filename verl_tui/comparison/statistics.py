@@ -1,6 +1,6 @@
 """Statistics of a few numbers: intervals, and how informative a run's values are.
 
-Everything here is textbook material, and tests hold it against figures of SciPy.
+Everything here is textbook material, and tests compare it with figures of SciPy.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def look_at_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
 def _beside(
     rule: Rule, key: str, free: Sequence[str], second: str | None
 ) -> Sequence[str]:
-    """Return the metrics that one is held against: all others, or the rule's second one."""
+    """Return the metrics that one is compared with: all others, or the rule's second one."""
     if rule.stream == "of the others":
         return [other for other in free if other != key]
     return [second] if second else []
@@ -104,7 +104,7 @@ def _judge(
     keep: Keep,
     beside: Sequence[str] = (),
 ) -> Found:
-    """Judge one metric, or several as one column, beside those that it is held against."""
+    """Judge one metric, or several as one column, beside those that it is compared with."""
     rule, run = context.rule, context.run
     limit = LIMITS[rule.of](run, context.guide) if rule.of else None
     gate = _gate(context)
@@ -138,7 +138,7 @@ def _missing(
     context: RuleContext, keys: int, free: int, second: str | None
 ) -> str | None:
     """Return what the log lacks of a rule's metrics, None if nothing: `keys` of them are there,
-    `free` of these are not exempt, `second` is the one that they are held against.
+    `free` of these are not exempt, `second` is the one that they are compared with.
     """
     rule = context.rule
     beside = rule.beside_indicator, rule.beside_metric

@@ -178,7 +178,7 @@ trainers compute means in, is as close to it as this.
 
 
 def few_answers(context: RuleContext) -> str | None:
-    """Exempt a score that may be a share of few answers, or beside which another one changes."""
+    """Exempt a score that may be a share of few answers, or while another one changes."""
     key = context.key
     for other in validation_keys(context.run.keys):
         if len({*context.finite(other, 2)}) > 1:

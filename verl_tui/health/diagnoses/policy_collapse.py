@@ -123,7 +123,7 @@ def policy_collapse(context: RuleContext) -> Found | str:
 
 
 def _different(found: Sequence[Breach]) -> Sequence[Breach]:
-    """Return the breaches, of several that saw the same fall the first."""
+    """Return the breaches; of several that saw the same fall, the first."""
     breaches: list[Breach] = []
     for breach in sorted(found, key=lambda one: (one.raised, one.since)):
         until = breaches[-1].cleared if breaches else -1

@@ -102,7 +102,7 @@ class RunListing:
         return found, note
 
     def gathered(self, listed: Sequence[Run], at: Moment) -> dict[str, list[Run]]:
-        """Return runs by the words for those that stand together, in one group if none do."""
+        """Return runs by the words for their group, all in one group if there are none."""
         if not self.kept.run_groups:
             return {"": list(listed)}
         from verl_tui.comparison.run_columns import text_of, value_of

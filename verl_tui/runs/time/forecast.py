@@ -158,8 +158,8 @@ class Schedule(NamedTuple):
     """False where the distances differ, so that only their mean is known."""
 
     def due(self, steps: Any, last: int | None) -> Any:
-        """Return whether it is due at each of some steps; a run's last one has whatever verl's
-        trainers do at all.
+        """Return whether it is due at each of some steps; at a run's last one verl's trainers do
+        all that they ever do.
         """
         if not self.every:
             return steps < 0
