@@ -32,7 +32,7 @@ _COMPLETION = """
 _ENDING = {"-h", "--help", "--version", "--print-completion"}
 """Options of the program that need no command."""
 _LIKE = 0.75
-"""Similarity from which a word counts as a mistyped command: one wrong letter in 5."""
+"""Similarity from which on a word counts as a mistyped command: one wrong letter in 5."""
 
 
 def main(

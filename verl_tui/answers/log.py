@@ -123,7 +123,7 @@ def _around(
 
 
 def _no_step(run: Run, path: Path, step: int) -> RunError:
-    """Return the error for a step that has no line in the log, perhaps not yet."""
+    """Return the error that a log has no line of a step, which may be still to come."""
     reached, last = run.step or 0, run.total_steps
     if reached < step <= (last or step):
         of = f"{reached} of {last}" if last else f"{reached}"

@@ -1,4 +1,4 @@
-"""`verl-tui guard`: follow runs without a screen, stop those that go wrong, keep the best of
+"""`verl-tui guard`: follow runs without a screen, stop those that have gone mad, keep the best of
 others.
 """
 

@@ -247,7 +247,7 @@ class Options(Namespace):
         """Return the paths that were named.
 
         Raises:
-            CommandError: None was named, or standard input was, and is a terminal.
+            CommandError: None was named, or standard input is to be read and is a terminal.
         """
         paths: list[str] = self.paths
         if not paths:

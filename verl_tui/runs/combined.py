@@ -168,8 +168,8 @@ def last_record(
 
 
 def _counts(source: SourceState, sampled: int | None, top: int) -> bool:
-    """Return whether a source's time counts beside those that others state up to the step `top`
-    (-1: none do): a file's time only counts beyond it.
+    """Return whether a time counts beside stated ones up to a step, below 0 where there are none: a
+    file's time only beyond it.
     """
     return top < 0 or not _by_file(source) or _reached(source, sampled) > top
 

@@ -127,8 +127,8 @@ def _shown_in(
 def _in_rows(
     view: View, charts: tuple[PlannedChart, ...], revealed: str | None
 ) -> tuple[PlannedChart, ...]:
-    """Return the charts with those marked that are in a row each: all of an evaluation or of a
-    single step, which have one point each; else none if that would be all.
+    """Return the charts with those marked that are in a row each: all of an evaluation and of a
+    single step, of which there is one point; else none if all would be.
     """
     shown = {chart.key for chart in charts if chart.shows(revealed)}
     single = of_one_point(view)

@@ -270,21 +270,19 @@ def _note(plan: PlannedChart, own: Series | None) -> str:
 
 def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[Mark]:
     """Yield what happened along the x axis; of findings that began at a step the worst."""
-    happened = {
-        "checkpoint": run.checkpoints,
-        "note": view.notebook.of(run),
-        "restart": [restart.step for restart in run.restarts],
-    }
-    marks = [(step, role) for role, steps in happened.items() for step in steps]
+    marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
+    marks += [Mark(step, "note") for step in view.notebook.of(run)]
+    marks += [Mark(restart.step, "restart") for restart in run.restarts]
     mildest_first = sorted(view.verdict.findings, key=lambda one: one.severity)
     worst = {
         one.since_step: ALARM_ROLES[one.severity]
         for one in mildest_first
         if one.since_step is not None and plan.shows(one.key)
     }
-    for step, role in (*marks, *worst.items()):
-        if (at := along(step)) is not None:
-            yield Mark(at, role)
+    marks += [Mark(step, worst[step]) for step in sorted(worst)]
+    for mark in marks:
+        if (at := along(mark.step)) is not None:
+            yield mark._replace(step=at)
 
 
 def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:

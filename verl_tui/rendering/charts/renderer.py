@@ -294,7 +294,7 @@ them.
 _STEPS = (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10)
 """Distances of limits as shares of a power of ten."""
 _SHADES = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (1e-9, "░"))
-"""Share from which a shade stands, the greatest first."""
+"""Share from which on a shade stands, the greatest first."""
 _LEGEND = "  ░ few ▒ 10% ▓ 25% █ 50%"
 
 

@@ -55,7 +55,7 @@ class RowsPage(NamedTuple):
     matches: Matches | None = None
     """How many there are that match the filter."""
     title: str = ""
-    """By default the screen's title words and the run's name."""
+    """By default what the screen is called, of which run."""
 
 
 class RowsScreen(BufferedScreen, ModalScreen[None]):
