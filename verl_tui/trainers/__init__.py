@@ -178,13 +178,12 @@ def writers(keys: tuple[str, ...]) -> Sequence[Trainer]:
 def trainer_of(table: dict[str, Any]) -> Trainer:
     """Return a trainer by its table; raises KeyError for what is missing in it."""
     name = table["name"]
-    prefix = table.get("prefix", "")
     rows = defaultdict(tuple, table)
     return Trainer(
         name,
         [_keys(one) for one in rows["own"]],
         [_form(name, one) for one in rows["console"]],
-        [_spelling(prefix, *one) for one in table["names"]],
+        [_spelling(table.get("prefix", ""), *one) for one in table["names"]],
         [_keys(one[0]) for one in rows["others"]],
         [_samples(one) for one in rows["samples"]],
         [(_keys(one[0]), *(one[3:] or [1.0])) for one in rows["mixed"]],
@@ -209,9 +208,8 @@ def differences(keys: tuple[str, ...]) -> Mapping[str, tuple[int, int]]:
 
 def _lines(table: dict[str, Any]) -> Lines:
     signed = pattern(table.get("signed", "(?!)").encode())
-    mentioned = pattern(table["mentioned"].encode())
-    keys = table.get("keys", ())
-    return Lines(table["rank"], table["words"], mentioned, signed, keys)
+    named = pattern(table["mentioned"].encode())
+    return Lines(table["rank"], table["words"], named, signed, table.get("keys", ()))
 
 
 def _spelling(prefix: str, indicator: str, name: str, *more: Any) -> Spelling:
@@ -228,7 +226,7 @@ def _keys(*written: str) -> NamePattern:
 
 def _samples(table: dict[str, Any]) -> SampleFiles:
     known = {"name": NamePattern(table["name"]), "has": frozenset(table["has"])}
-    return SampleFiles(**(table | known))
+    return SampleFiles(**table | known)
 
 
 def _form(trainer: str, table: dict[str, str]) -> Form:
