@@ -194,7 +194,7 @@ def _finals(comparison: Comparison) -> dict[str, float]:
 
 
 def _condition(described: Mapping[str, Any], run: Run, now: float) -> str:
-    """Return what follows the verdict in the first line of `check`."""
+    """Return what stands behind the verdict in the first line of `check`."""
     head = described["verdict"] or no_verdict(described)
     headline = next(opening(described, run, now)).plain.removeprefix(f"{run.name}: ")
     return headline.removeprefix(head).removeprefix(",").strip()
