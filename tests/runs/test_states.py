@@ -371,6 +371,16 @@ def test_a_host_that_slept_has_not_made_its_runs_hang():
     )
 
 
+def test_looks_ten_seconds_apart_are_no_sleep_of_the_host():
+    monitor = Monitor(Config())
+    monitor.apply(
+        Batch("r", STATUS._replace(writer=ALIVE), (steps(20), Progress(total=100))), T
+    )
+    for at in range(0, 130, 10):
+        monitor.awake(T + at * 1.2)  # a busy machine looks late
+    assert state(monitor.runs["r"], T + 130) is State.STALLED
+
+
 @pytest.mark.parametrize(
     ("said", "quiet", "warned"),
     [
