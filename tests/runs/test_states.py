@@ -26,7 +26,7 @@ from verl_tui.records import (
 )
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.checkpoints import best
-from verl_tui.runs.views.state import State, remaining, state
+from verl_tui.runs.views.state import State, remaining, state, time_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -225,6 +225,14 @@ def test_the_state_and_what_is_found(batches, after, expected, findings):
         assert found(run, T + after) == findings
     if expected is not State.RUNNING:
         assert remaining(run, T + after) is None
+
+
+@pytest.mark.parametrize(
+    ("step", "after", "left"), [(20, 0, 240), (20, 2, 238), (99, 20, 0), (20, 60, None)]
+)
+def test_the_time_that_is_left_passes_between_two_records(step, after, left):
+    run = run_of(steps(step), TOTAL, status=STATUS._replace(writer=ALIVE))
+    assert time_left(run, T + after) == left
 
 
 @pytest.mark.parametrize("early", [2 * HOUR, 365 * 86400.0])
