@@ -32,9 +32,9 @@ _QUIET = 600.0
 _NEARLY = 0.99
 """Share reported as read while some files have not been read at all."""
 
-_ASLEEP = 10.0
-"""Seconds without a sign of the front end after which it counts as asleep: heuristic, many times
-the delay of a busy machine.
+_ASLEEP = 60.0
+"""Seconds without a sign of the front end after which it counts as asleep: heuristic, several times
+what the app lets pass from one look to the next, and half of the shortest silence that is a stall.
 """
 
 News = Batch | Discovery | GpuReading | Preview | Reread

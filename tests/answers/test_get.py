@@ -241,6 +241,7 @@ def test_an_expression_that_takes_too_long_is_given_up(get, tmp_path):
         (["samples", "logs/run_7", "--validation"], 3, "run_7 has no validation samples"),
         (["log", "logs/run_7", "--around", "999"], 3, "has reached step 40 so far"),
         (["log", "logs/run_7", "--error"], 64, "no error has ended run_7"),
+        (["log", "done.log", "--error"], 64, "no error has ended done"),
         (["log", "logs/run_7", "--grep", "("], 64, "missing )"),
         (["findings"], 64, "name a log"),
         ([], 64, f"name a command: {', '.join(COMMANDS)}"),
@@ -254,6 +255,10 @@ def test_one_sentence_where_there_is_no_answer(
     line = '{"scope": "ppo", "step": 1, "policy_loss": 1}\n'
     (other / "verl_logs.jsonl").write_text(line)
     monkeypatch.chdir(run.parent.parent)
+    done = (
+        "step:1 - critic/score/mean:0.5\nFinal validation metrics: {'val/acc': 0.5}\n"
+    )
+    (run.parent.parent / "done.log").write_text(done)
     found, out, err = answered(*words)
     assert (found, out) == (code, "")
     assert sentence in err

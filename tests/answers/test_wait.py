@@ -132,8 +132,8 @@ def test_each_answer_is_of_the_moment_at_which_it_holds(log, capsys):
     [
         ("RUN --wait reward>5 --timeout 1", 4, "run_7, running at step 10, did not meet reward>5 within 1 s"),
         ("EMPTY --wait step=5 --timeout 0.1", 4, "no run could be read within 0.1 s"),
-        ("ENDED --wait reward>5", 5, "ended, ended? at step 10, did not meet reward>5, and has ended"),
-        ("ENDED --wait state=running", 5, "ended, ended? at step 10, did not meet state=running, and has ended"),
+        ("ENDED --wait reward>5", 5, "ended, stopped? at step 10, did not meet reward>5, and has ended"),
+        ("ENDED --wait state=running", 5, "ended, stopped? at step 10, did not meet state=running, and has ended"),
         ("PLANNED --wait step=201", 5, "planned, running at step 10, did not meet step=201, and never will: its last step is 200"),
         ("RUN --wait state=finishd", 5, "--wait: no state is called finishd; did you mean finished?"),
         ("RUN --wait finding=kl-hihg", 5, "--wait: no finding is called kl-hihg; did you mean kl-high or ref-kl-high or ref-kl-rising?"),

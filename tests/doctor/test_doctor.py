@@ -109,6 +109,8 @@ def test_changes_and_faults_of_the_configuration_are_named(tmp_path, doctor):
         ({"TERM": "xterm", "COLORTERM": "truecolor"}, "16 million", "Unicode, braille"),
         ({"TERM": "linux"}, "16", "ASCII"),
         ({"TERM": "xterm", "LC_ALL": "C"}, "16", "ASCII"),
+        ({"TERM": "xterm", "PYTHONIOENCODING": "ascii:replace"}, "16", "ASCII"),
+        ({"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}, "16", "Unicode, braille"),
         ({"TERM": "dumb"}, "none", "Unicode, braille"),
         ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "none", "Unicode, braille"),
     ],

@@ -90,6 +90,18 @@ def test_a_slide_is_found_while_it_slides(values, raised):
     assert (slide.since_step or 0) <= 90
 
 
+@pytest.mark.parametrize(
+    ("steps", "since", "how"),
+    [(1, range(61, 62), "at once"), (8, range(61, 64), "since"), (20, range(61, 68), "since")],
+)  # fmt: skip
+def test_a_reward_of_zero_began_where_it_left_its_level(steps, since, how):
+    slid = [0.4 * (1 - i / steps) for i in range(1, steps)]
+    verdict = judge(planted({REWARD: noisy([0.4] * 60, 0.02) + slid + [0.0] * 30}))
+    (zero,) = (one for one in verdict.findings if one.id == "reward-zero")
+    assert zero.since_step in since
+    assert how in zero.message
+
+
 @pytest.mark.parametrize("level", [0.02, 0.5, -1.0])
 def test_a_reward_that_only_varies_does_not_slide(level):
     for seed in range(10):

@@ -26,7 +26,7 @@ from verl_tui.records import (
 )
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.checkpoints import best
-from verl_tui.runs.views.state import State, remaining, state
+from verl_tui.runs.views.state import State, remaining, state, time_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -227,6 +227,14 @@ def test_the_state_and_what_is_found(batches, after, expected, findings):
         assert remaining(run, T + after) is None
 
 
+@pytest.mark.parametrize(
+    ("step", "after", "left"), [(20, 0, 240), (20, 2, 238), (99, 20, 0), (20, 60, None)]
+)
+def test_the_time_that_is_left_passes_between_two_records(step, after, left):
+    run = run_of(steps(step), TOTAL, status=STATUS._replace(writer=ALIVE))
+    assert time_left(run, T + after) == left
+
+
 @pytest.mark.parametrize("early", [2 * HOUR, 365 * 86400.0])
 def test_a_time_that_is_yet_to_come_proves_no_life_until_steps_come(early):
     run = run_of(steps(20), Progress(total=100), now=T - early)
@@ -369,6 +377,16 @@ def test_a_host_that_slept_has_not_made_its_runs_hang():
     assert state(monitor.runs["r"], T + 9 * HOUR + 300) is State.STALLED, (
         "it had all the time since"
     )
+
+
+def test_looks_ten_seconds_apart_are_no_sleep_of_the_host():
+    monitor = Monitor(Config())
+    monitor.apply(
+        Batch("r", STATUS._replace(writer=ALIVE), (steps(20), Progress(total=100))), T
+    )
+    for at in range(0, 130, 10):
+        monitor.awake(T + at * 1.2)  # a busy machine looks late
+    assert state(monitor.runs["r"], T + 130) is State.STALLED
 
 
 @pytest.mark.parametrize(

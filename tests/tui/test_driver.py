@@ -36,6 +36,9 @@ class Echo(App):
             self.action_suspend_process()
         if event.key == "q":
             self.exit(0)
+    def on_unmount(self):
+        for _ in range(100):  # more than wait to be written
+            self._driver.write("<end>")
 
 raise SystemExit(Echo(driver_class=driver.RobustDriver).run())
 """

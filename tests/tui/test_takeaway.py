@@ -102,7 +102,7 @@ async def test_a_place_that_takes_no_files_says_so(log, here, monkeypatch):
             (said,) = notices(app)
             assert (
                 said
-                == "cannot write to the current directory: No such file or directory"
+                == "cannot write to the current directory: no such file or directory"
             )
 
 

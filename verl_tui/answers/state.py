@@ -62,14 +62,16 @@ def _progress(step: int | None, total: int | None) -> float | None:
 
 def state_line(found: Data) -> str:
     """Return the answer as a line of text."""
-    parts, done = [found["state"]], found["progress"]
+    # on a screen, too, what has no word of its end is `stopped?`
+    parts, done = [found["state"].replace("ended?", "stopped?")], found["progress"]
     if found["step"] is not None:
         of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
         parts.append(f"step {found['step']}{of}")
     if found["steps_estimated"]:
         parts.append("steps estimated")
     if found["remaining_s"] is not None:
-        parts.append(f"about {duration(found['remaining_s'])} left")
+        left = max(0.0, found["remaining_s"] - (found["last_record_age_s"] or 0.0))
+        parts.append(f"about {duration(left)} left")
     if found["last_record_age_s"] is not None:
         ago = age(found["last_record_age_s"])
         parts.append(f"last record {'just now' if ago == 'now' else f'{ago} ago'}")

@@ -17,7 +17,7 @@ from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
-from verl_tui.runs.views.state import State, state
+from verl_tui.runs.views.state import State, state, state_words
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -114,7 +114,7 @@ def _refuse(run: Run, condition: str, found: Awaited, now: float, *, gone: bool)
         why = "its files were deleted or moved away" if gone else "it is no training"
         raise NothingError(f"{name}: {why}")
     step = "without a step" if run.step is None else f"at step {run.step}"
-    words = f"{name}, {current.value} {step}, did not meet {condition}"
+    words = f"{name}, {state_words(run, current)} {step}, did not meet {condition}"
     if is_over(run, now):
         raise NeverError(f"{words}, and has ended")
     if not found.may:

@@ -34,6 +34,7 @@ from verl_tui.runs.views.state import (
     evaluated,
     is_evaluation,
     state_words,
+    time_left,
     unread_form,
 )
 from verl_tui.text import one_line
@@ -206,7 +207,7 @@ def progress(described: Data, run: Run) -> tuple[str, str]:
 def _times(described: Data, run: Run, now: float) -> Iterator[str]:
     if has_estimated_steps(run):
         yield "steps estimated"
-    if (left := described["remaining_s"]) is not None:
+    if (left := time_left(run, now)) is not None:
         yield f"about {duration(left)} left"
     if (quiet := described["last_record_age_s"]) is not None:
         ago = age(quiet)

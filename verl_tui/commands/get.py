@@ -227,9 +227,11 @@ def _log(options: Options) -> int:
 
 
 def _around_error(options: Options, reading: Reading, now: float) -> bool:
+    from verl_tui.records import EventKind
     from verl_tui.runs.views.state import State, state
 
-    if options.error and reading.run.outcome is None:
+    end = reading.run.outcome
+    if options.error and (end is None or end.kind is EventKind.FINISHED):
         raise CommandError(f"--error: no error has ended {reading.run.name}")
     asked = {options.around, options.last, options.grep} != {None}
     return options.error or (not asked and state(reading.run, now) is State.CRASHED)

@@ -223,7 +223,9 @@ def _told(
         "says": rule.says,
         "label": f" ({rule.label})" if rule.label else "",
     }
-    case = ("says-often" if known.get("case") else "says") if rule.says else ""
+    case = known.get("case", "")
+    if rule.says:
+        case = "says-often" if case else "says"
     return rule.told(
         facts,
         case=case,

@@ -19,7 +19,7 @@ from verl_tui.runs.settings import gpu_count, number
 from verl_tui.runs.views.signs_of_life import last_troubles
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
-from verl_tui.words import lowered
+from verl_tui.words import counted, lowered
 from verl_tui.words import number as in_words
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
     title = first.title + _missing_ranks(run, alike)
     found = _told(run, first, first.event.phase or phase, title)
     others = sum(one.trouble.count for _, one in suspects) - 1
-    words = f"{others:,} more lines of trouble follow from it or came later"
+    said = f"{counted(others, 'more line')} of trouble"
+    words = f"{said} follow{'s' * (others == 1)} from it or came later"
     return found._replace(others=words) if others else found
 
 

@@ -41,7 +41,7 @@ from verl_tui.rendering.text.piece import (
 from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.rendering.verdict_row import open_findings
 from verl_tui.runs.time.step_clocks import Alignment, stops
-from verl_tui.runs.views.state import remaining, state_words
+from verl_tui.runs.views.state import state_words, time_left
 from verl_tui.times import clock_time, duration
 
 if TYPE_CHECKING:
@@ -256,10 +256,10 @@ def _figures(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Ro
 
 def _end(run: Run, now: float) -> str:
     """Return how long a run takes from now on, and when it ends, as far as that is known."""
-    left = remaining(run, now)
+    left = time_left(run, now)
     if left is None:
         return UNKNOWN
-    return f"{duration(left)}, {clock_time((run.last_record or now) + left, now)}"
+    return f"{duration(left)}, {clock_time(now + left, now)}"
 
 
 def _chosen(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Row]:

@@ -47,10 +47,10 @@ from verl_tui.runs.views.provenance import shown_kl
 from verl_tui.runs.views.state import (
     State,
     ahead,
-    remaining,
     silence,
     state,
     state_words,
+    time_left,
 )
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.times import age, duration
@@ -426,7 +426,7 @@ def _done(one: _Listed, _: int) -> Pieces:
 
 def _time_left(one: _Listed, cells: int) -> Pieces:
     """Write the time that a run will still take."""
-    left = remaining(one.run, one.view.now)
+    left = time_left(one.run, one.view.now)
     if left is None or one.state is Unread.READING:
         return []
     return [("ETA " * (cells >= _LABELLED) + duration(left), "dim")]

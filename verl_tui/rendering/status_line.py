@@ -27,7 +27,7 @@ from verl_tui.rendering.text.piece import Piece, Pieces, cells_of, middle, text_
 from verl_tui.rendering.verdict_row import headline, state_piece
 from verl_tui.runs.time.forecast import steps_per_minute
 from verl_tui.runs.views.provenance import has_estimated_steps, shown_kl
-from verl_tui.runs.views.state import State, ahead, remaining, silence
+from verl_tui.runs.views.state import State, ahead, silence, time_left
 from verl_tui.text import one_line
 from verl_tui.times import age, clock_time, duration
 
@@ -166,10 +166,9 @@ def _host(view: View) -> RowPart:
 
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
     """Yield when the run is done, the time left and the speed."""
-    left = remaining(run, view.now)
+    left = time_left(run, view.now)
     if left is not None and shown_state(view, run) is not Unread.READING:
-        end = clock_time((run.last_record or view.now) + left, view.now)
-        way = f"ends {end}"
+        way = f"ends {clock_time(view.now + left, view.now)}"
         yield _ways("", (11, f"{way}, {duration(left)} left"), (59, way))
         rate = steps_per_minute(run)
         if rate:

@@ -194,7 +194,9 @@ def folder() -> str:
 def _give_up(app: App[Any], paths: Sequence[Path], error: OSError) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-    _say(app, "cannot write to", folder(), f": {error.strerror or error}")
+    _say(
+        app, "cannot write to", folder(), f": {(error.strerror or str(error)).lower()}"
+    )
 
 
 def _say(app: App[Any], sentence: str, path: Path | str, end: str = "") -> None:

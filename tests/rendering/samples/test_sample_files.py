@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 
 from verl_tui.on_demand.samples import KeptRows, SamplePage
 from verl_tui.records import Sample
@@ -57,6 +58,14 @@ def test_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     assert [
         json.loads(line)["index"] for line in export.path.read_text().splitlines()
     ] == [0, 1, 2, 3, 4]
+
+
+def test_counts_what_is_on_the_disk(tmp_path):
+    export = Export(page(1), [0], "grpo", tmp_path)
+    export.path = Path("/dev/full")
+    assert written(export).words() == (
+        "0 samples in /dev/full, as verl-tui keeps them; then it failed: no space left on device"
+    )
 
 
 def test_never_writes_over_a_file(tmp_path):

@@ -86,3 +86,6 @@ def test_at_an_end_moving_on_says_why_nothing_moves():
     first = look_after(look_after(near, "earlier", run), "earlier", run)
     assert why_unchanged(first, "earlier", run, ACTIONS) == "step 1 is the first"
     assert not why_unchanged(first, "later", run, ACTIONS)
+    assert "are shown already" in why_unchanged(ChartLook(), "out", run, ACTIONS)
+    raw = ChartLook(smoothing=0.0)
+    assert "as far as it goes" in why_unchanged(raw, "rougher", run, ACTIONS)

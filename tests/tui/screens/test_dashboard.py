@@ -103,6 +103,8 @@ async def test_a_single_run_has_no_next_one(tmp_path):
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await press(pilot, "right_square_bracket")
         assert "no other run is listed" in text(app)
+        await press(pilot, "2")
+        assert "no run 2: 1 run listed" in text(app)
 
 
 async def test_runs_are_switched_by_keys(demo):

@@ -135,7 +135,7 @@ async def test_exports(run, tmp_path, monkeypatch):
             )
             await start(pilot, app, "x")
             assert any(
-                f"cannot write to {tmp_path}/missing: No such" in words
+                f"cannot write to {tmp_path}/missing: no such" in words
                 for words in notices(app)
             )
         await press(pilot, "x")

@@ -221,6 +221,8 @@ _ZERO, _STEADY = 0.005, 0.25
 """A value counts as zero up to this share of those before: logs print few digits. If an earlier
 value was below a quarter of the usual, a zero is no surprise.
 """
+_BEFORE = 40
+"""Values before it that show from where it came, as those of a cliff do."""
 _MEMORY, _CHANCE = 100, 1e-5
 """Points that show how often zero comes by chance, and the highest probability of that many zeros
 in a row: heuristic, once in a hundred runs of a thousand steps.
@@ -228,8 +230,8 @@ in a row: heuristic, once in a hundred runs of a thousand steps.
 
 
 def zero(column: Column, rule: Rule, _: float) -> Shown:
-    """Falls to zero at once, from points that were clearly positive, none near zero; holds while it
-    is zero.
+    """Falls to zero, at once or at the end of a slide, from points that were clearly positive, none
+    near zero; holds while it is zero.
 
     Where values lie between 0 and 1 it takes more zeros than come by chance: small batches score 0
     at times. The rule's window is that of positive points before it, its count that of the fewest
@@ -242,13 +244,19 @@ def zero(column: Column, rule: Rule, _: float) -> Shown:
     known = {}
     for at in np.flatnonzero(is_zero & np.append(False, ~is_zero[:-1])).tolist():
         end = first(~is_zero, at)
-        past = values[:at][~is_zero[:at]][-window:]
+        before = values[:at][~is_zero[:at]][-_BEFORE:]
+        past = before[-window:]
         level = float(median_along(past)) if len(past) == window else 0.0
         most = _enough(values[max(0, at - _MEMORY) : at], count)
         is_fall = level > 0 and past.min() >= _STEADY * level
         if is_fall and (len(values) if end is None else end) - at >= most:
             facts = {"level": level, "least": past.min(), "count": window}
-            known[at] = Spell(at, at + most - 1, end, facts)
+            usual, begin = float(median_along(before)), at
+            if past.min() < _STEADY * usual:
+                begin = behind_last(values[:at] >= (1 - _EDGE) * usual)
+                more = {"case": "slid", "usual": usual, "zero": column.steps[at]}
+                facts = {**facts, **more}
+            known[at] = Spell(begin, at + most - 1, end, facts)
     return Shown(window + count, known, known.__getitem__, window)
 
 

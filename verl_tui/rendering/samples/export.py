@@ -82,7 +82,7 @@ class Export(Job):
                 raise OSError("the dump has been written anew")
             self._write()
         except OSError as error:
-            self.problem = error.strerror or str(error)
+            self.problem = (error.strerror or str(error)).lower()
         return self.done
 
     def words(self) -> str:
@@ -95,16 +95,17 @@ class Export(Job):
         )
 
     def _write(self) -> None:
-        until = monotonic() + BUDGET
+        until, written, skipped = monotonic() + BUDGET, self.written, self.skipped
         # opened each time: whenever the app ends, no file is half open
         with self.path.open("ab") as file:
             for row in self._rows(self._indices[self.written + self.skipped :]):
                 if row is not None:
                     file.write(row + b"\n")
-                self.written += row is not None
-                self.skipped += row is None
+                written += row is not None
+                skipped += row is None
                 if monotonic() > until:
                     break
+        self.written, self.skipped = written, skipped  # all of it is on the disk now
 
     def _rows(self, indices: Sequence[int]) -> Iterator[bytes | None]:
         rows, step = self._page.rows, self._page.place.step

@@ -110,7 +110,9 @@ def keeps_to_ascii(
     if wanted is not None:
         return wanted
     # Python itself takes LC_ALL=C for UTF-8, so the locale's name is looked at first.
-    encoding = locale.getpreferredencoding(False).lower().replace("-", "")  # noqa: FBT003
+    stated = environment.get("PYTHONIOENCODING", "").partition(":")[0]
+    encoding = stated or locale.getpreferredencoding(False)  # noqa: FBT003
+    encoding = encoding.lower().replace("-", "")
     if ascii_locale(environment) or encoding not in {"utf8", "gb18030"}:
         return True
     return on_terminal and few_glyphs(environment.get("TERM", ""))

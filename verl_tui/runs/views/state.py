@@ -100,6 +100,12 @@ def remaining(run: Run, now: float) -> float | None:
     return coming if coming is not None and goes_on(run, now) else None
 
 
+def time_left(run: Run, now: float) -> float | None:
+    """Return the seconds from now to the last step, None where unknown."""
+    coming = remaining(run, now)
+    return None if coming is None else max(0.0, coming - (silence(run, now) or 0.0))
+
+
 def goes_on(run: Run, now: float) -> bool:
     """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
     if state(run, now) is not State.RUNNING or run.outcome:

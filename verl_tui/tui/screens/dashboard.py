@@ -16,6 +16,7 @@ from verl_tui.tui.panels.health import HealthPanel
 from verl_tui.tui.panels.runs import RunsPanel
 from verl_tui.tui.screens.dashboard_layout import DashboardLayout
 from verl_tui.tui.widgets.chart import KEYS, READING, TABLE, Chart, MoveCursor
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.health.finding import Episode, Finding
@@ -145,6 +146,9 @@ class Dashboard(DashboardLayout, ChartActions):
         runs = self.view.listed
         if number <= len(runs):
             self.post_message(RunsPanel.Picked(runs[number - 1].name))
+        else:
+            said = f"no run {number}: {counted(len(runs), 'run')} listed"
+            toast(self.app, said)
 
     # -- looks, findings, filter -------------------------------------------------------------------
 

@@ -377,6 +377,8 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             try:
                 self._export = Export(browse.page, indices, run.name)
             except OSError as error:
-                self._say(f"cannot write to {folder()}: {error.strerror or error}")
+                self._say(
+                    f"cannot write to {folder()}: {(error.strerror or str(error)).lower()}"
+                )
                 return
             self._view.browser.run_later(self._export)

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from textual._xterm_parser import XTermParser
@@ -33,6 +34,25 @@ _A_BIT = 0.001
 """Seconds after which an end that was given its time is surely over."""
 
 
+class LenientStream:
+    """Writes to a terminal; to one that is gone nothing is written, and the thread that writes goes
+    on, else the app would wait for it for ever.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write text."""
+        with suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Write what is kept back."""
+        with suppress(OSError):
+            self._stream.flush()
+
+
 class RobustDriver(LinuxDriver):
     """A driver that ends with its terminal or at a signal, and survives any bytes."""
 
@@ -41,7 +61,7 @@ class RobustDriver(LinuxDriver):
         # Textual draws on standard error, which may go into a file.
         streams = cast("tuple[TextIO, TextIO]", (sys.__stderr__, sys.__stdout__))
         terminals = (stream for stream in streams if stream.isatty())
-        self._file = cast("Any", next(terminals, streams[0]))
+        self._file = cast("Any", LenientStream(next(terminals, streams[0])))
 
     def start_application_mode(self) -> None:
         """Take the terminal; catch signals, else it stays in the alternate screen; report new sizes

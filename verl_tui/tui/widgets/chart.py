@@ -409,17 +409,17 @@ def why_unchanged(
         keys: The keys that sentences name, as the user has them.
     """
     whole = run.reach if run else None
-    if what in ("earlier", "later"):
-        if look.span is None:
-            return f"all steps are shown already: {keys['look.in']} zooms in"
-        if whole is None or look_after(look, what, run) != look:
-            return ""
-        last = what == "later"
-        return f"step {whole[last]} is the {'newest' if last else 'first'}"
+    if what in ("earlier", "later", "out") and look.span is None:
+        return f"all steps are shown already: {keys['look.in']} zooms in"
     if run and what == "axis":
         problem = on_axis(run, look.next_axis().axis).problem
         return f"{problem}: x stays at steps" if problem is not None else ""
-    return ""
+    if whole is None or look_after(look, what, run) != look:
+        return ""
+    if what in ("earlier", "later"):
+        last = what == "later"
+        return f"step {whole[last]} is the {'newest' if last else 'first'}"
+    return "that is as far as it goes"
 
 
 def with_step_in_sight(
