@@ -19,7 +19,7 @@ from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Mapping
 
 _SPELLINGS = toml_table(__file__, "spellings.toml")
 """How programs spell what is looked for in their records."""
@@ -179,7 +179,7 @@ def integer(value: object) -> int | None:
     return None
 
 
-def flatten(data: Fields, joint: str = "/", depth: int = 0) -> Fields:
+def flatten(data: Mapping[Any, Any], joint: str = "/", depth: int = 0) -> Fields:
     """Return nested objects as one level with a `/`, or another sign, between the names."""
     flat: Fields = {}
     for key, value in data.items():

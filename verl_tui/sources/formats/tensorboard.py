@@ -433,7 +433,8 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
     if not values:
         return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
     prefix = "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
-    return Settings(flatten_settings(values, prefix), origin)
+    own = {prefix: values} if prefix else values
+    return Settings(flatten_settings(own), origin)
 
 
 def _table(text: str) -> dict[str, str]:
