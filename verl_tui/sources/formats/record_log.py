@@ -10,12 +10,13 @@ import zlib
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Records, Unreadable
+from verl_tui.records import Records, Settings, Unreadable
 from verl_tui.sources.fields.row_batcher import Item, RowBatcher
 from verl_tui.sources.formats.format import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
 
 BLOCK = 32 * 1024
@@ -32,7 +33,8 @@ class RecordLog(Reader):
     header: bytes
     """What the file begins with."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | str) -> None:
+        self._origin = str(path)
         self._batcher = RowBatcher()
         self._data = b""
         """Bytes that wait for more."""
@@ -53,6 +55,13 @@ class RecordLog(Reader):
             number: Its number in the file, from 1.
         """
         raise NotImplementedError
+
+    def titles(self, begin: bytes, key: str) -> list[str]:
+        """Return what a log that begins so calls its run, at each place that states settings: by
+        one of these, or empty.
+        """
+        settings = (one for one in self.feed(begin) if isinstance(one, Settings))
+        return [str(one.values.get(key) or "") for one in settings]
 
     def lose(self) -> None:
         """Go on behind a part of the log that is lost; most need do nothing."""

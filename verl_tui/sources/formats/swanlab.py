@@ -56,19 +56,13 @@ def matches(path: Path, head: bytes) -> bool:
 
 def run_title(begin: bytes) -> str:
     """Return the name of the run whose log begins so, empty where that does not state it."""
-    found = SwanLabReader("").feed(begin)
-    names = (one.values.get(_NAME, "") for one in found if isinstance(one, Settings))
-    return next(names, "")
+    return next(iter(SwanLabReader("").titles(begin, _NAME)), "")
 
 
 class SwanLabReader(RecordLog):
     """Reads one file, each of whose records states all that it needs."""
 
     header = HEADER
-
-    def __init__(self, path: Path | str) -> None:
-        super().__init__()
-        self._origin = str(path)
 
     def decode(self, record: bytes, number: int) -> Iterable[Item]:
         """Return the row, the identity of the run, or its end that a record states."""

@@ -111,10 +111,8 @@ def run_title(path: Path) -> str | None:
 @lru_cache(maxsize=4096)
 def _title(path: Path, size: int) -> str | None:
     with opened(path) as file:
-        records = WandbReader(path).feed(file.read(size))
-    settings = [record.values for record in records if isinstance(record, Settings)]
-    names = [str(values.get("wandb.name") or "") for values in settings]
-    return next(filter(None, names), "" if settings else None)
+        names = WandbReader(path).titles(file.read(size), "wandb.name")
+    return next(filter(None, names), "" if names else None)
 
 
 class WandbReader(RecordLog):
@@ -123,8 +121,7 @@ class WandbReader(RecordLog):
     header = HEADER
 
     def __init__(self, path: Path | str) -> None:
-        super().__init__()
-        self._origin = str(path)
+        super().__init__(path)
         self._counter = TrackerStep()
         """The step that the history has reached, unknown if a part of it was lost."""
         self._counter.step = 0
