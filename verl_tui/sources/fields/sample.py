@@ -207,6 +207,13 @@ def plain_record(record: Mapping[Any, Any]) -> Fields:
     return {plain_field(str(name)): value for name, value in record.items()}
 
 
+def further_rows(rows: list[Any], known: list[Any]) -> list[Any]:
+    """Return the rows of a table that the last one of its name did not have: a growing one is
+    written whole each time.
+    """
+    return rows[len(known) if rows[: len(known)] == known else 0 :]
+
+
 def is_validation(name: str) -> bool:
     """Return whether a table or a directory of samples is called after a validation."""
     return _VALIDATION.search(name) is not None

@@ -198,18 +198,18 @@ def _records(values: Sequence[Any]) -> tuple[list[Fields], list[str]]:
     """Return the records of a document, of its first list of records, at its top or below it; and
     the names below which there are further ones, of unknown meaning, which are not read.
     """
-    lists = _lists(values[0] if len(values) == 1 else values)
+    lists = record_lists(values[0] if len(values) == 1 else values)
     found = [one for one in lists if _are_of_steps(one[1][:_FIRST])]
     return found[0][1] if found else [], [name for name, _ in found[1:]]
 
 
-def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[Fields]]]:
+def record_lists(value: Any, name: str = "") -> Iterator[tuple[str, list[Fields]]]:
     """Yield the lists of records in a document, by the name that they stand below."""
     if isinstance(value, list | tuple):
         yield name, list(_dicts(value))
     elif isinstance(value, dict):
         for key, one in value.items():
-            yield from _lists(one, key)
+            yield from record_lists(one, key)
 
 
 FILE = "trainer_state.json"

@@ -38,6 +38,7 @@ from verl_tui.sources.fields.row_batcher import (
 )
 from verl_tui.sources.fields.sample import (
     RewardSum,
+    further_rows,
     is_validation,
     plain_record,
     weights_of,
@@ -279,7 +280,7 @@ class TrackioSource(Source):
         known = self._tables.get(key, [])
         self._tables[key] = rows
         validation = is_validation(key)
-        for row in rows[len(known) if rows[: len(known)] == known else 0 :]:
+        for row in further_rows(rows, known):
             record = plain_record(row)
             found = self._rewards.sample(
                 record, self._place.step, validation=validation
