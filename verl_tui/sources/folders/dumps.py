@@ -14,7 +14,7 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
+from verl_tui.evaluation import LOOKED_AT, Evaluation
 from verl_tui.records import (
     Dump,
     Record,
@@ -322,13 +322,10 @@ class DumpSource(StepFolder):
         if told or not evaluation.count:
             return
         partial = limit <= file.offset < file.size  # by intention
-        share = {READ_SHARE: file.offset / file.size} if partial else {}
-        figures = {**evaluation.figures(whole=not partial), **share}
-        histograms, validation = evaluation.histograms(), self.validation
+        share = file.offset / file.size if partial else 1.0
         self._order += 1
-        yield from figure_records(
-            figures, histograms, step, self._order, validation=validation
-        )
+        place = self.validation, step
+        yield from figure_records(evaluation, place, self._order, share)
 
 
 def _evaluated(file: DumpFile, limit: int) -> tuple[Evaluation, list[Unreadable]]:

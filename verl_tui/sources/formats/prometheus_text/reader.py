@@ -14,6 +14,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
+from verl_tui.means import gathered
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Records, Unreadable
@@ -25,7 +26,6 @@ from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
     STEPS,
     TABLE,
-    Labels,
     PrometheusSeries,
     StepRows,
     node_of,
@@ -127,9 +127,7 @@ def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
     """Return the samples of a page by run; of several runs each with the log's own keys, which are
     stated for all.
     """
-    parts: dict[Labels, list[PageSample]] = defaultdict(list)
-    for sample in samples:
-        parts[run_labels(sample.labels, by_job=False)].append(sample)
+    parts = gathered((run_labels(one.labels, by_job=False), one) for one in samples)
     shared = parts.pop((), [])
     keys = [one for one in shared if one.name == prometheus_names.INFO]
     if len(parts) == 1:
