@@ -52,11 +52,11 @@ _OF_TRAINING = frozenset(names("training_setting"))
 _ENOUGH = 2
 
 
-def is_training(settings: Collection[Any]) -> bool:
+def is_training(settings: Collection[Any], enough: int = _ENOUGH) -> bool:
     """Tell by their names whether these are those of a training (a heuristic: two well-known
-    ones).
+    ones, or another number).
     """
-    return len(_OF_TRAINING.intersection(map(str, settings))) >= _ENOUGH
+    return len(_OF_TRAINING.intersection(map(str, settings))) >= enough
 
 
 def load_yaml(text: str | bytes) -> Any:
