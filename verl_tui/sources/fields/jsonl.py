@@ -52,20 +52,6 @@ def loads(text: bytes) -> Any:
     return found[0]
 
 
-def first_value(text: bytes) -> tuple[Any, str]:
-    """Return what the first JSON value of a text says, and what stands behind it.
-
-    Raises:
-        ValueError: It begins with none.
-    """
-    begin = decoded(text).lstrip("\ufeff" + _BLANK)
-    try:
-        value, end = _DECODER.raw_decode(begin)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    return value, begin[end:]
-
-
 def values_of(text: bytes) -> list[Any]:
     """Return the JSON values of a text, mostly one.
 
