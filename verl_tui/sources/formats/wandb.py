@@ -40,7 +40,6 @@ from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line
-from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -68,8 +67,6 @@ _OUTPUT_TEXT = 3  # OutputRecord, OutputRawRecord
 _UPDATE = 1  # ConfigRecord
 _RUN_CONFIG = 4  # RunRecord
 _EXIT_CODE = 1  # RunExitRecord
-_TEXTS = toml_table(__file__, "wandb.toml")
-"""Names of fields that hold texts about a run, with their numbers."""
 _CTRL_C = 255
 """The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
 
@@ -187,15 +184,11 @@ class WandbReader(RecordLog):
     def _run(self, record: bytes) -> Iterator[Settings]:
         """Yield the run's settings and identity."""
         yield from self._config(message(record).part(_RUN_CONFIG) or b"")
-        yield from self._about(record, "run")
+        yield from self.about(record, "wandb.run")
 
-    def _about(self, record: bytes, kind: str = "environment") -> Iterator[Settings]:
-        """Yield the texts in a record of a kind."""
-        found = message(record)
-        fields = _TEXTS[kind].items()
-        texts = {one: found.text(field) for one, field in fields if field in found}
-        if texts:
-            yield Settings(flatten_settings({"wandb": texts}), self._origin)
+    def _environment(self, record: bytes) -> Iterator[Settings]:
+        """Yield where it runs."""
+        return self.about(record, "wandb.environment")
 
     def _output(self, record: bytes) -> Iterator[Record]:
         """Take a piece of the console, whose words on an end count once there is one."""
@@ -241,7 +234,7 @@ _READ = {
     _STATS: WandbReader._stats,
     _CONFIG: WandbReader._config,
     _RUN: WandbReader._run,
-    _ENVIRONMENT: WandbReader._about,
+    _ENVIRONMENT: WandbReader._environment,
     _OUTPUT: WandbReader._output,
     _OUTPUT_RAW: WandbReader._output,
     _EXIT: WandbReader._exit,
