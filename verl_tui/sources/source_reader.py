@@ -128,19 +128,19 @@ class SourceReader:
         )
 
 
-def source_of(file: FoundFile, ordinal: int) -> Source:
+def source_of(file: FoundFile) -> Source:
     """Return the source that reads a file or a directory of dumps."""
     if file.format is None:
-        return SettingsSource(file.path, ordinal)
+        return SettingsSource(file.path)
     if file.format is rollouts:
-        return DumpSource(file.path, ordinal)
+        return DumpSource(file.path)
     if file.format is parquet and is_folder(file.path):
-        return TableFolder(file.path, ordinal)
+        return TableFolder(file.path)
     if file.format is trackio:
-        return TrackioSource(file.path, ordinal)
+        return TrackioSource(file.path)
     if file.format is mlflow_files:
-        return MlflowRun(file.path, ordinal)
+        return MlflowRun(file.path)
     if file.path == pipe.PATH:
-        return PipeSource(file.format, ordinal)
+        return PipeSource(file.format)
     whole, _ = file_and_part(file.path)
-    return FileSource(file.path, file.format, ordinal, tail=Tail(whole))
+    return FileSource(file.path, file.format, tail=Tail(whole))

@@ -43,6 +43,8 @@ class FoundFile(NamedTuple):
     """False for a console without a step: it is a run only if there is no better one beside it."""
     title: str = ""
     """Name of the experiment in its beginning."""
+    ordinal: int = 0
+    """Its place among the run's sources, by age."""
 
     @property
     def is_log(self) -> bool:

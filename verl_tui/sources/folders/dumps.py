@@ -240,7 +240,7 @@ class DumpSource(StepFolder):
     format = rollouts.name
     rank = rollouts.rank
 
-    def __init__(self, path: Path, ordinal: int = 0) -> None:
+    def __init__(self, path: Path) -> None:
         place = None if is_folder(path) else rollouts.place_of(path)
         directory, only = (path, "") if place is None else (place.directory, place.name)
         layout = _layout_in(path) if place is None else place.layout
@@ -248,7 +248,6 @@ class DumpSource(StepFolder):
         every = directory / f"*{Path(layout.inner or 'all.jsonl').suffix}"
         super().__init__(
             every if place is None else path,
-            ordinal,
             lambda name: rollouts.step_in(
                 name if only in ("", name) else "", (layout,)
             ),

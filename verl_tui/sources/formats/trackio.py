@@ -170,8 +170,8 @@ class TrackioSource(Source):
     rank = rank
     absolute = True
 
-    def __init__(self, path: Path, ordinal: int = 0) -> None:
-        super().__init__(path, ordinal)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._database, self._run = database_of(path)
         self._batcher = RowBatcher()
         self._rewards = RewardSum()
