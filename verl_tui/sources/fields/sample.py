@@ -84,8 +84,8 @@ _TRUTH = names("truth")
 SCORE_NAMES = names("score")
 _STEP = names("sample_step")
 _CONVERSATION = names("conversation")
-_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
-"""At the beginning of a word: `latest` is no test, `interval` no validation."""
+_VALIDATION = pattern(r"(?<![a-z])(?:val(?!ue)|eval|test)", re.IGNORECASE)
+"""At the beginning of a word: `latest` is no test, `interval` no validation, nor is `values`."""
 _KNOWN = frozenset(names("no_extra"))
 _FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *SCORE_NAMES, *_STEP, *_CONVERSATION, "uid"}
 _NUMBERED = pattern(r"(?P<field>.+?)(?P<number>_\d+)?")

@@ -19,7 +19,7 @@ from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Records, Unreadable
 from verl_tui.sources.fields.jsonl import written_number
-from verl_tui.sources.fields.row_batcher import RowBatcher
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files import status_at
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.sources.formats.prometheus_text.series import (
@@ -266,7 +266,7 @@ class PageReader(WholeReader):
     @property
     def note(self) -> str | None:
         """Return a note on what a page leaves open."""
-        return self._figures.note
+        return joined_notes(self._rows.note, self._figures.note)
 
     @property
     def findings(self) -> tuple[tuple[str, str], ...]:
