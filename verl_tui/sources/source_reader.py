@@ -122,10 +122,9 @@ class SourceReader:
         """Add the file's writer."""
         if self.file is None:
             return status
-        held = self._watch.held(self.file)
-        return status._replace(
-            writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
-        )
+        unheld = self.file in self._watch.nobodys and status.format in _HELD_OPEN
+        writer = self._watch.writers.get(self.file)
+        return status._replace(writer=writer, unheld=unheld)
 
 
 def source_of(file: FoundFile) -> Source:

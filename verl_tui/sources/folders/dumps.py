@@ -242,12 +242,12 @@ class DumpSource(StepFolder):
 
     def __init__(self, path: Path) -> None:
         place = None if is_folder(path) else rollouts.place_of(path)
-        directory, only = (path, "") if place is None else (place.directory, place.name)
-        layout = _layout_in(path) if place is None else place.layout
+        layout, step = place or (_layout_in(path), None)
+        directory, only = (step.parent, step.name) if step is not None else (path, "")
         # stands for all dumps of the directory in the name of the source
         every = directory / f"*{Path(layout.inner or 'all.jsonl').suffix}"
         super().__init__(
-            every if place is None else path,
+            every if step is None else path,
             lambda name: rollouts.step_in(
                 name if only in ("", name) else "", (layout,)
             ),
