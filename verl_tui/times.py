@@ -58,26 +58,28 @@ def parse_time(text: object) -> float | None:
 
 _CLOCK = pattern(r"(?:(\d{1,6}) days?, )?(\d{1,6}):(\d\d):(\d\d)(\.\d{1,9})?")
 _WORDS = pattern(
-    r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m ?)?(?:(\d{1,9})(\.\d{1,9})?s)?"
+    r"(?:(\d{1,6})d ?)?(?:(\d{1,6})h ?)?(?:(\d{1,6})m(?!s) ?)?(?:(\d{1,9})(\.\d{1,9})?s)?"
+    r"(?:(\d{1,9})ms)?"
 )
 
 
 def parse_elapsed(text: object) -> float | None:
-    """Return seconds of a duration: `0:01:03` and `3 days, 17:51:32` as Python does, `1h 2m 3s`;
-    None otherwise.
+    """Return seconds of a duration: `0:01:03` and `3 days, 17:51:32` as Python does, `1h 2m 3s`
+    and Prometheus's `1s500ms`; None otherwise.
     """
     if not isinstance(text, str):
         return None
     found = _CLOCK.fullmatch(text.strip()) or _WORDS.fullmatch(text.strip())
     if found is None or not any(found.groups()):
         return None
-    days, hours, minutes, seconds, rest = found.groups(default="0")
+    days, hours, minutes, seconds, rest, *thousandths = found.groups(default="0")
     return (
         int(days) * 86_400
         + int(hours) * 3600
         + int(minutes) * 60
         + int(seconds)
         + float(rest)
+        + sum(map(int, thousandths)) / 1000
     )
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from verl_tui.sources.formats import diary
 from verl_tui.cli import main
 from verl_tui.sources.ends import EndSource
-end = EndSource(Path("logs/my.diary"), diary, 0, 1000)
+end = EndSource(Path("logs/my.diary"), diary, 1000)
 end.read()
 assert end.complete_from > 3900
 main(["check", "--json", "logs"])

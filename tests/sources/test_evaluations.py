@@ -41,7 +41,12 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
             "eval.json",
             json.dumps({"model": "m", "accuracy": 0.5, "results": RECORDS}, indent=2),
         ),
+        (
+            "eval.json",
+            json.dumps({"model": "m", "tasks": {"math": {"samples": RECORDS}}}),
+        ),
         ("eval.json", LINES),
+        ("eval.jsonl", LINES.replace("reward", "Score")),
     ],
 )
 def test_an_evaluation_is_shown_as_one(name, text, tmp_path):

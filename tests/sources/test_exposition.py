@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from log_reading import read_run
+from log_reading import notes, read_run
 
 from verl_tui.records import MetricRows, Unreadable
 from verl_tui.runs.views.devices import logged_devices
@@ -111,6 +111,11 @@ def test_a_saved_page_is_a_run_with_devices(tmp_path):
         ("0", 60_000_000_000),
         ("1", 70_000_000_000),
     ]
+
+
+def test_of_a_page_without_a_step_minutes_are_said_to_be_counted(tmp_path):
+    (tmp_path / "scrape.prom").write_text("# TYPE reward gauge\nreward 0.5\n")
+    assert notes(read_run(tmp_path)) == "no step is stated: minutes are counted"
 
 
 # -- from pages to figures -------------------------------------------------------------------------

@@ -99,5 +99,5 @@ def test_from_any_cut_on_the_records_are_those_of_the_whole_log(log, cut):
 
 def end_of(path: Path, format_: Any, size: int) -> tuple[EndSource, list[Any]]:
     """Return the end of a log that begins within a number of bytes, and its records."""
-    end = EndSource(path, format_, 0, size)
+    end = EndSource(path, format_, size)
     return end, [one for one in drain(end) if not isinstance(one, Settings | Progress)]

@@ -62,7 +62,7 @@ LOGS = [
 
 
 def previewed(*files: FoundFile, run: str = "run") -> Iterator[Preview]:
-    return ends.previews({run: [(one, 0) for one in files]})
+    return ends.previews({run: files})
 
 
 @pytest.mark.parametrize(("write", "format", "name"), LOGS)

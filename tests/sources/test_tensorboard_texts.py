@@ -29,6 +29,12 @@ def test_a_sample_however_it_is_written(text):
     assert sample == Sample(7, "What is 1 + 1?", "It is 2.", 0.5)
 
 
+@pytest.mark.parametrize("tag", ["eval/samples", "test/text", "values/text", "latest"])
+def test_of_what_samples_are(tag):
+    (sample,) = read("Prompt: a\nResponse: b", tag)
+    assert sample.validation is tag.startswith(("eval", "test"))
+
+
 def test_samples_of_a_validation_of_verl():
     text = "**Generation Results - Step 7**\n\n" + "".join(
         f"### Sample {at}\n**Input:** a?\n\n**Output:** {at}\n\nb\n\n**Score:** {at}.5\n\n---\n\n"

@@ -21,9 +21,9 @@ CHUNK = 400
 """Bytes of a turn: a log below takes about ten."""
 
 
-def few_bytes_a_turn(file: FoundFile, ordinal: int) -> FileSource:
+def few_bytes_a_turn(file: FoundFile) -> FileSource:
     assert file.format is not None
-    return FileSource(file.path, file.format, ordinal, CHUNK)
+    return FileSource(file.path, file.format, CHUNK)
 
 
 @pytest.mark.parametrize(("shown", "first"), [(None, "a"), ("b", "c")])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from verl_tui.sources.host.processes import Writers, WriterState
+from verl_tui.sources.host.processes import Writers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def scanned(log: Path) -> Writers:
 
 
 def writer(writers: Writers, log: Path) -> Writer:
-    found = writers.held(log).writer
+    found = writers.writers.get(log)
     assert found is not None
     return found
 
@@ -60,7 +60,7 @@ def test_the_process_that_holds_a_log_is_named(log, trainer):
     link.symlink_to(log)
     writers = scanned(link)
     found = writer(writers, link)
-    assert (found.pid, found.gone, writers.held(link).unheld) == (
+    assert (found.pid, found.gone, (link in writers.nobodys)) == (
         trainer.pid,
         False,
         False,
@@ -151,8 +151,8 @@ def test_a_shell_that_goes_on_is_no_writer(log, through):
         gone = writer(writers, log)
         assert gone == before._replace(gone=True)
         writers.scan([log])
-        assert writers.held(log).writer == gone
-        assert scanned(log).held(log) == WriterState(None, unheld=True), (
+        assert writers.writers.get(log) == gone
+        assert (scanned(log).writers, scanned(log).nobodys) == ({}, {log}), (
             "nothing trains in a shell"
         )
     finally:
@@ -171,7 +171,7 @@ def test_a_process_that_stands_still_is_told(log):
             os.kill(found.pid, number)
             wait(found.pid, states)
             writers.refresh()
-            assert writers.held(log).writer == found._replace(stopped=stopped)
+            assert writers.writers.get(log) == found._replace(stopped=stopped)
     finally:
         end(shell)
 
@@ -210,7 +210,7 @@ def test_nobody_holds_a_file_only_where_all_who_might_can_be_seen(
     log.write_text("step:1 - a:1\n")
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
     writers = scanned(log)
-    assert writers.held(log).unheld is known
+    assert (log in writers.nobodys) is known
 
 
 def test_hidden_processes_prove_nothing(tmp_path, log, monkeypatch):
@@ -227,7 +227,7 @@ def test_hidden_processes_prove_nothing(tmp_path, log, monkeypatch):
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(root))
     monkeypatch.setattr("os.listdir", listdir)
     writers = scanned(log)
-    assert writers.held(log).writer is None
-    assert not writers.held(log).unheld, (
+    assert writers.writers.get(log) is None
+    assert log not in writers.nobodys, (
         "a process of the file's owner that hides what it has open may hold it"
     )

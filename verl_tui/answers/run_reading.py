@@ -157,13 +157,13 @@ def read_run(
     """
     ends: list[EndSource] = []
 
-    def chosen(file: FoundFile, ordinal: int) -> Source:
+    def chosen(file: FoundFile) -> Source:
         if wanted is not None and file_size(file.path) > max(long, wanted):
-            end = end_source(file, ordinal, wanted)
+            end = end_source(file, wanted)
             if end is not None:
                 ends.append(end)
                 return end
-        return source_of(file, ordinal)
+        return source_of(file)
 
     feed = Feed(specs, source_of=chosen)
     feed.settle()

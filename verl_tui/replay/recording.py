@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
 from dataclasses import replace
 from itertools import chain, repeat
 from operator import attrgetter, itemgetter
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from verl_tui.means import clamp
+from verl_tui.means import clamp, gathered
 from verl_tui.records import (
     Batch,
     Dump,
@@ -237,10 +236,8 @@ class RecordedRun:
 
     def __init__(self, name: str, batches: Sequence[Batch]) -> None:
         run = Run(name)
-        by_source: dict[str, list[Batch]] = defaultdict(list)
         for batch in batches:
             run.apply(batch, 0.0)
-            by_source[batch.status.path].append(batch)
         usual = pace(run)
         self._usual = min(usual.seconds, _LONGEST) if usual else 1.0
         self._clock = next(iter(clocks(run)), None) or self._paced(run, batches)
@@ -250,7 +247,7 @@ class RecordedRun:
         """Basis of the pace if the log has no times, else None."""
         if not self._clock.origin or self._clock.origin.startswith(TIMERS):
             self.pace = f"paced by {usual.origin}" if usual else "a second a step"
-        own = by_source.values()
+        own = gathered((batch.status.path, batch) for batch in batches).values()
         self.sources = [RecordedSource(name, one, self._at) for one in own]
         marks = _marks(self.sources)
         self.moments = [*marks]
@@ -322,9 +319,7 @@ class Recording:
 
     def __init__(self, discovery: Discovery, batches: Iterable[Batch]) -> None:
         self.discovery = replace(discovery, runs=())
-        by_run: dict[str, list[Batch]] = defaultdict(list)
-        for batch in batches:
-            by_run[batch.run].append(batch)
+        by_run = gathered((batch.run, batch) for batch in batches)
         self.runs = {name: RecordedRun(name, own) for name, own in by_run.items()}
         """Runs by name, in the order found."""
         going = [*filter(attrgetter("moments"), self.runs.values())]

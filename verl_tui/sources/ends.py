@@ -48,17 +48,16 @@ _WINDOW = 16 * 1024
 class EndSource(FileSource):
     """The beginning of a log, for facts about the whole run, and its end: its newest steps."""
 
-    def __init__(self, path: Path, format: Format, ordinal: int, wanted: int) -> None:
+    def __init__(self, path: Path, format: Format, wanted: int) -> None:
         """Read nothing yet.
 
         Args:
             path: A log.
             format: Its format.
-            ordinal: Its place among the run's sources.
             wanted: Bytes to read at its end.
         """
         self._end = Tail(path)
-        super().__init__(path, format, ordinal, tail=self._end)
+        super().__init__(path, format, tail=self._end)
         self._wanted = wanted
         self._read_before = 0
         """Bytes read before its end."""
@@ -134,13 +133,13 @@ class EndSource(FileSource):
         return data
 
 
-def end_source(file: FoundFile, ordinal: int, wanted: int) -> EndSource | None:
+def end_source(file: FoundFile, wanted: int) -> EndSource | None:
     """Return a source of so many bytes at the end of a log, None where its lines do not state their
     steps.
     """
     if file.format is None or not file.format.reader(file.path).skip():
         return None
-    return EndSource(file.path, file.format, ordinal, wanted)
+    return EndSource(file.path, file.format, wanted)
 
 
 def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
@@ -155,23 +154,19 @@ def _of_the_run(records: Iterable[Record]) -> Iterator[Record]:
 
 
 def previews(
-    fresh: Mapping[str, Sequence[tuple[FoundFile, int]]], shown: str | None = None
+    fresh: Mapping[str, Sequence[FoundFile]], shown: str | None = None
 ) -> Iterator[Preview]:
     """Yield a preview of each run with a long log, the one that is shown first. A log that cannot
     be previewed is read as any other.
 
     Args:
-        fresh: The files that are about to be read, by run, each with its place among the run's
-            sources.
+        fresh: The files that are about to be read, by run.
         shown: The run that is shown.
     """
     long = [
         run
         for run, files in fresh.items()
-        if any(
-            file_size(one.path) > LONG and end_source(one, at, _END)
-            for one, at in files
-        )
+        if any(file_size(one.path) > LONG and end_source(one, _END) for one in files)
     ]
     for run in sorted(long, key=lambda run: run != shown):
         try:
@@ -180,19 +175,19 @@ def previews(
             debug_log.note_error(f"preview of {run}", error)
 
 
-def _preview(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Preview]:
+def _preview(run: str, files: Sequence[FoundFile]) -> Iterator[Preview]:
     """Yield a preview of the ends of a run's logs, none if these do not show its steps.
 
     The status of each source says how much of it has been read.
     """
     ends: list[Batch] = []
-    for file, ordinal in files:
-        source = end_source(file, ordinal, _END)
+    for file in files:
+        source = end_source(file, _END)
         if source is None:
             if file_size(file.path) <= _END:
-                ends.append(_read(run, source_of(file, ordinal)))
+                ends.append(_read(run, file, source_of(file)))
             continue
-        end = _read(run, source)
+        end = _read(run, file, source)
         if source.start:
             if source.needs_beginning or source.complete_from is None:
                 return  # its steps are known only with what lies before them
@@ -202,8 +197,9 @@ def _preview(run: str, files: Sequence[tuple[FoundFile, int]]) -> Iterator[Previ
     yield Preview(run, tuple(ends))
 
 
-def _read(run: str, source: Source) -> Batch:
-    """Return all records of a source, or of the part of a file that it reads."""
+def _read(run: str, file: FoundFile, source: Source) -> Batch:
+    """Return all records of a file's source, or of the part of it that this reads."""
+    source.ordinal = file.ordinal
     records: list[Record] = []
     more = True
     while more:

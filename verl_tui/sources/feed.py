@@ -57,7 +57,7 @@ class Feed:
         *,
         poll_interval: float | None = None,
         shown: Callable[[], str | None] = lambda: None,
-        source_of: Callable[[FoundFile, int], Source] = source_of,
+        source_of: Callable[[FoundFile], Source] = source_of,
     ) -> None:
         """Prepare; nothing is looked for yet.
 
@@ -65,7 +65,7 @@ class Feed:
             specs: Paths, directories, globs and addresses.
             poll_interval: Seconds between two questions to an address, None for what suits it.
             shown: Returns the name of the run that is shown, to be read before all others.
-            source_of: Makes the source of a file, given its index among the run's sources.
+            source_of: Makes the source of a file.
         """
         self._source_of = source_of
         self._shown = shown
@@ -78,8 +78,8 @@ class Feed:
         self._owners = FileOwners()
         self._writers = Writers()
         self._is_followed = False
-        self._fresh: dict[str, list[tuple[FoundFile, int]]] = {}
-        """By run, the files that have not been read yet, with their indices."""
+        self._fresh: dict[str, list[FoundFile]] = {}
+        """By run, the files that have not been read yet."""
         self.reread: list[Reread] = []
         """The runs whose files the last search found to have other formats; to be announced before
         anything that is read of them.
@@ -124,9 +124,12 @@ class Feed:
             key = name, _place(file)
             if key not in self._readers:
                 count = sum(known == name for known, _ in self._readers)
-                ordinal = self._owners.ordinal(name, file, count)
-                self._fresh.setdefault(name, []).append((file, ordinal))
-                self._read(key, self._source_of(file, ordinal))
+                at = self._owners.ordinal(name, file, count)
+                placed = file._replace(ordinal=at)
+                self._fresh.setdefault(name, []).append(placed)
+                source = self._source_of(placed)
+                source.ordinal = at
+                self._read(key, source)
                 debug_log.note("found", run=name, format=_kind(file), path=file.path)
         logs = [file.path for file in own if file.is_log]
         if logs and run.directory not in logs:  # a part of a file has none of its own

@@ -160,11 +160,9 @@ class PipeTail(Tail):
 class PipeSource(FileSource):
     """Standard input, read as it comes."""
 
-    def __init__(
-        self, format: Format, ordinal: int = 0, *, tail: PipeTail | None = None
-    ) -> None:
+    def __init__(self, format: Format, tail: PipeTail | None = None) -> None:
         self._pipe = tail or PipeTail()
-        super().__init__(PATH, format, ordinal, tail=self._pipe)
+        super().__init__(PATH, format, tail=self._pipe)
 
     @property
     def _place(self) -> str:

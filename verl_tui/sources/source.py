@@ -27,11 +27,10 @@ class FileSource(Source):
         self,
         path: Path,
         format: Format,
-        ordinal: int = 0,
         chunk: int = CHUNK,
         tail: Tail | None = None,
     ) -> None:
-        super().__init__(path, ordinal)
+        super().__init__(path)
         self._format = format
         self._chunk = chunk
         """Bytes that are read at once."""

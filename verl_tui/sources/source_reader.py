@@ -122,25 +122,24 @@ class SourceReader:
         """Add the file's writer."""
         if self.file is None:
             return status
-        held = self._watch.held(self.file)
-        return status._replace(
-            writer=held.writer, unheld=held.unheld and status.format in _HELD_OPEN
-        )
+        unheld = self.file in self._watch.nobodys and status.format in _HELD_OPEN
+        writer = self._watch.writers.get(self.file)
+        return status._replace(writer=writer, unheld=unheld)
 
 
-def source_of(file: FoundFile, ordinal: int) -> Source:
+def source_of(file: FoundFile) -> Source:
     """Return the source that reads a file or a directory of dumps."""
     if file.format is None:
-        return SettingsSource(file.path, ordinal)
+        return SettingsSource(file.path)
     if file.format is rollouts:
-        return DumpSource(file.path, ordinal)
+        return DumpSource(file.path)
     if file.format is parquet and is_folder(file.path):
-        return TableFolder(file.path, ordinal)
+        return TableFolder(file.path)
     if file.format is trackio:
-        return TrackioSource(file.path, ordinal)
+        return TrackioSource(file.path)
     if file.format is mlflow_files:
-        return MlflowRun(file.path, ordinal)
+        return MlflowRun(file.path)
     if file.path == pipe.PATH:
-        return PipeSource(file.format, ordinal)
+        return PipeSource(file.format)
     whole, _ = file_and_part(file.path)
-    return FileSource(file.path, file.format, ordinal, tail=Tail(whole))
+    return FileSource(file.path, file.format, tail=Tail(whole))

@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.indicators import validation_keys
-from verl_tui.means import median_along
+from verl_tui.means import gathered, median_along
 from verl_tui.runs.cached import cached_by_revision
 from verl_tui.runs.settings import number
 from verl_tui.runs.time.step_clocks import by_timers, clocks
@@ -137,10 +137,10 @@ def _occasions(run: Run) -> tuple[list[int], list[int]]:
 def _kinds(run: Run) -> Mapping[int, Sequence[float]]:
     """Return the seconds that recent steps of each kind took, the newest last."""
     tested, saved = map(frozenset, _occasions(run))
-    taken: dict[int, list[float]] = {}
-    for step, seconds in zip(*_measured(run)[2:], strict=True):
-        kind = _VALIDATION * (step in tested) + _CHECKPOINT * (step in saved)
-        taken.setdefault(kind, []).append(float(seconds))
+    taken = gathered(
+        (_VALIDATION * (step in tested) + _CHECKPOINT * (step in saved), float(seconds))
+        for step, seconds in zip(*_measured(run)[2:], strict=True)
+    )
     return {kind: taken[kind][-_RECENT:] for kind in sorted(taken)}
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.patterns import pattern
@@ -12,7 +14,6 @@ from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from verl_tui.sources.formats.format import Format
 
@@ -28,10 +29,6 @@ time.
 """
 _PROCESSES = toml_table(__file__, "processes.toml")["process"]
 """Where the logs of single processes lie."""
-_RANK = pattern(
-    r"(?:(?<=[^A-Za-z])|^)(?:local|global|node)?[._-]?rank[._-]?(\d{1,5})(?!\d)",
-    re.IGNORECASE,
-)
 
 
 class FoundFile(NamedTuple):
@@ -46,6 +43,8 @@ class FoundFile(NamedTuple):
     """False for a console without a step: it is a run only if there is no better one beside it."""
     title: str = ""
     """Name of the experiment in its beginning."""
+    ordinal: int = 0
+    """Its place among the run's sources, by age."""
 
     @property
     def is_log(self) -> bool:
@@ -94,19 +93,18 @@ class Folder:
         return [file for file in self.files if not file.is_log]
 
 
+@lru_cache(maxsize=2**15)  # again every few seconds, with each scan
 def member(path: Path) -> tuple[str, int] | None:
     """Return what the logs of all processes of a training have in common in their paths, and the
     rank of this one's, whose 0 usually holds most; None for the only log of a training.
     """
     for one in _PROCESSES:
         if found := re.fullmatch(one["path"], str(path), re.DOTALL):
-            rank = found.groupdict().get("rank") or one["rank"]
-            return found["log"], int(rank)
-    for place in (path, path.parent):
-        if found := _RANK.search(place.name):
-            name = place.name[: found.start()] + "#" + place.name[found.end() :]
-            log = place.with_name(name) / path.relative_to(place)
-            return str(log.with_suffix("")), int(found[1])
+            stated = {**one, **found.groupdict()}
+            log = stated["log"]
+            if "behind" in stated:
+                log = str(Path(f"{log}#{stated['behind']}").with_suffix(""))
+            return log, int(stated["rank"])
     return None
 
 

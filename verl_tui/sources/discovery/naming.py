@@ -11,6 +11,7 @@ from collections import Counter
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
+from verl_tui.means import gathered
 from verl_tui.patterns import pattern
 from verl_tui.text import decoded, one_line
 
@@ -113,11 +114,8 @@ def distinct(names: Sequence[str], places: Sequence[Sequence[str]]) -> list[str]
         names: Names of runs.
         places: The whole path of each in parts, with the file's name at its end where it matters.
     """
-    members: dict[str, list[int]] = {}
-    for at, name in enumerate(names):
-        members.setdefault(name, []).append(at)
     out = list(names)
-    for name, alike in members.items():
+    for name, alike in gathered((name, at) for at, name in enumerate(names)).items():
         words = _differences([places[at] for at in alike]) if len(alike) > 1 else [""]
         for at, word in zip(alike, words, strict=True):
             out[at] = f"{name} ({word})" if word and word != name else name

@@ -5,9 +5,9 @@ and no known format, or must not be read.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.means import gathered
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
 
@@ -56,9 +56,7 @@ def shape(path: Path) -> str:
 
 def sentences(passed: Iterable[PassedOver]) -> Iterator[str]:
     """Yield a sentence for each reason, with the paths."""
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for path, reason in passed:
-        by_reason[reason].append(path)
+    by_reason = gathered((reason, path) for path, reason in passed)
     for reason in sorted(by_reason):
         yield f"{some(sorted(by_reason[reason]))}: {reason}"
 

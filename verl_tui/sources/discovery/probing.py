@@ -26,6 +26,7 @@ from verl_tui.sources.files import (
     is_binary,
     is_folder,
     opened,
+    why,
     why_unread,
 )
 from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tensorboard, tutorial
@@ -340,5 +341,5 @@ def _assumed(path: Path, begin: bytes) -> Format:
 def reason_of(error: Exception) -> str:
     """Return in a few words why a path cannot be read."""
     if isinstance(error, OSError):
-        return (error.strerror or str(error)).lower()
+        return why(error)
     return one_line(f"could not be examined: {type(error).__name__}: {error}", 200)

@@ -19,7 +19,7 @@ from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Mapping
 
 _SPELLINGS = toml_table(__file__, "spellings.toml")
 """How programs spell what is looked for in their records."""
@@ -50,20 +50,6 @@ def loads(text: bytes) -> Any:
     if len(found) != 1:
         raise ValueError("not one JSON value")
     return found[0]
-
-
-def first_value(text: bytes) -> tuple[Any, str]:
-    """Return what the first JSON value of a text says, and what stands behind it.
-
-    Raises:
-        ValueError: It begins with none.
-    """
-    begin = decoded(text).lstrip("\ufeff" + _BLANK)
-    try:
-        value, end = _DECODER.raw_decode(begin)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    return value, begin[end:]
 
 
 def values_of(text: bytes) -> list[Any]:
@@ -179,7 +165,7 @@ def integer(value: object) -> int | None:
     return None
 
 
-def flatten(data: Fields, joint: str = "/", depth: int = 0) -> Fields:
+def flatten(data: Mapping[Any, Any], joint: str = "/", depth: int = 0) -> Fields:
     """Return nested objects as one level with a `/`, or another sign, between the names."""
     flat: Fields = {}
     for key, value in data.items():

@@ -84,8 +84,8 @@ _TRUTH = names("truth")
 SCORE_NAMES = names("score")
 _STEP = names("sample_step")
 _CONVERSATION = names("conversation")
-_VALIDATION = pattern(r"(?<![a-z])(?:val|eval|test)", re.IGNORECASE)
-"""At the beginning of a word: `latest` is no test, `interval` no validation."""
+_VALIDATION = pattern(r"(?<![a-z])(?:val(?!ue)|eval|test)", re.IGNORECASE)
+"""At the beginning of a word: `latest` is no test, `interval` no validation, nor is `values`."""
 _KNOWN = frozenset(names("no_extra"))
 _FIELDS = {*_PROMPT, *_RESPONSE, *_TRUTH, *SCORE_NAMES, *_STEP, *_CONVERSATION, "uid"}
 _NUMBERED = pattern(r"(?P<field>.+?)(?P<number>_\d+)?")
@@ -205,6 +205,13 @@ def plain_field(name: str) -> str:
 def plain_record(record: Mapping[Any, Any]) -> Fields:
     """Return a record with the plain names of its fields."""
     return {plain_field(str(name)): value for name, value in record.items()}
+
+
+def further_rows(rows: list[Any], known: list[Any]) -> list[Any]:
+    """Return the rows of a table that the last one of its name did not have: a growing one is
+    written whole each time.
+    """
+    return rows[len(known) if rows[: len(known)] == known else 0 :]
 
 
 def is_validation(name: str) -> bool:

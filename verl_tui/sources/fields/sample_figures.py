@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from verl_tui.evaluation import PREFIX, Evaluation
+from verl_tui.evaluation import PREFIX, READ_SHARE, Evaluation
 from verl_tui.records import (
     Histogram,
     MetricRows,
@@ -18,16 +18,14 @@ from verl_tui.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from verl_tui.distributions import Bins
+    from collections.abc import Iterable, Iterator
 
 _KEPT = 4
 """Steps of one file, of each kind of sample, whose samples may still be coming in; of older ones
 what was said stands.
 """
 
-_Place = tuple[bool, int]
+SamplePlace = tuple[bool, int]
 """True for samples of a validation, and their step."""
 
 
@@ -39,10 +37,10 @@ class SampleFigures:
     """
 
     def __init__(self) -> None:
-        self._open: dict[_Place, Evaluation] = {}
+        self._open: dict[SamplePlace, Evaluation] = {}
         """In the order in which they were begun."""
-        self._closed: set[_Place] = set()
-        self._touched: dict[_Place, None] = {}
+        self._closed: set[SamplePlace] = set()
+        self._touched: dict[SamplePlace, None] = {}
         """Open ones that have had samples since their figures were last passed on, in the order of
         the first of these.
         """
@@ -97,28 +95,24 @@ class SampleFigures:
         self._closed.clear()
         self._step = None
 
-    def _pass_on(self, places: Iterable[_Place], out: list[Record]) -> None:
+    def _pass_on(self, places: Iterable[SamplePlace], out: list[Record]) -> None:
         """Add the figures of steps."""
         for place in [*places]:
             del self._touched[place]
             self._order += 1
-            of, (validation, step) = self._open[place], place
-            figures, histograms = of.figures(), of.histograms()
-            out += figure_records(
-                figures, histograms, step, self._order, validation=validation
-            )
+            out += figure_records(self._open[place], place, self._order)
 
 
 def figure_records(
-    figures: Mapping[str, float],
-    histograms: Mapping[str, Bins],
-    step: int,
-    order: int,
-    *,
-    validation: bool,
+    samples: Evaluation, place: SamplePlace, order: int, share: float = 1.0
 ) -> Iterator[Record]:
-    """Yield the figures of a step's samples as rows, and how these are distributed."""
-    found = sorted(figures.items())
+    """Yield the figures of a step's samples as rows, and how these are distributed; `share` says
+    how much of them was read.
+    """
+    validation, step = place
+    is_part = share < 1.0
+    read = {READ_SHARE: share} if is_part else {}
+    found = sorted({**samples.figures(whole=not is_part), **read}.items())
     prefix = f"val_{PREFIX}" if validation else PREFIX
     yield MetricRows(
         keys=tuple(f"{prefix}{name}" for name, _ in found),
@@ -127,5 +121,5 @@ def figure_records(
         orders=(order,),
         progress=False,
     )
-    for name, bins in histograms.items():
+    for name, bins in samples.histograms().items():
         yield Histogram(f"{prefix}{name}", step, *bins)

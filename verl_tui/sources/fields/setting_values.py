@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.sources.fields.jsonl import Fields, names, number
+from verl_tui.sources.fields.jsonl import Fields, flatten, names, number
 from verl_tui.text import one_line, safe
 
 if TYPE_CHECKING:
@@ -29,20 +29,12 @@ def scalar(text: str) -> Any:
     return plain_setting(one_line(value, 1000) if isinstance(value, str) else value)
 
 
-def flatten_settings(
-    config: Mapping[Any, Any], prefix: str = "", depth: int = 0
-) -> Fields:
+def flatten_settings(config: Mapping[Any, Any]) -> Fields:
     """Return a nested configuration as one level, with dots between the names; text is made
     safe.
     """
-    flat: Fields = {}
-    for key, value in config.items():
-        name = safe(f"{prefix}.{key}" if prefix else str(key), 300)
-        if isinstance(value, dict) and depth < 40:
-            flat.update(flatten_settings(value, name, depth + 1))
-        else:
-            flat[name] = plain_setting(value)
-    return flat
+    flat = flatten(config, ".").items()
+    return {safe(name, 300): plain_setting(value) for name, value in flat}
 
 
 def plain_setting(value: object) -> bool | float | str | None:
@@ -60,11 +52,11 @@ _OF_TRAINING = frozenset(names("training_setting"))
 _ENOUGH = 2
 
 
-def is_training(settings: Collection[Any]) -> bool:
+def is_training(settings: Collection[Any], enough: int = _ENOUGH) -> bool:
     """Tell by their names whether these are those of a training (a heuristic: two well-known
-    ones).
+    ones, or another number).
     """
-    return len(_OF_TRAINING.intersection(map(str, settings))) >= _ENOUGH
+    return len(_OF_TRAINING.intersection(map(str, settings))) >= enough
 
 
 def load_yaml(text: str | bytes) -> Any:

@@ -6,6 +6,7 @@ of a training's steps.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,6 +34,10 @@ _PARENT = pattern(
 """Groups in which trainers log their step: `train/global_step`, `trainer/global_step`."""
 _OF_TOTAL = pattern(rf"(.+)/(?:{'|'.join(_TOTALS)})")
 """ms-swift: `"global_step/max_steps": "10/438"`."""
+TRAINERS = "global_step"
+"""Every name of the trainer's step among the metrics that a tracker gets contains it: TRL and
+Hugging Face, OpenRLHF, Lightning, verl.
+"""
 _PAIR = pattern(r"\s*(\d{1,17})\s*/\s*(\d{1,17})\s*")
 
 
@@ -108,6 +113,35 @@ def stated_step(
 def is_sure_name(name: str) -> bool:
     """Return True if a field of that name certainly is a step."""
     return _plain(name) in _SURE
+
+
+class TrackerStep:
+    """The step of one record after the other where a tracker counts its own, mostly its calls, and
+    only some records have the trainer's among their metrics: that holds until the next one.
+    """
+
+    def __init__(self) -> None:
+        self.step: int | None = None
+        """That of the last record; None where it is unknown."""
+        self._stated = False
+        """True once a record has stated the trainer's."""
+
+    def reach(self, record: Fields, own: object) -> bool:
+        """Note the step of a record; return False if it lacks the trainer's, which others state.
+
+        Args:
+            record: Its fields; nested ones with `/` between the names.
+            own: The tracker's own step.
+        """
+        step = None
+        with suppress(ValueError):  # a number too large for one
+            fields = step_fields(key for key in record if TRAINERS in key)
+            step = stated_step(record, fields)[0]
+        if step is None and self._stated:
+            return False
+        self._stated = step is not None
+        self.step = integer(own) if step is None else step
+        return True
 
 
 class StepTracker:

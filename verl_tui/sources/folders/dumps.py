@@ -14,7 +14,7 @@ from itertools import count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from verl_tui.evaluation import LOOKED_AT, READ_SHARE, Evaluation
+from verl_tui.evaluation import LOOKED_AT, Evaluation
 from verl_tui.records import (
     Dump,
     Record,
@@ -240,15 +240,14 @@ class DumpSource(StepFolder):
     format = rollouts.name
     rank = rollouts.rank
 
-    def __init__(self, path: Path, ordinal: int = 0) -> None:
+    def __init__(self, path: Path) -> None:
         place = None if is_folder(path) else rollouts.place_of(path)
-        directory, only = (path, "") if place is None else (place.directory, place.name)
-        layout = _layout_in(path) if place is None else place.layout
+        layout, step = place or (_layout_in(path), None)
+        directory, only = (step.parent, step.name) if step is not None else (path, "")
         # stands for all dumps of the directory in the name of the source
         every = directory / f"*{Path(layout.inner or 'all.jsonl').suffix}"
         super().__init__(
-            every if place is None else path,
-            ordinal,
+            every if step is None else path,
             lambda name: rollouts.step_in(
                 name if only in ("", name) else "", (layout,)
             ),
@@ -322,13 +321,10 @@ class DumpSource(StepFolder):
         if told or not evaluation.count:
             return
         partial = limit <= file.offset < file.size  # by intention
-        share = {READ_SHARE: file.offset / file.size} if partial else {}
-        figures = {**evaluation.figures(whole=not partial), **share}
-        histograms, validation = evaluation.histograms(), self.validation
+        share = file.offset / file.size if partial else 1.0
         self._order += 1
-        yield from figure_records(
-            figures, histograms, step, self._order, validation=validation
-        )
+        place = self.validation, step
+        yield from figure_records(evaluation, place, self._order, share)
 
 
 def _evaluated(file: DumpFile, limit: int) -> tuple[Evaluation, list[Unreadable]]:

@@ -8,24 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from verl_tui.records import Records, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import Fields, loads, names, unreadable
-from verl_tui.sources.fields.setting_values import flatten_settings, load_yaml, scalar
+from verl_tui.sources.fields.setting_values import (
+    flatten_settings,
+    is_training,
+    load_yaml,
+    scalar,
+)
 from verl_tui.sources.files import Source, opened, why
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = (
-    "config.yaml",
-    "config.yml",
-    "overrides.yaml",
-    "args.json",
-    "experiment_config.json",
-)
-"""Files that hold settings; `args.json` is ms-swift's, `experiment_config.json` EasyR1's."""
+NAMES = names("setting_file")
+"""Files that hold settings."""
 _AMBIGUOUS = "config.json"
 """The settings of a training of tinker-cookbook, and those of a model of transformers."""
-_OF_TRAININGS = frozenset(names("training_setting"))
 _LARGEST = 2**20
 """Bytes; a larger file is no configuration."""
 _TOO_LARGE = f"larger than {_LARGEST >> 20} MiB: not a configuration"
@@ -42,7 +40,7 @@ def is_settings(path: Path) -> bool:
             found = loads(file.read(_LARGEST))
     except (OSError, ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and not _OF_TRAININGS.isdisjoint(found)
+    return isinstance(found, dict) and is_training(found, 1)
 
 
 class SettingsSource(Source):

@@ -48,7 +48,6 @@ class StepFolder(Source):
     def __init__(
         self,
         path: Path,
-        ordinal: int,
         step_of: Callable[[str], int | None],
         inner: str = "",
     ) -> None:
@@ -56,11 +55,10 @@ class StepFolder(Source):
 
         Args:
             path: Stands for all the files.
-            ordinal: Which of the sources it is.
             step_of: Returns the step in a file's name, None if it names none.
             inner: The file within the folder that a name is of; empty where names are of files.
         """
-        super().__init__(path, ordinal)
+        super().__init__(path)
         self.directory = path.parent
         self.stamps: dict[int, Stamp] = {}
         """Step -> its file as it was when last looked at."""
@@ -138,8 +136,8 @@ class TableFolder(StepFolder):
     rank = tables.parquet.rank
     cost = _AT_ONCE // 4  # opening one takes 2 ms with pyarrow 26
 
-    def __init__(self, directory: Path, ordinal: int = 0) -> None:
-        super().__init__(directory / ALL_TABLES, ordinal, tables.table_step)
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory / ALL_TABLES, tables.table_step)
         self._rewards = RewardSum(path=self.path)
         self._whole: set[int] = set()
         """Steps whose tables were whole."""

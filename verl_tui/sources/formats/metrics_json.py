@@ -19,7 +19,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Record, Records, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
     Fields,
-    first_value,
+    first_object,
     integer,
     names,
     values_in,
@@ -56,6 +56,8 @@ anchor = True
 
 LARGEST = 64 * 2**20
 """Bytes after which a document is given up: some 75,000 entries of forty figures each."""
+_BEFORE = b"\xef\xbb\xbf \t\r\n"
+"""What may stand before a document."""
 _FIRST = 8
 """Records at its beginning that are looked at."""
 _RECORDS = pattern(rb'\s*(?:\{.{0,4000}?"[^"\n]{1,100}"\s*:\s*)?\[\s*(?=\{)', re.DOTALL)
@@ -66,7 +68,7 @@ _SIGNS = frozenset({*TRAINED, "epoch", "steps"})
 
 def matches(path: Path, head: bytes) -> bool:
     """Return whether a text begins as a document with records of steps."""
-    head = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    head = head.lstrip(_BEFORE)
     if head[:1] not in (b"[", b"{") or is_a_line(head):
         return False
     records = first_records(head, _FIRST)
@@ -84,16 +86,11 @@ def _are_of_steps(records: Sequence[Fields]) -> bool:
 
 def is_a_line(head: bytes) -> bool:
     """Return whether the first line is a record of its own."""
-    try:
-        value, rest = first_value(head)
-    except ValueError:
+    line, _, behind = head.lstrip(_BEFORE).partition(b"\n")
+    record = first_object(line)
+    if record is None:
         return False
-    if (
-        not isinstance(value, dict)
-        or b"\n" in head[: len(head) - len(rest.encode())].strip()
-    ):
-        return False
-    return bool(rest.strip()) or any(map(is_sure_name, _scalars(value)))
+    return bool(behind.strip()) or any(map(is_sure_name, _scalars(record)))
 
 
 def _scalars(record: Fields) -> list[str]:
@@ -196,18 +193,18 @@ def _records(values: Sequence[Any]) -> tuple[list[Fields], list[str]]:
     """Return the records of a document, of its first list of records, at its top or below it; and
     the names below which there are further ones, of unknown meaning, which are not read.
     """
-    lists = _lists(values[0] if len(values) == 1 else values)
+    lists = record_lists(values[0] if len(values) == 1 else values)
     found = [one for one in lists if _are_of_steps(one[1][:_FIRST])]
     return found[0][1] if found else [], [name for name, _ in found[1:]]
 
 
-def _lists(value: Any, name: str = "") -> Iterator[tuple[str, list[Fields]]]:
+def record_lists(value: Any, name: str = "") -> Iterator[tuple[str, list[Fields]]]:
     """Yield the lists of records in a document, by the name that they stand below."""
     if isinstance(value, list | tuple):
         yield name, list(_dicts(value))
     elif isinstance(value, dict):
         for key, one in value.items():
-            yield from _lists(one, key)
+            yield from record_lists(one, key)
 
 
 FILE = "trainer_state.json"
@@ -226,7 +223,7 @@ def _is_state(path: Path, head: bytes) -> bool:
     """Return whether the beginning is that of a JSON object with a trainer's fields."""
     return (
         path.suffix.lower() == ".json"
-        and head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{")
+        and head.lstrip(_BEFORE).startswith(b"{")
         and b'"log_history"' in head
         and (b'"best_model_checkpoint"' in head or b'"global_step"' in head)
     )

@@ -59,8 +59,8 @@ class MlflowRun(Source):
     rank = rank
     absolute = True
 
-    def __init__(self, path: Path, ordinal: int = 0) -> None:
-        super().__init__(path, ordinal)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._metrics: dict[Path, _Metric] = {}
         self._batcher = RowBatcher()
         self._params: list[Path] = []

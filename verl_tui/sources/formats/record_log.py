@@ -10,14 +10,20 @@ import zlib
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Records, Unreadable
+from verl_tui.records import Records, Settings, Unreadable
+from verl_tui.sources.fields.protobuf import message
 from verl_tui.sources.fields.row_batcher import Item, RowBatcher
+from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.formats.format import Reader
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 
+_TEXTS = toml_table(__file__, "trackers.toml")
+"""Names of fields that hold texts about a run, with their numbers."""
 BLOCK = 32 * 1024
 _CHUNK = Struct("<IHB")
 """Checksum, length and type."""
@@ -32,7 +38,8 @@ class RecordLog(Reader):
     header: bytes
     """What the file begins with."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | str) -> None:
+        self._origin = str(path)
         self._batcher = RowBatcher()
         self._data = b""
         """Bytes that wait for more."""
@@ -53,6 +60,22 @@ class RecordLog(Reader):
             number: Its number in the file, from 1.
         """
         raise NotImplementedError
+
+    def about(self, record: bytes, kind: str) -> Iterator[Settings]:
+        """Yield the texts in a message of a kind, `wandb.run`, as settings."""
+        found = message(record)
+        of, _, part = kind.partition(".")
+        fields = _TEXTS[of][part].items()
+        texts = {one: found.text(field) for one, field in fields if field in found}
+        if texts:
+            yield Settings(flatten_settings({of: texts}), self._origin)
+
+    def titles(self, begin: bytes, key: str) -> list[str]:
+        """Return what a log that begins so calls its run, at each place that states settings: by
+        one of these, or empty.
+        """
+        settings = (one for one in self.feed(begin) if isinstance(one, Settings))
+        return [str(one.values.get(key) or "") for one in settings]
 
     def lose(self) -> None:
         """Go on behind a part of the log that is lost; most need do nothing."""

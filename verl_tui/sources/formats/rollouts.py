@@ -7,7 +7,7 @@ Directories of them are read by `verl_tui.sources.folders.dumps`.
 from __future__ import annotations
 
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import first_object
@@ -36,24 +36,16 @@ _HEAD = 256 * 1024
 """Bytes at a file's beginning that tell whose it is."""
 
 
-class DumpPlace(NamedTuple):
-    """Where a dump lies."""
-
-    layout: SampleFiles
-    directory: Path
-    """That of all steps."""
-    name: str
-    """Of the step's file or folder."""
-
-
 def step_in(name: str, layouts: Iterable[SampleFiles] = LAYOUTS) -> int | None:
     """Return the step in the name of a dump, or of the folder of a step's; None if it is none."""
     found = next(filter(None, (one.name.fullmatch(name) for one in layouts)), None)
     return int(found["step"]) if found is not None else None
 
 
-def place_of(path: Path) -> DumpPlace | None:
-    """Return the place of a file that is a dump by its name and those of its folders."""
+def place_of(path: Path) -> tuple[SampleFiles, Path] | None:
+    """Return the layout of a file that is a dump by its name and those of its folders, and the file
+    or folder of its step.
+    """
     for layout in LAYOUTS:
         depth = layout.inner.count("/") + 1 if layout.inner else 0
         if depth >= len(path.parents):
@@ -61,7 +53,7 @@ def place_of(path: Path) -> DumpPlace | None:
         top = path.parents[depth - 1] if depth else path
         fits = not depth or fnmatch(str(path.relative_to(top)), layout.inner)
         if fits and layout.name.fullmatch(top.name) and _holds(path, layout):
-            return DumpPlace(layout, top.parent, top.name)
+            return layout, top
     return None
 
 

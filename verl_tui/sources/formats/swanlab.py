@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import unpack
 from typing import TYPE_CHECKING
 
-from verl_tui.records import Event, EventKind, Settings
+from verl_tui.records import Event, EventKind
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.formats.record_log import RecordLog
@@ -28,14 +28,6 @@ anchor = True
 HEADER = b":SWL\xd6\xe1\x02"
 """Name, magic number 0xE1D6 and version."""
 _START, _FINISH, _SCALAR = 10, 11, 13  # Record
-_RUN_TEXTS = {
-    1: "project",
-    2: "workspace",
-    4: "name",
-    7: "group",
-    8: "job_type",
-    10: "id",
-}
 _NAME = "swanlab.name"
 _STATE, _ERROR = 1, 2  # FinishRecord
 _KEY, _STEP, _TIME, _VALUE = 1, 2, 4, 5  # ScalarRecord
@@ -56,9 +48,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 def run_title(begin: bytes) -> str:
     """Return the name of the run whose log begins so, empty where that does not state it."""
-    found = SwanLabReader("").feed(begin)
-    names = (one.values.get(_NAME, "") for one in found if isinstance(one, Settings))
-    return next(names, "")
+    return next(iter(SwanLabReader("").titles(begin, _NAME)), "")
 
 
 class SwanLabReader(RecordLog):
@@ -66,23 +56,13 @@ class SwanLabReader(RecordLog):
 
     header = HEADER
 
-    def __init__(self, path: Path | str) -> None:
-        super().__init__()
-        self._origin = str(path)
-
     def decode(self, record: bytes, number: int) -> Iterable[Item]:
         """Return the row, the identity of the run, or its end that a record states."""
         found = message(record)
         if part := found.part(_SCALAR):
             return (_scalar(message(part)),)
         if part := found.part(_START):
-            run = message(part)
-            named = {
-                f"swanlab.{name}": one_line(run.text(field), 300)
-                for field, name in _RUN_TEXTS.items()
-                if field in run
-            }
-            return (Settings(named, self._origin),)
+            return self.about(part, "swanlab.run")
         end = message(found.part(_FINISH) or b"")
         kind, said = _ENDS.get(end.integer(_STATE), (None, ""))
         if kind is None:

@@ -33,6 +33,7 @@ from verl_tui.sources.fields.jsonl import Fields, first_object, integer, loads
 from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.sample import (
     RewardSum,
+    further_rows,
     is_validation,
     plain_field,
     plain_record,
@@ -42,7 +43,11 @@ from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.decoder import ConsoleDecoder
 from verl_tui.sources.formats.format import FileFormat, WholeReader
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
-from verl_tui.sources.formats.metrics_json import first_records, is_a_line
+from verl_tui.sources.formats.metrics_json import (
+    first_records,
+    is_a_line,
+    record_lists,
+)
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -234,7 +239,7 @@ class TableReader(_SamplesReader):
         validation = is_validation(key)
         found = (
             self._rewards.sample(record, step, validation=validation)
-            for row in rows[len(known) if rows[: len(known)] == known else 0 :]
+            for row in further_rows(rows, known)
             for record in (_records(columns, row) if isinstance(row, list) else ())
         )
         yield from islice(filter(None, found), _SAMPLES_A_TABLE)
@@ -333,12 +338,9 @@ class SamplesDocument(WholeReader):
 
     def parse(self, data: bytes) -> Iterator[Sample]:
         """Yield the samples of a document."""
-        document = loads(data)
-        lists = document.values() if isinstance(document, dict) else [document]
-        found = (one for one in lists if isinstance(one, list) and one)
-        records = next((one for one in found if isinstance(one[0], dict)), [])
-        plain = (plain_record(one) for one in records if isinstance(one, dict))
-        yield from filter(None, map(self._decoder.sample, plain))
+        lists = (records for _, records in record_lists(loads(data)))
+        records = next(filter(None, lists), [])
+        yield from filter(None, map(self._decoder.sample, records))
 
 
 class SampleDecoder(JsonDecoder):
@@ -370,7 +372,7 @@ class SampleDecoder(JsonDecoder):
 
     def sample(self, record: Fields) -> Sample | None:
         """Return the sample of a record; one without a step is an evaluation's."""
-        found = self._rewards.sample(record, None)
+        found = self._rewards.sample(plain_record(record), None)
         if found is None or found.step is not None:
             return found
         self._count += 1

@@ -24,7 +24,7 @@ from verl_tui.records import Histogram, MetricRows, Record, Sample, Settings, Un
 from verl_tui.sources.fields.jsonl import Fields, loads, written_number
 from verl_tui.sources.fields.protobuf import MessageFields, message, varint
 from verl_tui.sources.fields.row_batcher import replaced_note
-from verl_tui.sources.fields.sample import read_sample
+from verl_tui.sources.fields.sample import is_validation, read_sample
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.formats.event_frames import (
     FrameCutter,
@@ -357,7 +357,6 @@ _GENERATIONS = "val/generations"
 """Tag under which verl writes samples of a validation."""
 _SAMPLE = pattern(r"sample_?\d*$")
 """Tags of samples that add nothing; any other is kept with the sample."""
-_VALIDATION = pattern(r"val(?:idation)?(?![a-z])")
 _SETTINGS = pattern(
     r"(?:.*/)?(?:args|arguments|training_args|model_config|config(?:uration)?|hparams?"
     r"|hyper_?parameters|hyperparams|settings"
@@ -412,7 +411,7 @@ def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
         record["score"] = written_number(record["score"])
     if tag != _GENERATIONS and not _SAMPLE.search(tag):
         record["tag"] = one_line(tag)
-    validation = _VALIDATION.match(tag) is not None
+    validation = is_validation(tag)
     yield from filter(None, [read_sample(record, step, validation=validation)])
 
 
@@ -433,7 +432,8 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
     if not values:
         return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
     prefix = "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
-    return Settings(flatten_settings(values, prefix), origin)
+    own = {prefix: values} if prefix else values
+    return Settings(flatten_settings(own), origin)
 
 
 def _table(text: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ had written them: a row for each metric and step, a configuration of all paramet
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,6 @@ from verl_tui.sources.fields.histograms import take_histograms
 from verl_tui.sources.fields.jsonl import (
     Fields,
     flatten,
-    integer,
     loads,
     numbers_in,
     worded_number,
@@ -39,12 +38,13 @@ from verl_tui.sources.fields.row_batcher import (
 )
 from verl_tui.sources.fields.sample import (
     RewardSum,
+    further_rows,
     is_validation,
     plain_record,
     weights_of,
 )
 from verl_tui.sources.fields.setting_values import flatten_settings
-from verl_tui.sources.fields.steps import stated_step, step_fields
+from verl_tui.sources.fields.steps import TrackerStep
 from verl_tui.sources.files import Source, is_file, status_at
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import decoded, one_line
@@ -170,8 +170,8 @@ class TrackioSource(Source):
     rank = rank
     absolute = True
 
-    def __init__(self, path: Path, ordinal: int = 0) -> None:
-        super().__init__(path, ordinal)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
         self._database, self._run = database_of(path)
         self._batcher = RowBatcher()
         self._rewards = RewardSum()
@@ -179,9 +179,7 @@ class TrackioSource(Source):
         """Sizes and times of the database and its write-ahead log when all had been read."""
         self._last = {"configs": 0, "metrics": 0}
         """Ids of the last rows read, by table."""
-        self._step: int | None = None
-        self._stated = False
-        """True once a row has stated the trainer's step."""
+        self._place = TrackerStep()
         self._tables: dict[str, list[Any]] = {}
         """The last table of each name: a growing one is logged whole each time."""
         self._program: str | None = None
@@ -259,32 +257,20 @@ class TrackioSource(Source):
         """Yield the records of a row of metrics; what is wrong with it of any line."""
         tables = _tables_in(record)
         flat = flatten({key: record[key] for key in record if key not in tables})
-        measured = not self._reach(flat, own)
-        if self._step is None:
+        measured = not self._place.reach(flat, own)
+        if (at := self._place.step) is None:
             yield Unreadable(0, "a row of metrics without a step", "")
             return
         self._modified = time or self._modified
         found = take_histograms(flat)
-        yield from found.records(self._step)
+        yield from found.records(at)
         for flaw in found.flaws:
             yield Unreadable(0, one_line(flaw), "")
         words = {key: worded_number(value) for key, value in flat.items()}
         if numbers := numbers_in(words) | found.figures:
-            yield MetricRow.of(self._step, numbers, time=time, mean=measured)
+            yield MetricRow.of(at, numbers, time=time, mean=measured)
         for key, rows in tables.items():
             yield from self._samples(key, rows)
-
-    def _reach(self, flat: Fields, own: object) -> bool:
-        """Note the step of a row; return False if it lacks the trainer's, which others state."""
-        step = None
-        with suppress(ValueError):  # a number too large for one
-            fields = step_fields(key for key in flat if "global_step" in key)
-            step = stated_step(flat, fields)[0]
-        if step is None and self._stated:
-            return False
-        self._stated = self._stated or step is not None
-        self._step = step if step is not None else integer(own)
-        return True
 
     def _samples(self, key: str, rows: object) -> Iterator[Sample | Unreadable]:
         """Yield the samples of a table that the last one of its name did not have."""
@@ -294,9 +280,11 @@ class TrackioSource(Source):
         known = self._tables.get(key, [])
         self._tables[key] = rows
         validation = is_validation(key)
-        for row in rows[len(known) if rows[: len(known)] == known else 0 :]:
+        for row in further_rows(rows, known):
             record = plain_record(row)
-            found = self._rewards.sample(record, self._step, validation=validation)
+            found = self._rewards.sample(
+                record, self._place.step, validation=validation
+            )
             yield from filter(None, [found])
 
 

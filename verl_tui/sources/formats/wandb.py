@@ -6,9 +6,9 @@ wandb/proto/wandb_internal.proto (wandb 0.31).
 
 The step. W&B counts its own (`_step`), mostly the calls of `wandb.log`. verl passes the trainer's
 step, others do not: TRL and Hugging Face log the trainer's as `train/global_step`, every ten steps
-or so. So the step of a record is the trainer's if the record has it under one of the names of
-`_STEPS`, else the trainer's last one; runs that never log it keep W&B's own count. No value is
-changed by this, and `train/global_step` stays a metric.
+or so. So the step of a record is the trainer's if the record has it (`TrackerStep`), else the
+trainer's last one; runs that never log it keep W&B's own count. No value is changed by this, and
+`train/global_step` stays a metric.
 
 Of the console that it keeps only what that says of the run's end is read: the history has the
 metrics, and W&B's `output.log` the lines.
@@ -27,24 +27,22 @@ from verl_tui.sources.fields.histograms import FieldHistograms, take_histograms
 from verl_tui.sources.fields.jsonl import (
     Fields,
     flatten,
-    integer,
     loads,
-    names,
     numbers_in,
     worded_number,
 )
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, metric_keys
 from verl_tui.sources.fields.setting_values import flatten_settings
+from verl_tui.sources.fields.steps import TRAINERS, TrackerStep
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line
-from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 
@@ -69,13 +67,9 @@ _OUTPUT_TEXT = 3  # OutputRecord, OutputRawRecord
 _UPDATE = 1  # ConfigRecord
 _RUN_CONFIG = 4  # RunRecord
 _EXIT_CODE = 1  # RunExitRecord
-_TEXTS = toml_table(__file__, "wandb.toml")
-"""Names of fields that hold texts about a run, with their numbers."""
 _CTRL_C = 255
 """The exit code that wandb states for a KeyboardInterrupt (wandb/sdk/lib/exit_hooks.py)."""
 
-_STEPS = names("wandb_step")
-"""Names of the trainer's step: TRL and Hugging Face, OpenRLHF, Lightning, verl."""
 _TIMED = "profiling/"
 """TRL's time of a function, logged during a step, or at step 0 (trl/extras/profiling.py)."""
 _ITEM = (
@@ -114,10 +108,8 @@ def run_title(path: Path) -> str | None:
 @lru_cache(maxsize=4096)
 def _title(path: Path, size: int) -> str | None:
     with opened(path) as file:
-        records = WandbReader(path).feed(file.read(size))
-    settings = [record.values for record in records if isinstance(record, Settings)]
-    names = [str(values.get("wandb.name") or "") for values in settings]
-    return next(filter(None, names), "" if settings else None)
+        names = WandbReader(path).titles(file.read(size), "wandb.name")
+    return next(filter(None, names), "" if names else None)
 
 
 class WandbReader(RecordLog):
@@ -126,12 +118,10 @@ class WandbReader(RecordLog):
     header = HEADER
 
     def __init__(self, path: Path | str) -> None:
-        super().__init__()
-        self._origin = str(path)
-        self._step: int | None = 0
-        """Step that the history has reached, None if a part of it was lost."""
-        self._stated = False
-        """True once a record has stated the trainer's step."""
+        super().__init__(path)
+        self._counter = TrackerStep()
+        """The step that the history has reached, unknown if a part of it was lost."""
+        self._counter.step = 0
         self._number = 0
         """Number of the current record."""
         self._errors = ErrorReader()
@@ -146,7 +136,7 @@ class WandbReader(RecordLog):
         """Note that the step is unknown until a record states one: what follows may belong to a
         later one.
         """
-        self._step = None
+        self._counter.step = None
 
     def decode(self, record: bytes, number: int) -> Iterable[Item]:
         """Return the rows and other records of one message."""
@@ -159,39 +149,28 @@ class WandbReader(RecordLog):
     def _history(self, record: bytes) -> Iterator[Item]:
         """Yield the metrics of one step, which come in any order."""
         numbers, found, rest = _items(record, _HISTORY_ITEM)
-        self._reach(numbers, rest.part(_HISTORY_STEP))
+        own = rest.part(_HISTORY_STEP)
+        counted = numbers.get("_step") if own is None else message(own).integer(1)
+        self._counter.reach(numbers, counted)
         for flaw in found.flaws:
             yield Unreadable(self._number, one_line(flaw), "")
         names, keys, done = _schema(frozenset(numbers))
-        if keys and self._step is not None:
+        if keys and (at := self._counter.step) is not None:
             self._done += done
             values = tuple(map(numbers.__getitem__, names))
             time = numbers.get("_timestamp")
-            yield MetricRow(
-                self._step, keys, values, time, mean=not done, progress=done
-            )
-            yield from found.records(self._step)
-
-    def _reach(self, numbers: Mapping[str, float], own: bytes | None) -> None:
-        """Note the step of a record of the history: the trainer's, else W&B's own."""
-        steps = (integer(numbers[key]) for key in _STEPS if key in numbers)
-        trainer = next((step for step in steps if step is not None), None)
-        if trainer is not None:
-            self._step = trainer
-            self._stated = True
-        elif not self._stated:
-            counted = numbers.get("_step") if own is None else message(own).integer(1)
-            self._step = integer(counted)
+            yield MetricRow(at, keys, values, time, mean=not done, progress=done)
+            yield from found.records(at)
 
     def _stats(self, record: bytes) -> Iterator[MetricRow]:
         """Yield system figures, at the step that the history has reached."""
         numbers, _, rest = _items(record, _STATS_ITEM)
-        if numbers and self._step is not None:
+        if numbers and (step := self._counter.step) is not None:
             names, keys, _ = _schema(frozenset(numbers), "system/")
             values = tuple(map(numbers.__getitem__, names))
             at = rest.part(_STATS_TIME)
             time = None if at is None else seconds(at)
-            yield MetricRow(self._step, keys, values, time, mean=True, progress=False)
+            yield MetricRow(step, keys, values, time, mean=True, progress=False)
 
     def _config(self, record: bytes) -> Iterator[Settings]:
         """Yield settings as they are set or changed."""
@@ -205,15 +184,11 @@ class WandbReader(RecordLog):
     def _run(self, record: bytes) -> Iterator[Settings]:
         """Yield the run's settings and identity."""
         yield from self._config(message(record).part(_RUN_CONFIG) or b"")
-        yield from self._about(record, "run")
+        yield from self.about(record, "wandb.run")
 
-    def _about(self, record: bytes, kind: str = "environment") -> Iterator[Settings]:
-        """Yield the texts in a record of a kind."""
-        found = message(record)
-        fields = _TEXTS[kind].items()
-        texts = {one: found.text(field) for one, field in fields if field in found}
-        if texts:
-            yield Settings(flatten_settings({"wandb": texts}), self._origin)
+    def _environment(self, record: bytes) -> Iterator[Settings]:
+        """Yield where it runs."""
+        return self.about(record, "wandb.environment")
 
     def _output(self, record: bytes) -> Iterator[Record]:
         """Take a piece of the console, whose words on an end count once there is one."""
@@ -259,7 +234,7 @@ _READ = {
     _STATS: WandbReader._stats,
     _CONFIG: WandbReader._config,
     _RUN: WandbReader._run,
-    _ENVIRONMENT: WandbReader._about,
+    _ENVIRONMENT: WandbReader._environment,
     _OUTPUT: WandbReader._output,
     _OUTPUT_RAW: WandbReader._output,
     _EXIT: WandbReader._exit,
@@ -282,13 +257,14 @@ def _schema(
     """
     own = sorted(name for name in names if prefix or name[:1] != "_")
     timed = [name for name in own if name.startswith(_TIMED)]
-    done = not timed or len(timed) < len({*own} - {*_STEPS})
+    others = [name for name in own if TRAINERS not in name]
+    done = not timed or len(timed) < len(others)
     return own, metric_keys(tuple(own), prefix), done
 
 
 def _items(
     record: bytes, field: int
-) -> tuple[Mapping[str, float], FieldHistograms, MessageFields]:
+) -> tuple[dict[str, float], FieldHistograms, MessageFields]:
     """Return the numbers in a field of a record by W&B's names, `a.b` for `b` within `a`, the
     histograms in it, and the record's other fields.
 

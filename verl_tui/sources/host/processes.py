@@ -32,7 +32,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -194,14 +194,6 @@ and then.
 """
 
 
-class WriterState(NamedTuple):
-    """The writer of a file, as far as it is known."""
-
-    writer: Writer | None = None
-    unheld: bool = False
-    """True if all processes that could hold it were checked, and none does."""
-
-
 @dataclass(slots=True)
 class _Holder:
     """The process that has had a file open for writing."""
@@ -228,9 +220,11 @@ class Writers:
     def _forget(self) -> None:
         self._authors = Authors()
         """Finds the process that began a file which no process keeps open."""
-        self._writers: dict[Path, Writer] = {}
+        self.writers: dict[Path, Writer] = {}
+        """By file, as far as they are known."""
         self._holders: dict[Path, _Holder] = {}
-        self._nobody: set[Path] = set()
+        self.nobodys: set[Path] = set()
+        """Files that all processes were checked for that could hold them, and none does."""
 
     def want(self, files: Iterable[tuple[Path, float | None]], now: float) -> None:
         """Say which files are read, each with the time of its last change; the newest of the fresh
@@ -239,10 +233,6 @@ class Writers:
         fresh = ((at, path) for path, at in files if at and abs(now - at) < _FRESH)
         newest = sorted(fresh, reverse=True)[:_MOST_FILES]
         self._wanted = tuple(path for _, path in newest)
-
-    def held(self, path: Path) -> WriterState:
-        """Return a file's writer as of the last look."""
-        return WriterState(self._writers.get(path), path in self._nobody)
 
     def look(self) -> None:
         """Look once, here and now."""
@@ -281,17 +271,17 @@ class Writers:
         known = {
             path
             for path, one in self._holders.items()
-            if not self._writers[path].gone or one.size == file_size(path)
+            if not self.writers[path].gone or one.size == file_size(path)
         }
         return [path for path in paths if path not in known]
 
     def refresh(self) -> bool:
         """Check the known processes alone; return whether a file has lost its writer."""
-        alive = [path for path, one in self._writers.items() if not one.gone]
+        alive = [path for path, one in self.writers.items() if not one.gone]
         held = [path for path in alive if path in self._holders]
         began = self._authors.look({*alive} - {*held}, time.time())
         lost = [path for path in held if self._is_lost(path)]
-        self._writers |= began
+        self.writers |= began
         return bool(lost) or any(one.gone for one in began.values())
 
     def _is_lost(self, path: Path) -> bool:
@@ -301,11 +291,11 @@ class Writers:
         known = self._holders[path]
         status = status_of(known.process)
         gone, stopped = status == psutil.STATUS_DEAD, status == psutil.STATUS_STOPPED
-        self._writers[path] = self._writers[path]._replace(gone=gone, stopped=stopped)
+        self.writers[path] = self.writers[path]._replace(gone=gone, stopped=stopped)
         known.size = file_size(path)
         held = not known.opened or _inode_at(known.opened) == known.inode
         if not held and not gone:
-            del self._holders[path], self._writers[path]
+            del self._holders[path], self.writers[path]
         return gone or not held
 
     def scan(self, paths: Iterable[Path]) -> None:
@@ -318,15 +308,15 @@ class Writers:
             if process := _named(holders):
                 path = wanted[inode]
                 free.discard(path)
-                self._writers[path] = Writer(process.pid, name_of(process))
+                self.writers[path] = Writer(process.pid, name_of(process))
                 self._holders[path] = _Holder(process, holders.get(process, ""), inode)
                 self._is_lost(path)
         free = _only_here({path for path in free if stats[path].st_uid not in unseen})
-        self._nobody = (self._nobody - stats.keys()) | free
+        self.nobodys = (self.nobodys - stats.keys()) | free
         for path in stats.keys() - self._holders.keys():
-            self._writers.pop(path, None)
+            self.writers.pop(path, None)
         began = free - self._holders.keys()
-        self._writers |= self._authors.look(began, time.time())
+        self.writers |= self._authors.look(began, time.time())
 
 
 class Authors:

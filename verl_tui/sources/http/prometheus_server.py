@@ -13,7 +13,6 @@ import orjson
 
 from verl_tui import prometheus_names as ours
 from verl_tui.means import clamp
-from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import joined_notes
 from verl_tui.sources.formats.prometheus_text.reader import instance_of
 from verl_tui.sources.formats.prometheus_text.series import (
@@ -28,6 +27,7 @@ from verl_tui.sources.formats.prometheus_text.series import (
 )
 from verl_tui.sources.http.addresses import AddressRun, AskedAddress, NoAnswerError
 from verl_tui.text import one_line
+from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,8 +56,6 @@ _HOUR = 3600.0
 _REDISCOVER = 60.0
 _STALE = 300.0
 """Seconds for which Prometheus takes a series for alive after its last sample."""
-_PIECE = pattern(r"(\d{1,15})(ms|[smhd])")
-"""A part of a duration."""
 _PROGRESS = (
     f'max by (run, project, experiment_name, job) ({{__name__=~"{"|".join(STEPS)}"}})'
 )
@@ -152,7 +150,7 @@ class Server:
         # what only looks like Prometheus has no targets
         with suppress(NoAnswerError, KeyError):
             targets = self._data("/api/v1/targets?state=active")["activeTargets"]
-            stated = [promql_duration(one["scrapeInterval"]) for one in targets]
+            stated = [parse_elapsed(one["scrapeInterval"]) for one in targets]
             shortest = min(filter(None, stated), default=self.interval)
             self.interval = clamp(shortest, _SHORTEST, _LONGEST)
         period = {"start": f"{since:.0f}", "end": f"{now:.0f}"}
@@ -332,10 +330,3 @@ def data_of(body: bytes) -> Any:
     if status != "success":
         raise NoAnswerError("answers with something else than Prometheus's JSON", 200)
     return answer.get("data")
-
-
-def promql_duration(text: str) -> float:
-    """Return a duration as Prometheus writes it: `15s`, `1m`, `1m30s`, `500ms`."""
-    pieces = _PIECE.findall(text)
-    units = TABLE["durations"]
-    return float(sum(int(number) * units[unit] for number, unit in pieces))

@@ -9,7 +9,6 @@ Versions from 5 on print all values as strings, and None for non-finite numbers.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import orjson
@@ -27,7 +26,7 @@ from verl_tui.sources.formats.console.line_parts import (
     elapsed,
 )
 from verl_tui.sources.formats.metrics_json import FROM_ZERO, FROM_ZERO_NOTE
-from verl_tui.text import decoded, one_line, safe
+from verl_tui.text import decoded, one_line
 from verl_tui.trainers import trainers
 from verl_tui.words import counted
 
@@ -102,9 +101,9 @@ def read_dict(written: bytes) -> tuple[dict[str, float | None], int, bytes]:
     unread = 0
     for name, value in flatten(_parsed(text[:end])).items():
         if isinstance(value, str):
-            values |= _numbers(_shown(name), value)
+            values |= _numbers(name, value)
         elif isinstance(value, int | float | None):
-            values[_shown(name)] = None if value is None else float(value)
+            values[name] = None if value is None else float(value)
         else:
             unread += 1
     return values, unread, text[end:].strip().encode()
@@ -130,11 +129,6 @@ def _parsed(text: str) -> Fields:
     except orjson.JSONDecodeError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-@lru_cache(10_000)
-def _shown(written: str) -> str:
-    return safe(written, 300)
 
 
 def _numbers(name: str, text: str) -> Mapping[str, float]:
@@ -299,9 +293,8 @@ class DictReader:
                 self.counted += was_counted
                 shift = one.values.keys() == FROM_ZERO  # LLaMA-Factory's PPO
                 self._from_zero |= shift
-                keys, values = tuple(one.values), tuple(one.values.values())
                 estimated = one.step is None
-                out.append(MetricRow(step + shift, keys, values, estimated=estimated))
+                out.append(MetricRow.of(step + shift, one.values, estimated=estimated))
         return out
 
 

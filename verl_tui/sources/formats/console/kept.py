@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from verl_tui.patterns import pattern
+from verl_tui.sources.fields.jsonl import names
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.sources.formats.lines import LONGEST_LINE
 from verl_tui.text import decoded
@@ -26,8 +27,7 @@ from verl_tui.times import parse_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_TEXT = ("log", "line", "textPayload", "MESSAGE", "message", "msg")
-_TIME = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
+_TEXT, _TIME = names("kept_line"), names("kept_time")
 _PIECE = 16 * 1024
 """Bytes of Docker's pieces."""
 _MICROSECONDS = 10**14

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.patterns import pattern
-from verl_tui.sources.fields.row_batcher import MetricRow, packed
+from verl_tui.sources.fields.row_batcher import MetricRow, metric_keys, packed
 from verl_tui.sources.formats.console.line_parts import ANOTHER, unrepeated
-from verl_tui.text import decoded, safe
+from verl_tui.text import decoded
 
 if TYPE_CHECKING:
     from array import array
@@ -112,7 +112,7 @@ class StepLineReader:
 
     def _learn(self, keys: tuple[str, ...]) -> tuple[str, ...]:
         """Return keys as they are shown; remember them, of a broken file not all."""
-        shown = tuple(safe(key, 300) for key in keys)
+        shown = metric_keys(keys)
         if len(self._schemas) < _MOST_SCHEMAS:
             self._schemas[keys] = shown
             self._known.update(keys)

@@ -14,18 +14,18 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui import prometheus_names
+from verl_tui.means import gathered
 from verl_tui.metrics import slashed
 from verl_tui.patterns import pattern
 from verl_tui.records import Records, Unreadable
 from verl_tui.sources.fields.jsonl import written_number
-from verl_tui.sources.fields.row_batcher import RowBatcher
+from verl_tui.sources.fields.row_batcher import RowBatcher, joined_notes
 from verl_tui.sources.files import status_at
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.sources.formats.prometheus_text.series import (
     KEY,
     STEPS,
     TABLE,
-    Labels,
     PrometheusSeries,
     StepRows,
     node_of,
@@ -127,9 +127,7 @@ def _runs(samples: Sequence[PageSample]) -> dict[str, list[PageSample]]:
     """Return the samples of a page by run; of several runs each with the log's own keys, which are
     stated for all.
     """
-    parts: dict[Labels, list[PageSample]] = defaultdict(list)
-    for sample in samples:
-        parts[run_labels(sample.labels, by_job=False)].append(sample)
+    parts = gathered((run_labels(one.labels, by_job=False), one) for one in samples)
     shared = parts.pop((), [])
     keys = [one for one in shared if one.name == prometheus_names.INFO]
     if len(parts) == 1:
@@ -268,7 +266,7 @@ class PageReader(WholeReader):
     @property
     def note(self) -> str | None:
         """Return a note on what a page leaves open."""
-        return self._figures.note
+        return joined_notes(self._rows.note, self._figures.note)
 
     @property
     def findings(self) -> tuple[tuple[str, str], ...]:
