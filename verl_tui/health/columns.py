@@ -38,7 +38,7 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.guide import Rule
     from verl_tui.runs.series import Series
@@ -67,26 +67,18 @@ def look_at_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
     if of_others := _of_others_names(context):
         return [Found(of_others)]
     keys = _keys(context)
-    reasons = {key: _exempt(context, [key], FOR_WHOLE_RUN) for key in keys}
+    reasons = {key: exempt(context, [key], FOR_WHOLE_RUN) for key in keys}
     free = [key for key, reason in reasons.items() if reason is None]
     second = context.key_of(rule.beside_indicator, rule.beside_metric)
     if missing := _missing(context, len(keys), len(free), second):
         return [Found(missing)]
     if rule.stream == "mean of all" and free:
-        return [_judge(context, free, keep)]
-    judged = [
-        _judge(context, [key], keep, _beside(rule, key, free, second)) for key in free
-    ]
-    return [*map(Found, filter(None, reasons.values())), *judged]
-
-
-def _beside(
-    rule: Rule, key: str, free: Sequence[str], second: str | None
-) -> Sequence[str]:
-    """Return the metrics that one is held against: all others, or the rule's second one."""
+        return [_judge(context, keep, free)]
+    beside = {key: [second] if second else [] for key in free}
     if rule.stream == "of the others":
-        return [other for other in free if other != key]
-    return [second] if second else []
+        beside = {key: [one for one in free if one != key] for key in free}
+    judged = [_judge(context, keep, [key], others) for key, others in beside.items()]
+    return [*map(Found, filter(None, reasons.values())), *judged]
 
 
 def _of_others_names(context: RuleContext) -> str | None:
@@ -99,17 +91,16 @@ def _of_others_names(context: RuleContext) -> str | None:
 
 
 def _judge(
-    context: RuleContext,
-    keys: Sequence[str],
-    keep: Keep,
-    beside: Sequence[str] = (),
+    context: RuleContext, keep: Keep, keys: Sequence[str], beside: Sequence[str] = ()
 ) -> Found:
     """Judge one metric, or several as one column, beside those that it is held against."""
     rule, run = context.rule, context.run
     limit = LIMITS[rule.of](run, context.guide) if rule.of else None
     gate = _gate(context)
     series = [*filter(None, map(run.series, (*keys, *beside)))]
-    scale = _scale(rule, series)
+    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
+    if rule.percent and max([one.highest for one in series]) <= 1.0:
+        scale *= 100.0
     restarts = tuple([mark.step for mark in run.restarts])
     threshold = rule.threshold * (limit.value if limit else 1.0)
     title = rule.title + " in validation" * keys[0].startswith("val_samples/")
@@ -119,18 +110,21 @@ def _judge(
 
     def judge() -> Judged:
         column = column_of(series, context.end, rule.stream, scale, gate)
-        column = Column(column.steps, column.values, restarts)
-        return KINDS[rule.condition].judge(column, rule, threshold)
+        marked = column._replace(restarts=restarts)
+        return KINDS[rule.condition].judge(marked, rule, threshold)
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
-    known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
-    breaches = _not_exempt(context, keys, judged, known)
+    breaches = judged.breaches
+    if breaches and BY_VALUES.keys() & {*rule.unless}:
+        known = keep((keys[0], "exempt"), basis, dict)
+        steps = series[0].until(context.end).steps
+        breaches = _not_exempt(context, keys, steps, breaches, known)
     now: Finding | str | None = judged.needs
     if judged.facts and open_breach(breaches):
         now = _told(context, keys[0], title, judged, limit)
     else:
         excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
-        now = _exempt(context, keys, excuses) or now
+        now = exempt(context, keys, excuses) or now
     return Found(now, breaches, title, keys[0])
 
 
@@ -141,17 +135,22 @@ def _missing(
     are not exempt, and by the one that they are held against.
     """
     rule = context.rule
-    beside = rule.beside_indicator, rule.beside_metric
+    indicator, metrics = rule.indicator, rule.metric
     least = 1 + (rule.stream == "of the others")
     if keys >= least and (not free or free >= least):
-        return None if second or not any(beside) else _has_no(*beside)
-    if rule.parts:
+        indicator, metrics = rule.beside_indicator, rule.beside_metric
+        if second or not (indicator or metrics):
+            return None
+    elif rule.parts:
         return f"{LACKS} no components of the reward"
-    if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
+    elif indicator == "gpu_memory" and logs_device_memory(context.run):
         return f"{LACKS} the memory of single devices alone"
-    if least > 1:
+    elif least > 1:
         return f"{LACKS} fewer than two devices that the run uses"
-    return _has_no(rule.indicator, rule.metric)
+    if metrics and metrics[0].startswith("samples/"):
+        return f"{LACKS} no samples"
+    label = INDICATORS[indicator].label if indicator in INDICATORS else indicator
+    return f"{LACKS} no {label or ' or '.join(metrics)}"
 
 
 def _keys(context: RuleContext) -> Sequence[str]:
@@ -178,14 +177,6 @@ def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]
     return [*dict.fromkeys(found)][:_MOST_KEYS]
 
 
-def _has_no(indicator: str, metrics: Sequence[str]) -> str:
-    if indicator in INDICATORS:
-        indicator = INDICATORS[indicator].label
-    if metrics and metrics[0].startswith("samples/"):
-        return f"{LACKS} no samples"
-    return f"{LACKS} no {indicator or ' or '.join(metrics)}"
-
-
 def _gate(context: RuleContext) -> float:
     if context.rule.stream != "at limit":
         return math.inf
@@ -193,13 +184,6 @@ def _gate(context: RuleContext) -> float:
     if "prompt_length/max" in context.rule.beside_metric:
         limit = stated_limit(context.run, "prompt_limit")
     return limit.value if limit else math.inf
-
-
-def _scale(rule: Rule, series: Sequence[Series]) -> float:
-    """Return the factor from the log's values to the rule's unit."""
-    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
-    is_share = rule.percent and max([one.highest for one in series]) <= 1.0
-    return scale * 100.0 if is_share else scale
 
 
 def _told(
@@ -242,21 +226,11 @@ def _multiple(rule: Rule, limit: Limit) -> str:
     return limit.words if rule.threshold == 1 else times + limit.words
 
 
-def _exempt(
-    context: RuleContext, keys: Sequence[str], names: Collection[str]
-) -> str | None:
-    """Return why a rule applies to none of the metrics, None if it does to one."""
-    for name in filter(names.__contains__, context.rule.unless):
-        reasons = [exempt(name, context, key) for key in keys]
-        if all(reasons):
-            return reasons[0]
-    return None
-
-
 def _not_exempt(
     context: RuleContext,
     keys: Sequence[str],
-    judged: Judged,
+    steps: Sequence[int],
+    breaches: Iterable[Breach],
     known: dict[int, bool],
 ) -> Sequence[Breach]:
     """Return the parts of breaches in which the rule was not exempt by the values known at the
@@ -265,24 +239,18 @@ def _not_exempt(
     Args:
         context: The run, and the rule.
         keys: The metrics.
-        judged: What is found in them.
+        steps: Those of the first of them.
+        breaches: What is found in them.
         known: At which steps it is known to be exempt, or not.
     """
-    series = context.known(keys[0])
-    breaches = [*judged.breaches]
-    if not breaches or not series or not BY_VALUES.keys() & {*context.rule.unless}:
-        return breaches
-    steps = series.steps
     known.pop(steps[-1], None)  # the newest point may still change
 
     def is_exempt(step: int) -> bool:
         if step not in known:
-            reason = _exempt(context.at(step), keys, BY_VALUES)
-            known[step] = reason is not None
+            known[step] = bool(exempt(context.at(step), keys, BY_VALUES))
         return known[step]
 
-    parts = (_free(one, steps, is_exempt) for one in breaches)
-    return [*filter(None, parts)]
+    return [*filter(None, (_free(one, steps, is_exempt) for one in breaches))]
 
 
 def _free(
@@ -320,7 +288,8 @@ def column_of(
         series: The one or more metrics.
         end: Step the run has reached; points of an abandoned segment beyond it are left out.
             None = no end.
-        kind: One of `SINGLE`, or of `COMBINATIONS` with one or more metrics beside the first.
+        kind: How one number is made of one metric (`value`, `absolute`, `highest`), of several that
+            are alike (`mean of all`), or of the first and others (`COMBINATIONS`).
         scale: Factor of all values.
         limit: The limit of `at limit` and `without spread`.
     """
@@ -377,8 +346,6 @@ def _of_others(own: Numbers, others: Numbers) -> Numbers:
     return np.where(others >= least, own / others, 1.0)
 
 
-SINGLE = ("value", "absolute", "highest", "mean of all")
-"""How one number is made of one metric, or of several that are alike."""
 COMBINATIONS: Mapping[str, Callable[[Numbers, Numbers, float], Numbers]] = {
     "ratio": lambda first, second, _: np.where(second > 0, first / second, math.nan),
     "difference": lambda first, second, _: first - second,

@@ -28,7 +28,7 @@ from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.devices import HELD, WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -215,11 +215,20 @@ _FACTOR = 0.999
 """A mean of factors from 1 upwards cannot be below, but for rounding."""
 
 
-def exempt(name: str, context: RuleContext, key: str) -> str | None:
-    """Return why a rule does not judge a metric by one of its exemptions, None if it does."""
-    found = {**BY_VALUES, **FOR_WHOLE_RUN}[name](context._replace(key=key))
-    words: str = WORDS["exemptions"].get(name, "{found}")
-    return words.format(key=key, found=found) if found else None
+def exempt(
+    context: RuleContext, keys: Sequence[str], names: Collection[str]
+) -> str | None:
+    """Return why a rule applies to none of its metrics by one of some exemptions, None if it does
+    to one.
+    """
+    for name in filter(names.__contains__, context.rule.unless):
+        look = BY_VALUES.get(name) or FOR_WHOLE_RUN[name]
+        words: str = WORDS["exemptions"].get(name, "{found}")
+        found = [(key, look(context._replace(key=key))) for key in keys]
+        reasons = [words.format(key=key, found=one) for key, one in found if one]
+        if len(reasons) == len(keys):
+            return reasons[0]
+    return None
 
 
 BY_VALUES: Mapping[str, Exemption] = {

@@ -151,7 +151,8 @@ def streak(column: Column, rule: Rule, limit: float) -> Shown:
         where = f"more than {limit:.0%} below the one before"
     tripped: dict[int, Spell] = {}
     starts = np.searchsorted(column.steps, sorted(column.restarts)).tolist()
-    for start, stop in pairwise(sorted({0, *starts, len(column)})):
+    seen = len(column.steps)
+    for start, stop in pairwise(sorted({0, *starts, seen})):
         values = column.values[start:stop]
         breached = values > limit
         if drops:
@@ -170,7 +171,7 @@ def streak(column: Column, rule: Rule, limit: float) -> Shown:
                 "stop": steps[-1],
                 "tripped": ", ".join(f"{value} at step {at}" for value, at in records),
             }
-            end = stop if stop < len(column) else None
+            end = stop if stop < seen else None
             tripped[place] = Spell(shown.start, place, end, facts)
     return Shown(count + drops, tripped, tripped.__getitem__)
 
@@ -205,14 +206,14 @@ _FLAT_T = 2.0
 
 def level(column: Column, rule: Rule, _: float) -> Shown:
     """A window without a trend; over with the first one that has one."""
-    window = rule.window
-    places = np.arange(window - 1, len(column), _OFTEN)
-    change, t = trends(column.values, window, places)
-    moves = np.zeros(len(column), bool)
+    window, values = rule.window, column.values
+    places = np.arange(window - 1, len(values), _OFTEN)
+    change, t = trends(values, window, places)
+    moves = np.zeros(len(values), bool)
     moves[places] = abs(t) >= _FLAT_T
 
     def spell(place: int) -> Spell:
-        mean = column.values[places[-1] + 1 - window :][:window].mean()
+        mean = values[places[-1] + 1 - window :][:window].mean()
         facts = {"mean": mean, "change": change[-1], "t": t[-1]}
         facts["count"] = window
         return Spell(place - window + 1, place, first(moves, place + 1), facts)

@@ -22,6 +22,7 @@ from verl_tui.runs.views.state import (
     State,
     doubt,
     is_evaluation,
+    overdue,
     patience,
     waited,
 )
@@ -215,7 +216,7 @@ def _no_hang(context: RuleContext) -> str:
     if state is State.ENDED and signs_of_life.unattended(run):
         return _ELSEWHERE["unattended"]
     quiet = _quiet(context)
-    if state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
+    if state is State.RUNNING and not is_evaluation(run) and overdue(run, quiet):
         return f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
     return _ELSEWHERE.get(state.value, "")
 

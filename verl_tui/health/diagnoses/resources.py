@@ -108,16 +108,15 @@ def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
     is unknown, that of which much is used by now.
     """
     total = context.run.total_steps
-    each_step = 0.0 if context.pace is None else context.pace.seconds
     left, case = 0.0, "unknown"
     is_told = growth.now - growth.first >= max(_GROWN_GB, _GROWN * growth.first)
     if growth.full:
         left, case = max(0.0, growth.full - growth.now) / growth.each, ""
         is_told = total is None or growth.step + left <= total
-    seconds = left * each_step
+    seconds = left * context.step_seconds
     if not is_told or seconds > _AHEAD:
         return None
-    time = f" (≈ {minutes(seconds)})" if each_step else ""
+    time = f" (≈ {minutes(seconds)})" if context.step_seconds else ""
     facts = {**growth._asdict(), "left": math.ceil(left), "time": time}
     severity = _near(context, seconds or inf)
     key, since, step, *_ = growth
@@ -239,8 +238,8 @@ def _disk(
 def _took(context: RuleContext, first: Event, last: Event) -> float:
     """Return the seconds between two lines, by steps where some lie between; 0 where unknown."""
     steps = (last.step or 0) - (first.step or 0)
-    if steps > 0 and context.pace:
-        return steps * context.pace.seconds
+    if steps > 0 and context.step_seconds:
+        return steps * context.step_seconds
     if first.clock is None or last.clock is None:
         return 0.0
     return float((last.clock - first.clock) % _AHEAD)
