@@ -74,11 +74,19 @@ def look_at_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
         return [Found(missing)]
     if rule.stream == "mean of all" and free:
         return [_judge(context, keep, free)]
-    beside = {key: [second] if second else [] for key in free}
-    if rule.stream == "of the others":
-        beside = {key: [one for one in free if one != key] for key in free}
-    judged = [_judge(context, keep, [key], others) for key, others in beside.items()]
+    judged = [
+        _judge(context, keep, [key], _beside(rule, key, free, second)) for key in free
+    ]
     return [*map(Found, filter(None, reasons.values())), *judged]
+
+
+def _beside(
+    rule: Rule, key: str, free: Sequence[str], second: str | None
+) -> Sequence[str]:
+    """Return the metrics that one is held against: all others, or the rule's second one."""
+    if rule.stream == "of the others":
+        return [other for other in free if other != key]
+    return [second] if second else []
 
 
 def _of_others_names(context: RuleContext) -> str | None:
@@ -95,14 +103,12 @@ def _judge(
 ) -> Found:
     """Judge one metric, or several as one column, beside those that it is held against."""
     rule, run = context.rule, context.run
-    limit = LIMITS[rule.of](run, context.guide) if rule.of else None
+    limit = LIMITS[rule.of](run, context.guide)
     gate = _gate(context)
     series = [*filter(None, map(run.series, (*keys, *beside)))]
-    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
-    if rule.percent and max([one.highest for one in series]) <= 1.0:
-        scale *= 100.0
+    scale = _scale(rule, series)
     restarts = tuple([mark.step for mark in run.restarts])
-    threshold = rule.threshold * (limit.value if limit else 1.0)
+    threshold = rule.threshold * limit.value
     title = rule.title + " in validation" * keys[0].startswith("val_samples/")
     same = tuple([(one.key, one.revision) for one in series])
     basis = (same, threshold, gate, scale, restarts)
@@ -135,22 +141,17 @@ def _missing(
     are not exempt, and by the one that they are held against.
     """
     rule = context.rule
-    indicator, metrics = rule.indicator, rule.metric
+    beside = rule.beside_indicator, rule.beside_metric
     least = 1 + (rule.stream == "of the others")
     if keys >= least and (not free or free >= least):
-        indicator, metrics = rule.beside_indicator, rule.beside_metric
-        if second or not (indicator or metrics):
-            return None
-    elif rule.parts:
+        return None if second or not any(beside) else _has_no(*beside)
+    if rule.parts:
         return f"{LACKS} no components of the reward"
-    elif indicator == "gpu_memory" and logs_device_memory(context.run):
+    if rule.indicator == "gpu_memory" and logs_device_memory(context.run):
         return f"{LACKS} the memory of single devices alone"
-    elif least > 1:
+    if least > 1:
         return f"{LACKS} fewer than two devices that the run uses"
-    if metrics and metrics[0].startswith("samples/"):
-        return f"{LACKS} no samples"
-    label = INDICATORS[indicator].label if indicator in INDICATORS else indicator
-    return f"{LACKS} no {label or ' or '.join(metrics)}"
+    return _has_no(rule.indicator, rule.metric)
 
 
 def _keys(context: RuleContext) -> Sequence[str]:
@@ -177,6 +178,14 @@ def _matching(keys: tuple[str, ...], patterns: tuple[str, ...]) -> Sequence[str]
     return [*dict.fromkeys(found)][:_MOST_KEYS]
 
 
+def _has_no(indicator: str, metrics: Sequence[str]) -> str:
+    if indicator in INDICATORS:
+        indicator = INDICATORS[indicator].label
+    if metrics and metrics[0].startswith("samples/"):
+        return f"{LACKS} no samples"
+    return f"{LACKS} no {indicator or ' or '.join(metrics)}"
+
+
 def _gate(context: RuleContext) -> float:
     if context.rule.stream != "at limit":
         return math.inf
@@ -186,12 +195,19 @@ def _gate(context: RuleContext) -> float:
     return limit.value if limit else math.inf
 
 
+def _scale(rule: Rule, series: Sequence[Series]) -> float:
+    """Return the factor from the log's values to the rule's unit."""
+    scale = factor(rule.indicator, series[0].key) if rule.indicator else 1.0
+    is_share = rule.percent and max([one.highest for one in series]) <= 1.0
+    return scale * 100.0 if is_share else scale
+
+
 def _told(
     context: RuleContext,
     key: str,
     title: str,
     judged: Judged,
-    limit: Limit | None,
+    limit: Limit,
 ) -> Finding:
     """Return the breach that holds."""
     known = judged.facts or {}
@@ -203,7 +219,7 @@ def _told(
         "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
         "newest": f"{number(known['last'])} at step {newest}",
-        "note": f" ({_multiple(rule, limit)})" if limit else "",
+        "note": f" ({_multiple(rule, limit)})" if limit.words else "",
         "says": rule.says,
         "label": f" ({rule.label})" if rule.label else "",
     }

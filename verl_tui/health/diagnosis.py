@@ -171,14 +171,15 @@ def look_at_blocks(
         of: What it looks at.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    points, rule = context.known(of.metrics[0]), context.rule
+    keys, rule = tuple(of.keys.values()), context.rule
+    points = context.known(keys[0])
     # The newest point may still change.
     seen = len(points) if points else 0
     count = (seen - 1) // of.size
     if not points or count < of.needs:
         return Found(f"needs {of.needs * of.size + 1} points, has {seen}")
-    series = [*map(context.run.series, of.metrics)]
-    basis = of.metrics, of.of, [one and one.revision for one in series], count
+    series = [context.run.series(key or "") for key in keys]
+    basis = keys, of.of, [one and one.revision for one in series], count
     found: Judged = keep(
         "blocks", basis, lambda: _judge(rule.name, of, _cut(series, of.size, count))
     )

@@ -197,7 +197,8 @@ def kl_band(run: Run, guide: Guide) -> Limit:
     return Limit(2 * stated.value, f"twice {stated.words}")
 
 
-LIMITS = {
+LIMITS: Mapping[str, Callable[[Run, Guide], Limit]] = {
+    "": lambda *_: Limit(1.0, ""),
     "response-limit": response_limit,
     "target-kl": target_kl,
     "kl-band": kl_band,

@@ -86,8 +86,9 @@ def gaining_components(run: Run) -> Sequence[str]:
     """Return the keys of a reward's parts without those that settings say are penalties: they are
     meant to fall.
     """
-    known = _weights(run)
-    return [key for key in components(run) if known.get(key, 0.0) >= 0]
+    parts = components(run)
+    known = _weights(run) if parts else {}
+    return [key for key in parts if known.get(key, 0.0) >= 0]
 
 
 def _weights(run: Run) -> Mapping[str, float]:
@@ -252,21 +253,22 @@ def parts_solved(context: RuleContext) -> str | None:
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
     """
-    weights, reward = _weights(context.run), context.indicator("reward")
+    run, reward = context.run, context.indicator("reward")
     whole, most = 0.0, 0.0
-    for one in filter(None, map(context.known, components(context.run))):
+    for one in filter(None, map(context.known, components(run))):
         known = _known(one)
         level = known[-_SCORES:].mean() if len(known) else 0.0
         is_penalty = known.min(initial=0.0) < _BELOW and known.max(initial=0.0) <= 0
         if level < SOLVED - is_penalty or known.max(initial=0.0) > 1:
             return None  # as of most rewards, whose other parts need not be cut at each step
-        whole += level * weights.get(one.key, 1.0)
+        whole += level * _weights(run).get(one.key, 1.0)
         most = max(most, level)
+    if not reward or most < SOLVED:
+        return None
     newest = _known(reward)[-_SCORES:]
     is_sum = len(newest) and abs(whole - newest.mean()) <= (1 - SOLVED) * abs(whole)
-    if not reward or most < SOLVED or not is_sum:
-        return None
-    return f"the task is solved: all parts of {reward.key} are at their top"
+    words = f"the task is solved: all parts of {reward.key} are at their top"
+    return words if is_sum else None
 
 
 SAMPLE_SCORES = ("samples/score", "samples/score_std")

@@ -19,7 +19,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
@@ -64,14 +64,20 @@ def not_finite(context: RuleContext) -> Found:
     read = [_read(context, key, window) for key in run.odd]
     if read.count(None) == len(run.keys):
         return Found("no metric ever had a value")
-    broken = [one for one in read if one and one.steps]
-    if not broken:
+    if not read:
         return Found(None)
-    if run.indicators.get("reward") not in (None, *(one.key for one in broken)):
-        broken = [one for one in broken if not _PART.fullmatch(one.key)]
+    broken = _counted(filter(None, read), run.indicators.get("reward"))
     recent = [one for one in broken if one.recent]
     now = _told(context, recent) if recent else None
     return Found(now, _breaches(broken, window, lasts=bool(recent)))
+
+
+def _counted(read: Iterable[_Broken], reward: str | None) -> Sequence[_Broken]:
+    """Return those that are broken; parts of the reward only if it is broken itself, or unknown."""
+    broken = [one for one in read if one.steps]
+    if reward in (None, *(one.key for one in broken)):
+        return broken
+    return [one for one in broken if not _PART.fullmatch(one.key)]
 
 
 def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
