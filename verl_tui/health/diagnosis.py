@@ -141,11 +141,13 @@ class Signs(NamedTuple):
 class InBlocks(NamedTuple):
     """A diagnosis that compares metrics block by block."""
 
-    keys: Mapping[str, str | None]
-    """The metrics, by their names in its words: the log's own keys; the first one sets the pace,
-    others may be None.
+    named: Mapping[str, str | None]
+    """Metrics by their names in its words: the log's own keys; the first one sets the pace, others
+    may be None.
     """
     find: Callable[[Blocks, InBlocks], Signs]
+    others: Sequence[str] = ()
+    """The keys of metrics without a name."""
     of: Any = None
     """Anything else that it depends on, hashable."""
     size: int = 10
@@ -157,8 +159,8 @@ class InBlocks(NamedTuple):
 
     @property
     def metrics(self) -> Sequence[str]:
-        """Their keys, those that are None as empty texts."""
-        return [key or "" for key in self.keys.values()]
+        """The keys of all, those that are None as empty texts."""
+        return [*(key or "" for key in self.named.values()), *self.others]
 
 
 def look_at_blocks(
@@ -171,7 +173,7 @@ def look_at_blocks(
         of: What it looks at.
         keep: Returns figures by their name, made anew where what they depend on is another.
     """
-    keys, rule = tuple(of.keys.values()), context.rule
+    keys, rule = (*of.named.values(), *of.others), context.rule
     points = context.known(keys[0])
     # The newest point may still change.
     seen = len(points) if points else 0
@@ -210,7 +212,7 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> Judged:
     def facts(at: int, begun: int) -> Mapping[str, Any]:
         then = max(0, begun - 1)
         known = {"size": of.size, "last": blocks.last[at], "key": of.metrics[0]}
-        for i, (name, key) in enumerate(of.keys.items()):
+        for i, (name, key) in enumerate(of.named.items()):
             known[name] = key
             known[f"{name}_then"] = blocks.known[i, then]
             known[f"{name}_now"] = blocks.known[i, at]

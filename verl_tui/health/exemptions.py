@@ -143,12 +143,11 @@ def clips_sequences(context: RuleContext) -> str | None:
 
 def no_sequence_weights(context: RuleContext) -> str | None:
     """Exempt rules on importance weights per sequence if weights are per token."""
-    stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
-    if not stated:
+    name, stated = context.run.config.named("importance_weights")
+    if not name:
         return "it is unknown whether importance weights are per sequence: no settings were found"
-    if stated[1] == "sequence":
-        return None
-    return f"only for importance weights per sequence; {stated[0]} is {stated[1]}"
+    words = f"only for importance weights per sequence; {name} is {stated}"
+    return None if stated == "sequence" else words
 
 
 _EDGE, _WELL, _MOST_OF_IT = 3, 0.2, 0.5

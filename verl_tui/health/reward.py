@@ -79,9 +79,6 @@ def _name(key: str) -> str | None:
     return None if fact or _NO_COMPONENT.fullmatch(f"/{name}") else name
 
 
-_WEIGHTS = ("reward_weights",)
-
-
 def gaining_components(run: Run) -> Sequence[str]:
     """Return the keys of a reward's parts without those that settings say are penalties: they are
     meant to fall.
@@ -97,17 +94,13 @@ def _weights(run: Run) -> Mapping[str, float]:
 
     TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
     """
-    stated = run.config.find(_WEIGHTS)
-    if not stated:
-        return {}
-    numbers = [
-        float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
-    ]
+    _, stated = run.config.named("reward_weights")
+    found = re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated))
     parts = [key for key in components(run) if not key.startswith(PREFIX)]
     own = [key for key in run.keys if key in parts]
-    if len(own) != len(numbers):
+    if len(own) != len(found):
         return {}
-    return dict(zip(own, numbers, strict=True))
+    return dict(zip(own, map(float, found), strict=True))
 
 
 _A_SCORE = pattern(

@@ -15,11 +15,10 @@ from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.column import Column, Found, Numbers
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, Severity, filled, number
-from verl_tui.health.limits import all_cut, positive_setting
+from verl_tui.health.limits import all_cut
 from verl_tui.health.reward import solved
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
-from verl_tui.runs.settings import NAMES
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
 
@@ -154,7 +153,7 @@ def _dead_share(context: RuleContext) -> _Share | str:
             words = " (1 less the share of mixed groups)"
             return _Share(key, words, partial(_rest, factor))
     evicted = context.names.get(_EVICTED)
-    _, batch = positive_setting(run, NAMES["batch_size"])
+    _, batch = run.config.positive("batch_size")
     if not batch or not evicted:
         return _bound(context, batch)
     words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"
@@ -173,11 +172,10 @@ def _bound(context: RuleContext, batch: float) -> _Share | str:
 
     It is least where all prompts are equally hard (Jensen's inequality; arXiv 2606.18487).
     """
-    find = context.run.config.find
     key = context.names.get("critic/score/mean")
-    _, n = positive_setting(context.run, ["rollout.n"])
-    _, filtered = find(["filter_groups.enable"]) or ("", None)
-    _, estimator = find(["adv_estimator"]) or ("", None)
+    _, n = context.run.config.positive("group_size")
+    _, filtered = context.run.config.named("group_filter")
+    _, estimator = context.run.config.named("advantages")
     if filtered is True:
         return "dead groups are filtered out, and how many is not logged"
     if n == 1 or estimator in _UNGROUPED:
@@ -231,7 +229,7 @@ def _known_cause(context: RuleContext, reward: Sequence[float]) -> _Cause | None
 
 def _cold(context: RuleContext) -> _Cause | None:
     """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    name, stated = context.run.config.find(NAMES["temperature"]) or ("", None)
+    name, stated = context.run.config.named("temperature")
     value = as_number(stated)
     if value is None or not 0 <= value <= _COLD or "val" in name:
         return None  # validation may be as cold as it likes

@@ -15,7 +15,6 @@ from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, number
 from verl_tui.health.root_cause import RootCause, root_cause, waiting
 from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.means import finite
-from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views import signs_of_life
 from verl_tui.runs.views.state import (
@@ -338,7 +337,7 @@ def resume_lost(context: RuleContext) -> Finding | str | None:
 
 
 def _is_to_load(run: Run) -> bool:
-    _, stated = run.config.find(NAMES["resume"]) or ("", "")
+    _, stated = run.config.named("resume")
     return str(stated).strip().lower() not in _NOT
 
 

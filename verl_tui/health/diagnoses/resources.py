@@ -16,11 +16,9 @@ import numpy as np
 from verl_tui.health.conditions.column import trend
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, filled, number
-from verl_tui.health.limits import positive_setting
 from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
@@ -150,7 +148,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
             if key in map(context.names.get, _SHARE):
                 return MemoryGrowth(series.key, *ends, 100 * _FULL, "%")
             logged = context.finite(context.first_key(_TOTAL), 1)
-            _, stated = positive_setting(context.run, NAMES["host_memory"])
+            _, stated = context.run.config.positive("host_memory")
             total = logged[0] if logged else stated
             return MemoryGrowth(series.key, *ends, _FULL * total, " GB")
     return None
