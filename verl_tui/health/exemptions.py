@@ -20,7 +20,7 @@ from verl_tui.health.limits import (
     stated_target,
     v1_trainer,
 )
-from verl_tui.health.rule_context import RuleContext, present_names
+from verl_tui.health.rule_context import METRICS, RuleContext, present_names
 from verl_tui.indicators import is_home_made, is_tutorials, validation_keys
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
-_STALENESS = (
-    "training/off_policy/trajectory_staleness/max",
-    "fully_async/count/stale_trajectory_processed",
-)
-_ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 
 def judged_as_idle(context: RuleContext) -> bool:
@@ -70,7 +65,7 @@ def asynchronous(context: RuleContext) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    stale = [context.known(name) for name in _STALENESS]
+    stale = [context.known(name) for name in METRICS["staleness"]]
     older = [one.key for one in stale if one and one.highest > 0]
     return _asynchronous_name(context.run) or next(iter(older), None)
 
@@ -78,14 +73,10 @@ def asynchronous(context: RuleContext) -> str | None:
 @cached_by_keys
 def _asynchronous_name(run: Run) -> str | None:
     """Return the first name that only asynchronous training writes."""
-    names = present_names(run.keys)
-    return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
+    names, first = present_names(run.keys), METRICS["asynchronous"]
+    return next((name for name in names if name.startswith(first)), None)
 
 
-RATES = (
-    "actor/lr", "actor_lr", "learning_rate", "train/learning_rate", "train/lr", "lr",
-)  # fmt: skip
-"""Names of the learning rate, verl's first."""
 _NEWEST = 10
 """Newest points of a metric to check."""
 _END, _LOW = 0.9, 0.5
@@ -121,7 +112,8 @@ def schedule_over(context: RuleContext) -> bool:
 
 def few_digits(context: RuleContext) -> bool:
     """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
-    whole = (*map(context.indicators.get, _WHOLE_LOG), context.first_key(RATES))
+    rate = context.first_key(METRICS["learning_rate"])
+    whole = (*map(context.indicators.get, _WHOLE_LOG), rate)
     newest = [value for one in whole for value in context.finite(one, _NEWEST)]
     return all(round(value, _DIGITS) == value for value in newest)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT, Guide
+from verl_tui.health.rule_context import METRICS
 from verl_tui.patterns import pattern
 from verl_tui.runs.settings import NAMES
 
@@ -193,15 +194,6 @@ LIMITS: Mapping[str, Callable[[Run, Guide], Limit]] = {
 """Name in the guide -> the limit for a run."""
 
 
-_V1 = (
-    "training/off_policy/",
-    "training/num_turns/",
-    "training_off_policy_",
-    "training_num_turns_",
-)
-"""Only the v1 trainer's replay buffer writes these; the one before wrote `num_turns/*`."""
-
-
 def v1_trainer(run: Run) -> str | None:
     """Return the evidence that the run is of verl's v1 trainer (v0.9 and later), None where it is
     not.
@@ -209,7 +201,8 @@ def v1_trainer(run: Run) -> str | None:
     name, stated = run.config.named("v1_trainer")
     if isinstance(stated, bool):
         return f"{name} is set" if stated else None
-    key = next((key for key in run.keys if key.startswith(_V1)), None)
+    first = METRICS["v1_trainer"]
+    key = next((key for key in run.keys if key.startswith(first)), None)
     return key and f"the log has {key}"
 
 

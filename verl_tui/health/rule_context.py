@@ -9,6 +9,7 @@ from verl_tui.means import finite
 from verl_tui.metrics import modern
 from verl_tui.runs.time.forecast import pace
 from verl_tui.runs.views.state import State, state
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
+
+METRICS = {
+    what: tuple(names.split())
+    for what, names in toml_table(__file__, "metrics.toml").items()
+}
+"""What trainers call the metrics that exemptions and diagnoses look for."""
 
 
 class RuleContext(NamedTuple):

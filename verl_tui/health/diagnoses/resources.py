@@ -17,7 +17,7 @@ from verl_tui.health.conditions.column import trend
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, filled, number
 from verl_tui.health.root_cause import line_shown
-from verl_tui.health.rule_context import RuleContext, minutes
+from verl_tui.health.rule_context import METRICS, RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
 from verl_tui.runs.views.state import State
@@ -38,10 +38,6 @@ _GROWN, _GROWN_GB = 0.25, 20.0
 """Growth to report if the node's size is unknown, a quarter and 20 GB: heuristic."""
 _SOON, _AHEAD = 3600.0, 86400.0
 """Below an hour it is critical; more than a day ahead is too far to predict: heuristic."""
-_USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
-_SHARE = ("system/memory_percent", "system/memory")
-"""W&B's figure of the host: percent in use."""
-_TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
 _MOST = 200
@@ -79,7 +75,7 @@ def host_memory(context: RuleContext) -> Finding | str | None:
     ]
     if killed:
         return _killed(context, killed, run.step)
-    found = run.present(context.first_key((*_USED, *_SHARE)))
+    found = run.present(context.first_key(METRICS["memory_used"]))
     if not found:
         return f"{LACKS} no memory of the host"
     if len(found) < window:
@@ -132,7 +128,7 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
     """Return the steady growth of the host's memory over so many points at least, None if there is
     none.
     """
-    key = context.first_key((*_USED, *_SHARE))
+    key = context.first_key(METRICS["memory_used"])
     series = context.run.present(key)
     if not series:
         return None
@@ -145,9 +141,9 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
         if is_new and line.t >= _SURE and _is_steady(np.array(values), line.change):
             each = line.change / max(1, steps[-1] - steps[0])
             ends = (steps[0], steps[-1], values[0], values[-1], each)
-            if key in map(context.names.get, _SHARE):
+            if key in map(context.names.get, METRICS["memory_percent"]):
                 return MemoryGrowth(series.key, *ends, 100 * _FULL, "%")
-            logged = context.finite(context.first_key(_TOTAL), 1)
+            logged = context.finite(context.first_key(METRICS["memory_total"]), 1)
             _, stated = context.run.config.positive("host_memory")
             total = logged[0] if logged else stated
             return MemoryGrowth(series.key, *ends, _FULL * total, " GB")
