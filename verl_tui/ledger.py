@@ -190,7 +190,7 @@ def _dead(of: _Account) -> _Loss:
 def _masked(of: _Account) -> _Loss:
     """Return what responses take that the loss leaves out, beyond the groups without spread."""
     context, key = of.context, of.context.indicators.get("truncated_share")
-    name, masks = context.run.config.find(_NAMES["masks"]) or ("", False)
+    name, masks = context.run.config.named("masks")
     found = context.first_key(_NAMES["rejected"]), key if masks is True else None
     keys, dead = [*filter(None, found)], of.losses["dead-groups"].seconds
     shares = [of.held(one) * factor("truncated_share", one) for one in keys]

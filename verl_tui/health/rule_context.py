@@ -46,11 +46,6 @@ class RuleContext(NamedTuple):
     """The metric that is judged, for exemptions."""
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the run makes steps, or should."""
-        return self.state in (State.RUNNING, State.STALLED)
-
-    @property
     def step_seconds(self) -> float:
         """The usual seconds from one step to the next, 0 where they are unknown."""
         usual = pace(self.run)

@@ -20,6 +20,7 @@ from verl_tui.health.root_cause import line_shown
 from verl_tui.health.rule_context import METRICS, RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
+from verl_tui.runs.views.signs_of_life import all_trouble
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
@@ -67,12 +68,8 @@ class MemoryGrowth(NamedTuple):
 def host_memory(context: RuleContext) -> Finding | str | None:
     """Find memory of the host that grows steadily, or for want of which Ray has killed workers."""
     run, window = context.run, context.rule.window
-    killed = [
-        trouble.last
-        for state in run.sources.values()
-        for trouble in state.troubles
-        if _KILLED.search(trouble.last.text)
-    ]
+    newest = [one.last for _, _, one in all_trouble(run)]
+    killed = [event for event in newest if _KILLED.search(event.text)]
     if killed:
         return _killed(context, killed, run.step)
     found = run.present(context.first_key(METRICS["memory_used"]))
@@ -121,7 +118,8 @@ def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
 
 def _near(context: RuleContext, seconds: float) -> Severity | None:
     """Return how bad it is that something will be full so soon, None if as bad as usual."""
-    return Severity.CRITICAL if context.goes_on and seconds < _SOON else None
+    goes_on = context.state in (State.RUNNING, State.STALLED)
+    return Severity.CRITICAL if goes_on and seconds < _SOON else None
 
 
 def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
@@ -206,12 +204,11 @@ def disk_filling(context: RuleContext) -> Finding | str | None:
 
 def _disks(context: RuleContext) -> Iterator[_Disk]:
     """Yield the disks that were called almost full within the last steps."""
-    for path, state in context.run.sources.items():
-        for trouble in state.troubles:
-            last = _LINE.search(trouble.last.text)
-            is_recent = (state.step or 0) - (trouble.step or 0) <= context.rule.window
-            if is_recent and last:
-                yield _disk(context, path, trouble, last)
+    for path, state, trouble in all_trouble(context.run):
+        last = _LINE.search(trouble.last.text)
+        is_recent = (state.step or 0) - (trouble.step or 0) <= context.rule.window
+        if is_recent and last:
+            yield _disk(context, path, trouble, last)
 
 
 def _disk(
