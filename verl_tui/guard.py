@@ -26,7 +26,7 @@ from verl_tui.reading import refreshes
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import Best, BestBy, best
 from verl_tui.runs.views.signs_of_life import unattended
-from verl_tui.runs.views.state import State, patience, state, waited
+from verl_tui.runs.views.state import State, overdue, state, waited
 from verl_tui.secrets import shown
 from verl_tui.text import one_line
 
@@ -91,7 +91,7 @@ def is_over(run: Run, now: float) -> bool:
     """Return whether a run has ended: a log without a writer on this host may be a copy that goes
     on with its next piece, and the last lines of a crash may say what they are about.
     """
-    may_go_on = unattended(run) and (waited(run, now) or 0.0) <= patience(run)
+    may_go_on = unattended(run) and not overdue(run, waited(run, now) or 0.0)
     is_written = 0 <= now - (run.modified or 0.0) < _SETTLED
     return state(run, now) in OVER and not may_go_on and not is_written
 

@@ -13,10 +13,9 @@ import numpy as np
 
 from verl_tui.health.diagnoses.dead_groups import shares_of
 from verl_tui.health.finding import Episode, Finding, Severity, Verdict, filled, number
-from verl_tui.health.limits import positive_setting
 from verl_tui.health.rule_context import RuleContext, minutes, rule_context
 from verl_tui.indicators import factor
-from verl_tui.runs.settings import NAMES, gpu_counts
+from verl_tui.runs.settings import gpu_counts
 from verl_tui.runs.time.step_clocks import Passes, passes
 from verl_tui.runs.time.step_timing import occasional_parts
 from verl_tui.runs.views.devices import WORKED, device_count, used_keys
@@ -191,7 +190,7 @@ def _dead(of: _Account) -> _Loss:
 def _masked(of: _Account) -> _Loss:
     """Return what responses take that the loss leaves out, beyond the groups without spread."""
     context, key = of.context, of.context.indicators.get("truncated_share")
-    name, masks = context.run.config.find(_NAMES["masks"]) or ("", False)
+    name, masks = context.run.config.named("masks")
     found = context.first_key(_NAMES["rejected"]), key if masks is True else None
     keys, dead = [*filter(None, found)], of.losses["dead-groups"].seconds
     shares = [of.held(one) * factor("truncated_share", one) for one in keys]
@@ -204,7 +203,7 @@ def _stale(of: _Account) -> _Loss:
     if dropped := of.context.first_key(_NAMES["dropped"]):
         return _Loss(unknown=f"{dropped} does not tell of which steps")
     key = of.context.names.get(_NAMES["evicted"], "")
-    _, batch = positive_setting(of.context.run, NAMES["batch_size"])
+    _, batch = of.context.run.config.positive("batch_size")
     counts = of.logged(key)
     return _Loss(counts / (counts + (batch or np.inf)) * of.left, [key])
 

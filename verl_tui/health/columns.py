@@ -38,7 +38,7 @@ from verl_tui.indicators import INDICATORS, factor
 from verl_tui.runs.views.devices import WORKS, logs_device_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.guide import Rule
     from verl_tui.runs.series import Series
@@ -67,15 +67,15 @@ def look_at_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
     if of_others := _of_others_names(context):
         return [Found(of_others)]
     keys = _keys(context)
-    reasons = {key: _exempt(context, [key], FOR_WHOLE_RUN) for key in keys}
+    reasons = {key: exempt(context, [key], FOR_WHOLE_RUN) for key in keys}
     free = [key for key, reason in reasons.items() if reason is None]
     second = context.key_of(rule.beside_indicator, rule.beside_metric)
     if missing := _missing(context, len(keys), len(free), second):
         return [Found(missing)]
     if rule.stream == "mean of all" and free:
-        return [_judge(context, free, keep)]
+        return [_judge(context, keep, free)]
     judged = [
-        _judge(context, [key], keep, _beside(rule, key, free, second)) for key in free
+        _judge(context, keep, [key], _beside(rule, key, free, second)) for key in free
     ]
     return [*map(Found, filter(None, reasons.values())), *judged]
 
@@ -99,19 +99,16 @@ def _of_others_names(context: RuleContext) -> str | None:
 
 
 def _judge(
-    context: RuleContext,
-    keys: Sequence[str],
-    keep: Keep,
-    beside: Sequence[str] = (),
+    context: RuleContext, keep: Keep, keys: Sequence[str], beside: Sequence[str] = ()
 ) -> Found:
     """Judge one metric, or several as one column, beside those that it is compared with."""
     rule, run = context.rule, context.run
-    limit = LIMITS[rule.of](run, context.guide) if rule.of else None
+    limit = LIMITS[rule.of](run, context.guide)
     gate = _gate(context)
     series = [*filter(None, map(run.series, (*keys, *beside)))]
     scale = _scale(rule, series)
     restarts = tuple([mark.step for mark in run.restarts])
-    threshold = rule.threshold * (limit.value if limit else 1.0)
+    threshold = rule.threshold * limit.value
     title = rule.title + " in validation" * keys[0].startswith("val_samples/")
     same = tuple([(one.key, one.revision) for one in series])
     basis = (same, threshold, gate, scale, restarts)
@@ -119,18 +116,21 @@ def _judge(
 
     def judge() -> Judged:
         column = column_of(series, context.end, rule.stream, scale, gate)
-        column = Column(column.steps, column.values, restarts)
-        return KINDS[rule.condition].judge(column, rule, threshold)
+        marked = column._replace(restarts=restarts)
+        return KINDS[rule.condition].judge(marked, rule, threshold)
 
     judged = keep(keys[0], (basis, context.end, newest), judge)
-    known: dict[int, bool] = keep((keys[0], "exempt"), basis, dict)
-    breaches = _not_exempt(context, keys, judged, known)
+    breaches = judged.breaches
+    if breaches and BY_VALUES.keys() & {*rule.unless}:
+        known = keep((keys[0], "exempt"), basis, dict)
+        steps = series[0].until(context.end).steps
+        breaches = _not_exempt(context, keys, steps, breaches, known)
     now: Finding | str | None = judged.needs
     if judged.facts and open_breach(breaches):
         now = _told(context, keys[0], title, judged, limit)
     else:
         excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
-        now = _exempt(context, keys, excuses) or now
+        now = exempt(context, keys, excuses) or now
     return Found(now, breaches, title, keys[0])
 
 
@@ -207,7 +207,7 @@ def _told(
     key: str,
     title: str,
     judged: Judged,
-    limit: Limit | None,
+    limit: Limit,
 ) -> Finding:
     """Return the breach that holds."""
     known = judged.facts or {}
@@ -219,7 +219,7 @@ def _told(
         "key": key if is_alone else f"{key} ({rule.title})",
         "long": context.duration(newest - since + 1),
         "newest": f"{number(known['last'])} at step {newest}",
-        "note": f" ({_multiple(rule, limit)})" if limit else "",
+        "note": f" ({_multiple(rule, limit)})" if limit.words else "",
         "says": rule.says,
         "label": f" ({rule.label})" if rule.label else "",
     }
@@ -244,21 +244,11 @@ def _multiple(rule: Rule, limit: Limit) -> str:
     return limit.words if rule.threshold == 1 else times + limit.words
 
 
-def _exempt(
-    context: RuleContext, keys: Sequence[str], names: Collection[str]
-) -> str | None:
-    """Return why a rule applies to none of the metrics, None if it does to one."""
-    for name in filter(names.__contains__, context.rule.unless):
-        reasons = [exempt(name, context, key) for key in keys]
-        if all(reasons):
-            return reasons[0]
-    return None
-
-
 def _not_exempt(
     context: RuleContext,
     keys: Sequence[str],
-    judged: Judged,
+    steps: Sequence[int],
+    breaches: Iterable[Breach],
     known: dict[int, bool],
 ) -> Sequence[Breach]:
     """Return the parts of breaches in which the rule was not exempt by the values known at the
@@ -267,24 +257,18 @@ def _not_exempt(
     Args:
         context: The run, and the rule.
         keys: The metrics.
-        judged: What is found in them.
+        steps: Those of the first of them.
+        breaches: What is found in them.
         known: At which steps it is known to be exempt, or not.
     """
-    series = context.known(keys[0])
-    breaches = [*judged.breaches]
-    if not breaches or not series or not BY_VALUES.keys() & {*context.rule.unless}:
-        return breaches
-    steps = series.steps
     known.pop(steps[-1], None)  # the newest point may still change
 
     def is_exempt(step: int) -> bool:
         if step not in known:
-            reason = _exempt(context.at(step), keys, BY_VALUES)
-            known[step] = reason is not None
+            known[step] = bool(exempt(context.at(step), keys, BY_VALUES))
         return known[step]
 
-    parts = (_free(one, steps, is_exempt) for one in breaches)
-    return [*filter(None, parts)]
+    return [*filter(None, (_free(one, steps, is_exempt) for one in breaches))]
 
 
 def _free(
@@ -322,7 +306,8 @@ def column_of(
         series: The one or more metrics.
         end: Step the run has reached; points of an abandoned segment beyond it are left out.
             None = no end.
-        kind: One of `SINGLE`, or of `COMBINATIONS` with one or more metrics beside the first.
+        kind: How one number is made of one metric (`value`, `absolute`, `highest`), of several that
+            are alike (`mean of all`), or of the first and others (`COMBINATIONS`).
         scale: Factor of all values.
         limit: The limit of `at limit` and `without spread`.
     """
@@ -379,8 +364,6 @@ def _of_others(own: Numbers, others: Numbers) -> Numbers:
     return np.where(others >= least, own / others, 1.0)
 
 
-SINGLE = ("value", "absolute", "highest", "mean of all")
-"""How one number is made of one metric, or of several that are alike."""
 COMBINATIONS: Mapping[str, Callable[[Numbers, Numbers, float], Numbers]] = {
     "ratio": lambda first, second, _: np.where(second > 0, first / second, math.nan),
     "difference": lambda first, second, _: first - second,

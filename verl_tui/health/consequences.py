@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.health.root_cause import fails_service
 from verl_tui.patterns import pattern
+from verl_tui.runs.views.signs_of_life import all_trouble
 from verl_tui.text import one_line
 from verl_tui.words import rounded
 
@@ -199,11 +200,10 @@ def new_lines(run: Run, steps: Sequence[int], step: int) -> list[NewLines]:
     """
     onset = bisect_left(steps, step)
     forms: dict[str, list[tuple[str, Trouble]]] = {}
-    for path, state in run.sources.items():
-        for trouble in state.troubles if state.step is not None else ():
-            if trouble.step is not None and trouble.step >= steps[max(0, onset - 1)]:
-                form = _NAMES.sub("#", trouble.form)
-                forms.setdefault(form, []).append((path, trouble))
+    for path, state, one in all_trouble(run):
+        later = one.step is not None and one.step >= steps[max(0, onset - 1)]
+        if later and state.step is not None:
+            forms.setdefault(_NAMES.sub("#", one.form), []).append((path, one))
     found = (_new(form, kinds, steps, onset) for form, kinds in forms.items())
     return sorted([one for one in found if one], key=lambda one: -one.now)
 

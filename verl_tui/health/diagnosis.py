@@ -141,11 +141,13 @@ class Signs(NamedTuple):
 class InBlocks(NamedTuple):
     """A diagnosis that compares metrics block by block."""
 
-    keys: Mapping[str, str | None]
-    """The metrics, by their names in its words: the log's own keys; the first one sets the pace,
-    others may be None.
+    named: Mapping[str, str | None]
+    """Metrics by their names in its words: the log's own keys; the first one sets the pace, others
+    may be None.
     """
     find: Callable[[Blocks, InBlocks], Signs]
+    others: Sequence[str] = ()
+    """The keys of metrics without a name."""
     of: Any = None
     """Anything else that it depends on, hashable."""
     size: int = 10
@@ -157,8 +159,8 @@ class InBlocks(NamedTuple):
 
     @property
     def metrics(self) -> Sequence[str]:
-        """Their keys, those that are None as empty texts."""
-        return [key or "" for key in self.keys.values()]
+        """The keys of all, those that are None as empty texts."""
+        return [*(key or "" for key in self.named.values()), *self.others]
 
 
 def look_at_blocks(
@@ -171,14 +173,15 @@ def look_at_blocks(
         of: What it looks at.
         keep: Returns figures by their name, computed again where what they depend on has changed.
     """
-    points, rule = context.known(of.metrics[0]), context.rule
+    keys, rule = (*of.named.values(), *of.others), context.rule
+    points = context.known(keys[0])
     # The newest point may still change.
     seen = len(points) if points else 0
     count = (seen - 1) // of.size
     if not points or count < of.needs:
         return Found(f"needs {of.needs * of.size + 1} points, has {seen}")
-    series = [*map(context.run.series, of.metrics)]
-    basis = of.metrics, of.of, [one and one.revision for one in series], count
+    series = [context.run.series(key or "") for key in keys]
+    basis = keys, of.of, [one and one.revision for one in series], count
     found: Judged = keep(
         "blocks", basis, lambda: _judge(rule.name, of, _cut(series, of.size, count))
     )
@@ -209,7 +212,7 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> Judged:
     def facts(at: int, begun: int) -> Mapping[str, Any]:
         then = max(0, begun - 1)
         known = {"size": of.size, "last": blocks.last[at], "key": of.metrics[0]}
-        for i, (name, key) in enumerate(of.keys.items()):
+        for i, (name, key) in enumerate(of.named.items()):
             known[name] = key
             known[f"{name}_then"] = blocks.known[i, then]
             known[f"{name}_now"] = blocks.known[i, at]

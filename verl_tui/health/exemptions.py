@@ -20,7 +20,7 @@ from verl_tui.health.limits import (
     stated_target,
     v1_trainer,
 )
-from verl_tui.health.rule_context import RuleContext, present_names
+from verl_tui.health.rule_context import METRICS, RuleContext, present_names
 from verl_tui.indicators import is_home_made, is_tutorials, validation_keys
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
@@ -28,7 +28,7 @@ from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.devices import HELD, WORKED, memory_key, never_worked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from verl_tui.runs.run import Run
 
@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 
 _LATELY, _IDLE = 10, 50.0
 """Newest points of a GPU's utilisation, and the percentage below which it is idle (the guide)."""
-_STALENESS = (
-    "training/off_policy/trajectory_staleness/max",
-    "fully_async/count/stale_trajectory_processed",
-)
-_ASYNCHRONOUS = ("fully_async/", "separate_async/", "rollouter/")
 
 
 def judged_as_idle(context: RuleContext) -> bool:
@@ -70,7 +65,7 @@ def asynchronous(context: RuleContext) -> str | None:
     """Exempt what compares engine and trainer at the same weights where samples are older than the
     weights.
     """
-    stale = [context.known(name) for name in _STALENESS]
+    stale = [context.known(name) for name in METRICS["staleness"]]
     older = [one.key for one in stale if one and one.highest > 0]
     return _asynchronous_name(context.run) or next(iter(older), None)
 
@@ -78,14 +73,10 @@ def asynchronous(context: RuleContext) -> str | None:
 @cached_by_keys
 def _asynchronous_name(run: Run) -> str | None:
     """Return the first name that only asynchronous training writes."""
-    names = present_names(run.keys)
-    return next((name for name in names if name.startswith(_ASYNCHRONOUS)), None)
+    names, first = present_names(run.keys), METRICS["asynchronous"]
+    return next((name for name in names if name.startswith(first)), None)
 
 
-RATES = (
-    "actor/lr", "actor_lr", "learning_rate", "train/learning_rate", "train/lr", "lr",
-)  # fmt: skip
-"""Names of the learning rate, verl's first."""
 _NEWEST = 10
 """Newest points of a metric to check."""
 _END, _LOW = 0.9, 0.5
@@ -121,7 +112,8 @@ def schedule_over(context: RuleContext) -> bool:
 
 def few_digits(context: RuleContext) -> bool:
     """Exempt a figure of 0 that may be rounded, in a log without any number of many digits."""
-    whole = (*map(context.indicators.get, _WHOLE_LOG), context.first_key(RATES))
+    rate = context.first_key(METRICS["learning_rate"])
+    whole = (*map(context.indicators.get, _WHOLE_LOG), rate)
     newest = [value for one in whole for value in context.finite(one, _NEWEST)]
     return all(round(value, _DIGITS) == value for value in newest)
 
@@ -143,12 +135,11 @@ def clips_sequences(context: RuleContext) -> str | None:
 
 def no_sequence_weights(context: RuleContext) -> str | None:
     """Exempt rules on importance weights per sequence if weights are per token."""
-    stated = context.run.config.find(["rollout_correction.rollout_is", "rollout_is"])
-    if not stated:
+    name, stated = context.run.config.named("importance_weights")
+    if not name:
         return "it is unknown whether importance weights are per sequence: no settings were found"
-    if stated[1] == "sequence":
-        return None
-    return f"only for importance weights per sequence; {stated[0]} is {stated[1]}"
+    words = f"only for importance weights per sequence; {name} is {stated}"
+    return None if stated == "sequence" else words
 
 
 _EDGE, _WELL, _MOST_OF_IT = 3, 0.2, 0.5
@@ -215,11 +206,20 @@ _FACTOR = 0.999
 """A mean of factors from 1 upwards cannot be below, but for rounding."""
 
 
-def exempt(name: str, context: RuleContext, key: str) -> str | None:
-    """Return why a rule does not judge a metric by one of its exemptions, None if it does."""
-    found = {**BY_VALUES, **FOR_WHOLE_RUN}[name](context._replace(key=key))
-    words: str = WORDS["exemptions"].get(name, "{found}")
-    return words.format(key=key, found=found) if found else None
+def exempt(
+    context: RuleContext, keys: Sequence[str], names: Collection[str]
+) -> str | None:
+    """Return why a rule applies to none of its metrics by one of some exemptions, None if it does
+    to one.
+    """
+    for name in filter(names.__contains__, context.rule.unless):
+        look = BY_VALUES.get(name) or FOR_WHOLE_RUN[name]
+        words: str = WORDS["exemptions"].get(name, "{found}")
+        found = [(key, look(context._replace(key=key))) for key in keys]
+        reasons = [words.format(key=key, found=one) for key, one in found if one]
+        if len(reasons) == len(keys):
+            return reasons[0]
+    return None
 
 
 BY_VALUES: Mapping[str, Exemption] = {

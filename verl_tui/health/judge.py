@@ -93,8 +93,8 @@ class RuleOnRun:
         reasons = [one.now for one in found if isinstance(one.now, str)]
         if reasons and len(reasons) == len(found):
             return NotJudged(rule.id, reasons[0])
-        causes = [one.words(run) for one in CAUSES[rule.causes](run)]
-        now = (one.now for one in found if isinstance(one.now, Finding))
+        now = [one.now for one in found if isinstance(one.now, Finding)]
+        causes = [one.words(run) for one in CAUSES[rule.causes](run)] if now else []
         return [replace(one, evidence=(*one.evidence, *causes)) for one in now]
 
     def _told(self, found: Found) -> Iterator[Episode]:

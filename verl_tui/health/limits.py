@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT, Guide
+from verl_tui.health.rule_context import METRICS
 from verl_tui.patterns import pattern
 from verl_tui.runs.settings import NAMES
-from verl_tui.runs.settings import number as as_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,25 +32,13 @@ class Limit(NamedTuple):
     """E.g. `the limit 1,024 (data.max_response_length)` or `the limit 512 (assumed)`."""
 
 
-def positive_setting(run: Run, names: Sequence[str]) -> tuple[str, float]:
-    """Return the first of several settings that is a number above 0, with its full name; an empty
-    name without one.
-    """
-    for name in names:
-        key, stated = run.config.find((name,)) or ("", None)
-        value = as_number(stated) or 0.0
-        if value > 0:
-            return key, value
-    return "", 0.0
-
-
 def response_limit(run: Run, guide: Guide) -> Limit:
     """Return the longest response in tokens: the run's settings, else the user's, else the
     tutorials' 512.
     """
     # `data.max_response_length` before others: verl's rollout section repeats it for engines of its
     # own.
-    origin, value = positive_setting(run, NAMES["response_limit"])
+    origin, value = run.config.positive("response_limit")
     if not origin:
         origin = "your settings" if guide.response_limit else "assumed"
         value = guide.response_limit or ASSUMED_RESPONSE_LIMIT
@@ -66,10 +54,7 @@ def assumed_limit(context: RuleContext) -> bool:
     response lengths are those of their own JSONL.
     """
     run = context.run
-    if (
-        context.guide.response_limit
-        or positive_setting(run, NAMES["response_limit"])[0]
-    ):
+    if context.guide.response_limit or run.config.positive("response_limit")[0]:
         return False
     own = any(state.status.format == _OWN_FORMAT for state in run.sources.values())
     is_length = run.indicators.get("response_length") in _OWN_LENGTHS
@@ -87,7 +72,7 @@ def all_cut(context: RuleContext) -> bool:
 
 def stated_limit(run: Run, what: str) -> Limit | None:
     """Return a limit that only the run's own settings can state, by its name in `settings.toml`."""
-    name, value = positive_setting(run, NAMES[what])
+    name, value = run.config.positive(what)
     return Limit(value, f"{name} {number(value)}") if name else None
 
 
@@ -117,7 +102,7 @@ def stated_target(run: Run) -> Limit | None:
     verl's settings always hold `target_kl`, but only the adaptive controller reads it
     (`ppo_trainer.yaml`: type fixed).
     """
-    name, value = positive_setting(run, NAMES["target_kl"])
+    name, value = run.config.positive("target_kl")
     is_read = adaptive(run)
     if is_read is None:
         is_read = run.dialect == "tutorial"
@@ -126,8 +111,8 @@ def stated_target(run: Run) -> Limit | None:
 
 
 def no_staleness_limit(run: Run) -> str | None:
-    """Return the setting by which staleness is not limited, None if it is limited or unknown."""
-    name, value = run.config.find(NAMES["staleness_limit"]) or ("", 0)
+    """Return the setting by which staleness is not limited, none if it is limited or unknown."""
+    name, value = run.config.named("staleness_limit")
     return name if str(value).lower() in ("none", "null", "~", "") else None
 
 
@@ -151,9 +136,9 @@ def kl_coefficient(run: Run) -> tuple[str, float]:
     """Return the coefficient of the KL term that is in force where the run's settings state one,
     behind its name, which is empty where they do not.
     """
-    _, used = run.config.find(["use_kl_loss"]) or ("", False)
-    first = ["kl_loss_coef"] if used is True else []
-    return positive_setting(run, [*first, *NAMES["kl_coefficient"]])
+    _, used = run.config.named("kl_loss")
+    kind = "kl_loss_coefficient" if used is True else "kl_coefficient"
+    return run.config.positive(kind)
 
 
 def kl_scale(run: Run, _guide: Guide) -> Limit:
@@ -197,7 +182,8 @@ def kl_band(run: Run, guide: Guide) -> Limit:
     return Limit(2 * stated.value, f"twice {stated.words}")
 
 
-LIMITS = {
+LIMITS: Mapping[str, Callable[[Run, Guide], Limit]] = {
+    "": lambda *_: Limit(1.0, ""),
     "response-limit": response_limit,
     "target-kl": target_kl,
     "kl-band": kl_band,
@@ -208,23 +194,15 @@ LIMITS = {
 """Name in the guide -> the limit for a run."""
 
 
-_V1 = (
-    "training/off_policy/",
-    "training/num_turns/",
-    "training_off_policy_",
-    "training_num_turns_",
-)
-"""Only the v1 trainer's replay buffer writes these; the one before wrote `num_turns/*`."""
-
-
 def v1_trainer(run: Run) -> str | None:
     """Return the evidence that the run is of verl's v1 trainer (v0.9 and later), None where it is
     not.
     """
-    stated = run.config.find(["use_v1"])
-    if stated and isinstance(stated[1], bool):
-        return f"{stated[0]} is set" if stated[1] else None
-    key = next((key for key in run.keys if key.startswith(_V1)), None)
+    name, stated = run.config.named("v1_trainer")
+    if isinstance(stated, bool):
+        return f"{name} is set" if stated else None
+    first = METRICS["v1_trainer"]
+    key = next((key for key in run.keys if key.startswith(first)), None)
     return key and f"the log has {key}"
 
 
@@ -256,8 +234,8 @@ def _drift(run: Run) -> Sequence[Suspect]:
     rate, a wide clip.
     """
     found = [*weak_kl_term(run)]
-    for settings, (most, where) in _HIGH.items():
-        name, value = positive_setting(run, NAMES[settings])
+    for what, (most, where) in _HIGH.items():
+        name, value = run.config.positive(what)
         if value > most:
             found.append(Suspect(name, value, f" is {where}", most, value / most))
     return found
@@ -265,9 +243,10 @@ def _drift(run: Run) -> Sequence[Suspect]:
 
 def weak_kl_term(run: Run) -> Sequence[Suspect]:
     """Return the settings by which the KL term is weak, or its controller a fixed one."""
-    switches = [run.config.find([name]) for name in ("use_kl_loss", "use_kl_in_reward")]
-    if switches[0] and switches[1] and not (switches[0][1] or switches[1][1]):
-        return [Suspect(*switches[0], ": no KL term is in force", proposed=True)]
+    loss, in_loss = run.config.named("kl_loss")
+    reward, in_reward = run.config.named("kl_penalty")
+    if loss and reward and not (in_loss or in_reward):
+        return [Suspect(loss, in_loss, ": no KL term is in force", proposed=True)]
     found = []
     name, value = kl_coefficient(run)
     low, high = KL_COEF
@@ -275,7 +254,7 @@ def weak_kl_term(run: Run) -> Sequence[Suspect]:
         why = f" is below {number(low)}–{number(high)}"
         found.append(Suspect(name, value, why, low, low / value))
     if adaptive(run) is False:
-        key, stated = run.config.find(NAMES["kl_controller"]) or ("", None)
+        key, stated = run.config.named("kl_controller")
         why = f"{':' * bool(key)} the KL controller does not adapt"
         found.append(Suspect(key, stated, why))
     return found
@@ -283,7 +262,7 @@ def weak_kl_term(run: Run) -> Sequence[Suspect]:
 
 def _length(run: Run) -> Sequence[Suspect]:
     """Return the limit of response length where the settings state it."""
-    name, value = positive_setting(run, NAMES["response_limit"])
+    name, value = run.config.positive("response_limit")
     return [Suspect(name, round(value), "", 2 * round(value))] if name else []
 
 

@@ -79,15 +79,13 @@ def _name(key: str) -> str | None:
     return None if fact or _NO_COMPONENT.fullmatch(f"/{name}") else name
 
 
-_WEIGHTS = ("reward_weights",)
-
-
 def gaining_components(run: Run) -> Sequence[str]:
     """Return the keys of a reward's parts without those that settings say are penalties: they are
     meant to fall.
     """
-    known = _weights(run)
-    return [key for key in components(run) if known.get(key, 0.0) >= 0]
+    parts = components(run)
+    known = _weights(run) if parts else {}
+    return [key for key in parts if known.get(key, 0.0) >= 0]
 
 
 def _weights(run: Run) -> Mapping[str, float]:
@@ -96,17 +94,13 @@ def _weights(run: Run) -> Mapping[str, float]:
 
     TRL's `reward_weights` goes by the order of the reward functions, in which it logs them, too.
     """
-    stated = run.config.find(_WEIGHTS)
-    if not stated:
-        return {}
-    numbers = [
-        float(one) for one in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated[1]))
-    ]
+    _, stated = run.config.named("reward_weights")
+    found = re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", str(stated))
     parts = [key for key in components(run) if not key.startswith(PREFIX)]
     own = [key for key in run.keys if key in parts]
-    if len(own) != len(numbers):
+    if len(own) != len(found):
         return {}
-    return dict(zip(own, numbers, strict=True))
+    return dict(zip(own, map(float, found), strict=True))
 
 
 _A_SCORE = pattern(
@@ -252,21 +246,22 @@ def parts_solved(context: RuleContext) -> str | None:
     A part that has always been 0 may be a penalty that nobody incurs or points that nobody earns:
     it is taken for the latter.
     """
-    weights, reward = _weights(context.run), context.indicator("reward")
+    run, reward = context.run, context.indicator("reward")
     whole, most = 0.0, 0.0
-    for one in filter(None, map(context.known, components(context.run))):
+    for one in filter(None, map(context.known, components(run))):
         known = _known(one)
         level = known[-_SCORES:].mean() if len(known) else 0.0
         is_penalty = known.min(initial=0.0) < _BELOW and known.max(initial=0.0) <= 0
         if level < SOLVED - is_penalty or known.max(initial=0.0) > 1:
             return None  # as of most rewards, whose other parts need not be cut at each step
-        whole += level * weights.get(one.key, 1.0)
+        whole += level * _weights(run).get(one.key, 1.0)
         most = max(most, level)
+    if not reward or most < SOLVED:
+        return None
     newest = _known(reward)[-_SCORES:]
     is_sum = len(newest) and abs(whole - newest.mean()) <= (1 - SOLVED) * abs(whole)
-    if not reward or most < SOLVED or not is_sum:
-        return None
-    return f"the task is solved: all parts of {reward.key} are at their top"
+    words = f"the task is solved: all parts of {reward.key} are at their top"
+    return words if is_sum else None
 
 
 SAMPLE_SCORES = ("samples/score", "samples/score_std")

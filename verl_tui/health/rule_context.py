@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import finite
 from verl_tui.metrics import modern
-from verl_tui.runs.time.forecast import Pace, pace
+from verl_tui.runs.time.forecast import pace
 from verl_tui.runs.views.state import State, state
+from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,15 +18,20 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
+METRICS = {
+    what: tuple(names.split())
+    for what, names in toml_table(__file__, "metrics.toml").items()
+}
+"""What trainers call the metrics that exemptions and diagnoses look for."""
+
 
 class RuleContext(NamedTuple):
-    """A run as it is judged at one time, with its pace, state and names."""
+    """A run as it is judged at one time, with its state and names."""
 
     run: Run
     guide: Guide
     now: float
     """Seconds since the epoch."""
-    pace: Pace | None
     state: State
     indicators: dict[str, str]
     names: Mapping[str, str]
@@ -40,18 +46,18 @@ class RuleContext(NamedTuple):
     """The metric that is judged, for exemptions."""
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the run makes steps, or should."""
-        return self.state in (State.RUNNING, State.STALLED)
+    def step_seconds(self) -> float:
+        """The usual seconds from one step to the next, 0 where they are unknown."""
+        usual = pace(self.run)
+        return usual.seconds if usual else 0.0
 
     def duration(self, steps: int) -> str:
         """Return a number of steps in words, with minutes if the pace is known: `35 steps (≈ 40
         min)`.
         """
         words = f"{steps:,} step" + ("" if steps == 1 else "s")
-        if not self.pace:
-            return words
-        return f"{words} (≈ {minutes(steps * self.pace.seconds)})"
+        usual = self.step_seconds
+        return f"{words} (≈ {minutes(steps * usual)})" if usual else words
 
     def key_of(self, indicator: str, metrics: Sequence[str]) -> str | None:
         """Return the log's own key of an indicator, or of a metric if no indicator is named."""
@@ -98,7 +104,6 @@ def rule_context(run: Run, guide: Guide, now: float) -> RuleContext:
         run,
         guide,
         now,
-        pace(run),
         state(run, now),
         run.indicators,
         present_names(run.keys),

@@ -115,6 +115,8 @@ def outcome(states: Collection[SourceState], step: int | None) -> Event | None:
         step: The step that the run has reached.
     """
     ended = [(state, state.ending) for state in states if state.ending]
+    if not ended:
+        return None
     found = surest(end for state, end in ended if _is_last(states, state, end, step))
     if not found or not found.bare:
         return found
@@ -160,18 +162,17 @@ def last_record(
     ]
     stated = [_reached(source, None) for _, source in dated if source.life.absolute]
     top = max(stated, default=-1)
-    held = [pair for pair in dated if _counts(pair[1], sampled, top)]
-    if not held:
+    if top >= 0:
+        dated = [pair for pair in dated if _counts(pair[1], sampled, top)]
+    if not dated:
         return None, False
-    time, newest = max(held, key=itemgetter(0))
+    time, newest = max(dated, key=itemgetter(0))
     return time, _by_file(newest) and not newest.life.agrees(newest.status.modified)
 
 
 def _counts(source: SourceState, sampled: int | None, top: int) -> bool:
-    """Return whether a time counts beside stated ones up to a step, below 0 where there are none: a
-    file's time only beyond it.
-    """
-    return top < 0 or not _by_file(source) or _reached(source, sampled) > top
+    """Return whether a time counts beside stated ones up to a step: a file's only beyond it."""
+    return not _by_file(source) or _reached(source, sampled) > top
 
 
 def _by_file(source: SourceState) -> bool:

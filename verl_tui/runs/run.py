@@ -220,10 +220,11 @@ class Run(LoggedMetrics):
     def _sum_up(self) -> None:
         """Update the facts that follow from all sources together."""
         states = self.sources.values()
-        if len(states) > 1:
+        if sum(state.first is not None for state in states) > 1:
             self._continued = continued(states)
         self.step = self._reached()
-        self.restarts = marks(self._restarts, self._continued)
+        known = self._restarts or self._continued
+        self.restarts = marks(self._restarts, self._continued) if known else ()
         self.end = self.step if self.restarts else None
         self.outcome = outcome(states, self.step)
         if self.outcome is None:
@@ -258,7 +259,8 @@ class Run(LoggedMetrics):
         if batch.live and status.bytes_read > state.status.bytes_read:
             state.life.grew = now
         state.status = status
-        state.read_once |= status.whole or status.problem is not None
+        if not state.read_once:
+            state.read_once = status.whole or status.problem is not None
         return state
 
     def _apply(self, state: SourceState, record: Record, arrival: float | None) -> None:

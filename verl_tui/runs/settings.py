@@ -98,6 +98,20 @@ class RunSettings:
         """
         return next(self._known(names), None)
 
+    def named(self, what: str) -> tuple[str, Any]:
+        """Return a setting by its name in `settings.toml`, behind its full name, which is empty
+        where there is none.
+        """
+        return self.find(NAMES[what]) or ("", None)
+
+    def positive(self, what: str) -> tuple[str, float]:
+        """Return the same of the first of its spellings that is a number above 0."""
+        for key, value in self._known(NAMES[what]):
+            found = number(value) or 0.0
+            if found > 0:
+                return key, found
+        return "", 0.0
+
     def stated(self, names: Sequence[str]) -> tuple[str, Any] | None:
         """Return a setting that has a value: neither empty nor a reference that was not looked up;
         earlier names first.

@@ -45,14 +45,6 @@ class Kind(NamedTuple):
         return found
 
 
-def _cliff(of: Column, rule: Rule, limit: float) -> Shown:
-    return cliff(of, rule.window, rule.recent, 3 * rule.recent, limit)
-
-
-def _vanish(of: Column, rule: Rule, limit: float) -> Shown:
-    return vanish(of, limit, 3 * limit, rule.recent, rule.window)
-
-
 _FACTOR, _COUNT, _LIMIT = ("factor", "window"), ("threshold", "count"), ("threshold",)
 # fmt: off
 KINDS = {
@@ -62,8 +54,8 @@ KINDS = {
     "outside": Kind("stays", stays, ("low", "high", "window")),
     "zero": Kind("zero", zero, ("window", "count")),
     "jump": Kind("jump", jump, ("factor", "spread", "window")),
-    "cliff": Kind("cliff", _cliff),
-    "vanish": Kind("vanish", _vanish),
+    "cliff": Kind("cliff", lambda of, r, x: cliff(of, r.window, r.recent, 3 * r.recent, x)),
+    "vanish": Kind("vanish", lambda of, r, x: vanish(of, x, 3 * x, r.recent, r.window)),
     "surge": Kind("surge", surge, _FACTOR),
     "shift": Kind("shift", shift),
     "slide": Kind("slide", slide, _LIMIT),

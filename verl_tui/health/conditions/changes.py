@@ -133,7 +133,7 @@ def slide(column: Column, rule: Rule, share: float) -> Shown:
             exceed.
     """
     steep = rule.condition == "fall"
-    count = len(column) // _SIZE
+    count = len(column.steps) // _SIZE
     blocks = column.values[: count * _SIZE].reshape(count, _SIZE)
     levels = blocks.mean(axis=1)
     noise = np.square(np.diff(blocks, axis=1)).sum(axis=1) / (2 * (_SIZE - 1))
@@ -324,7 +324,7 @@ def jump(column: Column, rule: Rule, limit: float) -> Shown:
             "newest_jump": f"{number(values[last])} at step {steps[last]}",
             "newest_usual": usual[last],
         }
-        return Spell(place, place, end if end < len(column) else None, facts)
+        return Spell(place, place, end if end < len(steps) else None, facts)
 
     return Shown(least + 1, usual, spell, rule.hold)
 

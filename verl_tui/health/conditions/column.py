@@ -209,9 +209,6 @@ class Column(NamedTuple):
     restarts: tuple[int, ...] = ()
     """First steps of the run's later segments."""
 
-    def __len__(self) -> int:
-        return len(self.steps)
-
 
 class Spell(NamedTuple):
     """A breach in a column, by places; one that comes back soon is the same breach."""

@@ -13,7 +13,6 @@ import numpy as np
 
 from verl_tui.health.conditions.column import (
     Column,
-    Numbers,
     Shown,
     Spell,
     first,
@@ -21,11 +20,9 @@ from verl_tui.health.conditions.column import (
     rolling,
     trends,
 )
-from verl_tui.health.finding import number
+from verl_tui.health.finding import WORDS, filled, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from verl_tui.health.guide import Rule
 
 _RISING_T, _RISING_SHARE = 3.0, 0.1
@@ -36,25 +33,6 @@ _STILL_RISING_T, _NOT_RISING_T = 1.0, 1.5
 """Below one standard error it no longer rises; a rise excuses a low value already when it is
 likelier than not.
 """
-
-
-def _outside(rule: Rule, limit: float) -> tuple[str, Callable[[Numbers], Numbers]]:
-    """Return in words where breaches lie, and what returns how far beyond values do, above 0 there
-    only.
-    """
-    above = number(limit)
-    where, low, high = {
-        "above": (f"above {above}", -np.inf, limit),
-        # the limit itself is a breach
-        "at-least": (f"at or above {above}", -np.inf, np.nextafter(limit, -np.inf)),
-        "below": (f"below {above}", limit, np.inf),
-        "outside": (
-            f"outside {number(rule.low)}–{number(rule.high)}",
-            rule.low,
-            rule.high,
-        ),
-    }[rule.condition]
-    return where, lambda values: np.maximum(values - high, low - values)
 
 
 def stays(column: Column, rule: Rule, limit: float) -> Shown:
@@ -68,14 +46,19 @@ def stays(column: Column, rule: Rule, limit: float) -> Shown:
     """
     steps, values = column.steps, column.values
     window = rule.window
-    where, excess = _outside(rule, limit)
-    out = excess(values) > 0
+    low, high = {
+        "above": (-np.inf, limit),
+        "at-least": (-np.inf, np.nextafter(limit, -np.inf)),  # itself is a breach
+        "below": (limit, np.inf),
+        "outside": (rule.low, rule.high),
+    }[rule.condition]
+    out = (values > high) | (values < low)
     # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
     least = math.ceil(rule.share * window - 1e-9)
     if out.sum() < least:
         return Shown(window, (), lambda _: Spell(0, 0, 0, {}))
     hits, mean = rolling(out, window), means(values, window)
-    is_out = excess(mean) > 0
+    is_out = (mean > high) | (mean < low)
     if rule.condition != "outside":
         is_out |= hits == window  # the mean of such breaches is one
     begins = is_out & (hits >= least)
@@ -96,6 +79,8 @@ def stays(column: Column, rule: Rule, limit: float) -> Shown:
         if rule.climb:
             begun = values[start : place + 1] >= rule.climb * mean[window - 1]
         since = start + np.argmax(begun)
+        ends_at = {"limit": limit, "low": float(rule.low), "high": float(rule.high)}
+        where = filled(WORDS["stays"]["where"][rule.condition], ends_at)
         was, level = where, mean[place]
         if rule.climb and not rule.threshold:
             was = f"{number(level / mean[window - 1])} × its level at the beginning"
@@ -106,7 +91,7 @@ def stays(column: Column, rule: Rule, limit: float) -> Shown:
         start = np.searchsorted(steps, since)
         spanned, newest = values[start:], values[-window:]
         hits = out[start:].sum()
-        worst = start + np.argmax(excess(spanned))
+        worst = start + np.maximum(spanned - high, low - spanned).argmax()
         is_steady = hits == len(spanned)
         mean = f", their mean {number(fmean(newest.tolist()))}"
         return {
@@ -146,12 +131,10 @@ def streak(column: Column, rule: Rule, limit: float) -> Shown:
         limit: What a record must exceed.
     """
     count, drops = rule.count, rule.condition == "drops"
-    where = f"above {number(limit)}"
-    if drops:
-        where = f"more than {limit:.0%} below the one before"
     tripped: dict[int, Spell] = {}
     starts = np.searchsorted(column.steps, sorted(column.restarts)).tolist()
-    for start, stop in pairwise(sorted({0, *starts, len(column)})):
+    seen = len(column.steps)
+    for start, stop in pairwise(sorted({0, *starts, seen})):
         values = column.values[start:stop]
         breached = values > limit
         if drops:
@@ -163,14 +146,15 @@ def streak(column: Column, rule: Rule, limit: float) -> Shown:
             shown = slice(place - count + 1, place + 1)
             steps, numbers = (one[shown].tolist() for one in column[:2])
             records = zip(map(number, numbers), steps, strict=True)
+            share = f"more than {limit:.0%} below the one before"
             facts = {
-                "where": where,
+                "where": share if drops else f"above {number(limit)}",
                 "count": count,
                 "start": steps[0],
                 "stop": steps[-1],
                 "tripped": ", ".join(f"{value} at step {at}" for value, at in records),
             }
-            end = stop if stop < len(column) else None
+            end = stop if stop < seen else None
             tripped[place] = Spell(shown.start, place, end, facts)
     return Shown(count + drops, tripped, tripped.__getitem__)
 
@@ -205,14 +189,14 @@ _FLAT_T = 2.0
 
 def level(column: Column, rule: Rule, _: float) -> Shown:
     """A window without a trend; over with the first one that has one."""
-    window = rule.window
-    places = np.arange(window - 1, len(column), _OFTEN)
-    change, t = trends(column.values, window, places)
-    moves = np.zeros(len(column), bool)
+    window, values = rule.window, column.values
+    places = np.arange(window - 1, len(values), _OFTEN)
+    change, t = trends(values, window, places)
+    moves = np.zeros(len(values), bool)
     moves[places] = abs(t) >= _FLAT_T
 
     def spell(place: int) -> Spell:
-        mean = column.values[places[-1] + 1 - window :][:window].mean()
+        mean = values[places[-1] + 1 - window :][:window].mean()
         facts = {"mean": mean, "change": change[-1], "t": t[-1]}
         facts["count"] = window
         return Spell(place - window + 1, place, first(moves, place + 1), facts)

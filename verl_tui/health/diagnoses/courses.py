@@ -139,9 +139,9 @@ def length_collapse(context: RuleContext) -> InBlocks:
     validations = validation_keys(context.run.keys)[:_MOST]
     parts = gaining_components(context.run)[:_MOST]
     keys = {"length": context.indicators["response_length"], "reward": reward}
-    keys |= {key: key for key in (*validations, *parts)}
+    others = [*dict.fromkeys((*validations, *parts))]
     of = len({*validations} - {reward})
-    return InBlocks(keys, _find_short, of, size=5, needs=_OPENING)
+    return InBlocks(keys, _find_short, others, of, size=5, needs=_OPENING)
 
 
 def _find_short(blocks: Blocks, of: InBlocks) -> Signs:
@@ -152,7 +152,7 @@ def _find_short(blocks: Blocks, of: InBlocks) -> Signs:
     is_long = length >= _WHOLE_LENGTH * opening
     long = np.maximum.accumulate(np.where(is_long, places, 0))
     # the level of each score before responses shrank and since, and at the beginning
-    scores = range(1, len(of.keys))
+    scores = range(1, len(of.metrics))
     now = np.array([blocks.means(i, _LEVEL) for i in scores])
     errors = np.array([blocks.noise(i) for i in scores]) * math.sqrt(2 / _LEVEL)
     before, first = now[:, long], now[:, np.minimum(long, _LEVEL)]
@@ -216,10 +216,9 @@ def slow_phase(context: RuleContext) -> InBlocks | str:
         return f"{LACKS} no time of a step"
     length = context.indicators.get("response_length")
     keys = {"step": step, "tokens": context.names.get("perf/total_num_tokens", length)}
-    phases = {key: key for key in _phases(context.run.keys)} or {"alone": step}
-    return InBlocks(
-        keys | phases, _find_slow, needs=_NOW + _GAP + _LEAST_PAST + 1, patience=3
-    )
+    phases = _phases(context.run.keys) or (step,)
+    needs = _NOW + _GAP + _LEAST_PAST + 1
+    return InBlocks(keys, _find_slow, phases, needs=needs, patience=3)
 
 
 def _find_slow(blocks: Blocks, of: InBlocks) -> Signs:
@@ -366,8 +365,8 @@ def nothing_learns(context: RuleContext) -> InBlocks:
     }
     parts = gaining_components(context.run)
     others = [*validation_keys(context.run.keys), *parts][:_MOST_OTHERS]
-    keys |= {key: key for key in others}
-    return InBlocks(keys, _find, kl_coefficient(context.run), needs=10, patience=2)
+    of = kl_coefficient(context.run)
+    return InBlocks(keys, _find, [*dict.fromkeys(others)], of, needs=10, patience=2)
 
 
 def _find(blocks: Blocks, of: InBlocks) -> Signs:

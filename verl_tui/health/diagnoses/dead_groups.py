@@ -15,11 +15,11 @@ from verl_tui.health.conditions import KINDS
 from verl_tui.health.conditions.column import Column, Found, Numbers
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, Severity, filled, number
-from verl_tui.health.limits import all_cut, positive_setting
+from verl_tui.health.limits import all_cut
 from verl_tui.health.reward import solved
+from verl_tui.health.rule_context import METRICS
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
-from verl_tui.runs.settings import NAMES
 from verl_tui.runs.settings import number as as_number
 from verl_tui.trainers import writers
 
@@ -29,20 +29,6 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
 
 _SAMPLES = "samples/dead_groups"
-_SHARES = (
-    _SAMPLES,
-    "frac_reward_zero_std",
-    "train/frac_reward_zero_std",
-    "frac_zero_std",
-    "train/frac_zero_std",
-)
-"""Shares of dead groups, best first: those of the dumps, then the trainers' own (TRL) and those
-of home-made logs.
-"""
-_EVICTED = "training/filter_groups/evicted_samples"
-"""Prompts without any spread that DAPO's filter threw out before the batch was full (verl
-0.9.1).
-"""
 _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")
 """Advantage estimators of verl that compare no samples of one prompt."""
 _LATELY, _LEAST = 20, 5
@@ -147,14 +133,14 @@ def shares_of(context: RuleContext) -> tuple[_Share, Column] | str:
 def _dead_share(context: RuleContext) -> _Share | str:
     """Return the best figure that a log has, or why it has none."""
     run = context.run
-    if key := context.first_key(_SHARES):
+    if key := context.first_key(METRICS["dead_groups"]):
         return _Share(key)
     for form, factor in (it for one in writers(tuple(run.keys)) for it in one.mixed):
         for key in filter(form.fullmatch, run.keys):
             words = " (1 less the share of mixed groups)"
             return _Share(key, words, partial(_rest, factor))
-    evicted = context.names.get(_EVICTED)
-    _, batch = positive_setting(run, NAMES["batch_size"])
+    evicted = context.first_key(METRICS["evicted"])
+    _, batch = run.config.positive("batch_size")
     if not batch or not evicted:
         return _bound(context, batch)
     words = f" (prompts that the filter discarded, of these and the {number(batch)} that it kept)"
@@ -173,11 +159,10 @@ def _bound(context: RuleContext, batch: float) -> _Share | str:
 
     It is least where all prompts are equally hard (Jensen's inequality; arXiv 2606.18487).
     """
-    find = context.run.config.find
     key = context.names.get("critic/score/mean")
-    _, n = positive_setting(context.run, ["rollout.n"])
-    _, filtered = find(["filter_groups.enable"]) or ("", None)
-    _, estimator = find(["adv_estimator"]) or ("", None)
+    _, n = context.run.config.positive("group_size")
+    _, filtered = context.run.config.named("group_filter")
+    _, estimator = context.run.config.named("advantages")
     if filtered is True:
         return "dead groups are filtered out, and how many is not logged"
     if n == 1 or estimator in _UNGROUPED:
@@ -231,7 +216,7 @@ def _known_cause(context: RuleContext, reward: Sequence[float]) -> _Cause | None
 
 def _cold(context: RuleContext) -> _Cause | None:
     """Return the setting that makes sampling cold, None where it is warm or unknown."""
-    name, stated = context.run.config.find(NAMES["temperature"]) or ("", None)
+    name, stated = context.run.config.named("temperature")
     value = as_number(stated)
     if value is None or not 0 <= value <= _COLD or "val" in name:
         return None  # validation may be as cold as it likes
@@ -282,7 +267,10 @@ def may_be_constant(context: RuleContext, *, by_shares: bool = True) -> bool:
     spreads += [most - least for most, least in zip(high, low, strict=False)]
     if spreads or not by_shares:
         return max(spreads, default=0.0) <= _NO_SPREAD
-    return min(context.finite(context.first_key(_SHARES)), default=1.0) >= 1.0
+    return (
+        min(context.finite(context.first_key(METRICS["dead_groups"])), default=1.0)
+        >= 1.0
+    )
 
 
 def _share(context: RuleContext, name: str) -> float:

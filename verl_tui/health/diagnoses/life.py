@@ -15,13 +15,13 @@ from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, number
 from verl_tui.health.root_cause import RootCause, root_cause, waiting
 from verl_tui.health.rule_context import RuleContext, minutes
 from verl_tui.means import finite
-from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.forecast import expected_step
 from verl_tui.runs.views import signs_of_life
 from verl_tui.runs.views.state import (
     State,
     doubt,
     is_evaluation,
+    overdue,
     patience,
     waited,
 )
@@ -213,7 +213,7 @@ def _no_hang(context: RuleContext) -> str:
     if state is State.ENDED and signs_of_life.unattended(run):
         return _ELSEWHERE["unattended"]
     quiet = _quiet(context)
-    if state is State.RUNNING and not is_evaluation(run) and quiet > patience(run):
+    if state is State.RUNNING and not is_evaluation(run) and overdue(run, quiet):
         return f"no step for {minutes(quiet)}, but {doubt(run, context.now)}"
     return _ELSEWHERE.get(state.value, "")
 
@@ -335,7 +335,7 @@ def resume_lost(context: RuleContext) -> Finding | str | None:
 
 
 def _is_to_load(run: Run) -> bool:
-    _, stated = run.config.find(NAMES["resume"]) or ("", "")
+    _, stated = run.config.named("resume")
     return str(stated).strip().lower() not in _NOT
 
 

@@ -64,6 +64,8 @@ def not_finite(context: RuleContext) -> Found:
     read = [_read(context, key, window) for key in run.odd]
     if read.count(None) == len(run.keys):
         return Found("no metric ever had a value")
+    if not read:
+        return Found(None)
     broken = _counted(filter(None, read), run.indicators.get("reward"))
     recent = [one for one in broken if one.recent]
     now = _told(context, recent) if recent else None

@@ -21,6 +21,7 @@ from verl_tui.health.conditions.column import (
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
+from verl_tui.health.rule_context import METRICS
 from verl_tui.indicators import INDICATORS, is_home_made
 from verl_tui.means import finite, median_along
 
@@ -49,7 +50,6 @@ _REPETITION = 0.3
 below.
 """
 _KLS = ("policy_kl", "reference_kl")
-_LOOPS = ("samples/repetition", "val_samples/repetition")
 
 
 class _Around(NamedTuple):
@@ -100,8 +100,9 @@ _WATCHES = (
 @diagnosis("policy-collapse", "reward")
 def policy_collapse(context: RuleContext) -> Found | str:
     """Find a cliff in the reward with a KL out of its band or samples that repeat themselves."""
-    rule, reward = context.rule, context.run.indicator("reward")
-    keys = (*map(context.indicators.get, _KLS), context.first_key(_LOOPS))
+    rule, reward = context.rule, context.run.series(context.indicators["reward"])
+    loops = context.first_key(METRICS["repetition"])
+    keys = (*map(context.indicators.get, _KLS), loops)
     if not reward or not any(keys):
         return f"{LACKS} no KL and no samples"
     found: list[Breach] = []
@@ -225,7 +226,7 @@ def _loop(context: RuleContext, first: int, last: int) -> _Sign | None:
     """Return where samples began to repeat themselves between two steps, None where they did not or
     did so long before.
     """
-    series = context.run.series(context.first_key(_LOOPS) or "")
+    series = context.run.series(context.first_key(METRICS["repetition"]) or "")
     if not series:
         return None
     start, stop = bisect_left(series.steps, first), bisect_right(series.steps, last)

@@ -16,12 +16,11 @@ import numpy as np
 from verl_tui.health.conditions.column import trend
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, WORDS, Finding, Severity, filled, number
-from verl_tui.health.limits import positive_setting
 from verl_tui.health.root_cause import line_shown
-from verl_tui.health.rule_context import RuleContext, minutes
+from verl_tui.health.rule_context import METRICS, RuleContext, minutes
 from verl_tui.patterns import NamePattern, pattern
-from verl_tui.runs.settings import NAMES
 from verl_tui.runs.time.step_timing import Breakdown, StepPart, breakdown, durations
+from verl_tui.runs.views.signs_of_life import all_trouble
 from verl_tui.runs.views.state import State
 from verl_tui.text import one_line
 
@@ -40,10 +39,6 @@ _GROWN, _GROWN_GB = 0.25, 20.0
 """Growth to report if the node's size is unknown, a quarter and 20 GB: heuristic."""
 _SOON, _AHEAD = 3600.0, 86400.0
 """Below an hour it is critical; more than a day ahead is too far to predict: heuristic."""
-_USED = ("perf/cpu_memory_used_gb", "actor/perf/cpu_memory_used_gb")
-_SHARE = ("system/memory_percent", "system/memory")
-"""W&B's figure of the host: percent in use."""
-_TOTAL = ("perf/cpu_memory_total_gb", "actor/perf/cpu_memory_total_gb")
 _FULL = 0.95
 """Share of the node at which Ray kills (Ray's RAY_memory_usage_threshold)."""
 _MOST = 200
@@ -73,15 +68,11 @@ class MemoryGrowth(NamedTuple):
 def host_memory(context: RuleContext) -> Finding | str | None:
     """Find host memory that grows steadily, or that was so short that Ray has killed workers."""
     run, window = context.run, context.rule.window
-    killed = [
-        trouble.last
-        for state in run.sources.values()
-        for trouble in state.troubles
-        if _KILLED.search(trouble.last.text)
-    ]
+    newest = [one.last for _, _, one in all_trouble(run)]
+    killed = [event for event in newest if _KILLED.search(event.text)]
     if killed:
         return _killed(context, killed, run.step)
-    found = run.present(context.first_key((*_USED, *_SHARE)))
+    found = run.present(context.first_key(METRICS["memory_used"]))
     if not found:
         return f"{LACKS} no memory of the host"
     if len(found) < window:
@@ -110,16 +101,15 @@ def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
     size is unknown, memory of which much more is used than at first.
     """
     total = context.run.total_steps
-    each_step = 0.0 if context.pace is None else context.pace.seconds
     left, case = 0.0, "unknown"
     is_told = growth.now - growth.first >= max(_GROWN_GB, _GROWN * growth.first)
     if growth.full:
         left, case = max(0.0, growth.full - growth.now) / growth.each, ""
         is_told = total is None or growth.step + left <= total
-    seconds = left * each_step
+    seconds = left * context.step_seconds
     if not is_told or seconds > _AHEAD:
         return None
-    time = f" (≈ {minutes(seconds)})" if each_step else ""
+    time = f" (≈ {minutes(seconds)})" if context.step_seconds else ""
     facts = {**growth._asdict(), "left": math.ceil(left), "time": time}
     severity = _near(context, seconds or inf)
     key, since, step, *_ = growth
@@ -130,14 +120,15 @@ def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
 
 def _near(context: RuleContext, seconds: float) -> Severity | None:
     """Return how bad it is that something will be full so soon, None if as bad as usual."""
-    return Severity.CRITICAL if context.goes_on and seconds < _SOON else None
+    goes_on = context.state in (State.RUNNING, State.STALLED)
+    return Severity.CRITICAL if goes_on and seconds < _SOON else None
 
 
 def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
     """Return the steady growth of the host's memory over so many points at least, None if there is
     none.
     """
-    key = context.first_key((*_USED, *_SHARE))
+    key = context.first_key(METRICS["memory_used"])
     series = context.run.present(key)
     if not series:
         return None
@@ -150,10 +141,10 @@ def memory_growth(context: RuleContext, window: int) -> MemoryGrowth | None:
         if is_new and line.t >= _SURE and _is_steady(np.array(values), line.change):
             each = line.change / max(1, steps[-1] - steps[0])
             ends = (steps[0], steps[-1], values[0], values[-1], each)
-            if key in map(context.names.get, _SHARE):
+            if key in map(context.names.get, METRICS["memory_percent"]):
                 return MemoryGrowth(series.key, *ends, 100 * _FULL, "%")
-            logged = context.finite(context.first_key(_TOTAL), 1)
-            _, stated = positive_setting(context.run, NAMES["host_memory"])
+            logged = context.finite(context.first_key(METRICS["memory_total"]), 1)
+            _, stated = context.run.config.positive("host_memory")
             total = logged[0] if logged else stated
             return MemoryGrowth(series.key, *ends, _FULL * total, " GB")
     return None
@@ -215,12 +206,11 @@ def disk_filling(context: RuleContext) -> Finding | str | None:
 
 def _disks(context: RuleContext) -> Iterator[_Disk]:
     """Yield the disks that were called almost full within the last steps."""
-    for path, state in context.run.sources.items():
-        for trouble in state.troubles:
-            last = _LINE.search(trouble.last.text)
-            is_recent = (state.step or 0) - (trouble.step or 0) <= context.rule.window
-            if is_recent and last:
-                yield _disk(context, path, trouble, last)
+    for path, state, trouble in all_trouble(context.run):
+        last = _LINE.search(trouble.last.text)
+        is_recent = (state.step or 0) - (trouble.step or 0) <= context.rule.window
+        if is_recent and last:
+            yield _disk(context, path, trouble, last)
 
 
 def _disk(
@@ -241,8 +231,8 @@ def _disk(
 def _took(context: RuleContext, first: Event, last: Event) -> float:
     """Return the seconds between two lines, by steps where some lie between; 0 where unknown."""
     steps = (last.step or 0) - (first.step or 0)
-    if steps > 0 and context.pace:
-        return steps * context.pace.seconds
+    if steps > 0 and context.step_seconds:
+        return steps * context.step_seconds
     if first.clock is None or last.clock is None:
         return 0.0
     return float((last.clock - first.clock) % _AHEAD)

@@ -91,12 +91,11 @@ def reward_hacking(context: RuleContext) -> InBlocks | str:
     parts = gaining_components(context.run)[:_MOST_PARTS]
     if not validations and not parts and not any(map(keys.get, names[:2])):
         return f"{LACKS} neither validation nor samples nor parts of the reward"
-    keys |= {f"of {key}": key for key in validations} | {key: key for key in parts}
-    return InBlocks(keys, _find_hacking, len(validations))
+    return InBlocks(keys, _find_hacking, [*validations, *parts], len(validations))
 
 
 def _find_hacking(blocks: Blocks, of: InBlocks) -> Signs:
-    others = range(_FIGURES, len(of.keys))
+    others = range(_FIGURES, len(of.metrics))
     signs = [_cost(blocks, of, i, size) for size in _WINDOWS for i in others]
     signs += [one for lag in _LAGS for one in _compared(blocks, of, lag)]
     found = _first_of(signs)
@@ -278,8 +277,7 @@ def component_imbalance(context: RuleContext) -> InBlocks | str:
     parts = components(context.run)[:_MOST_PARTS]
     if len(parts) < 2:
         return f"{LACKS} no components of the reward"
-    keys = {"reward": reward} | {key: key for key in parts}
-    return InBlocks(keys, _find_saturated, needs=14)
+    return InBlocks({"reward": reward}, _find_saturated, parts, needs=14)
 
 
 def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
@@ -289,7 +287,7 @@ def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
     # at its own top, or at that of a scale from 0 to 1
     at_top = (least >= top - _EQUAL * abs(top)) | ((top <= 1) & (low >= _HIGH))
     at_top |= np.isnan(least) | (least >= _CEILING * top) & (top > 0)
-    parts = range(1, len(of.keys))
+    parts = range(1, len(of.metrics))
     return _first_of([_carried(blocks, of, i, now, ~at_top) for i in parts])
 
 

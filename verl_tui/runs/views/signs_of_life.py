@@ -164,16 +164,18 @@ def _timers(run: Run) -> Iterator[tuple[float, str]]:
                 yield seconds, key.partition("/")[2]
 
 
+def all_trouble(run: Run) -> Iterator[tuple[str, SourceState, Trouble]]:
+    """Yield all kinds of trouble, behind the path of their log and its state."""
+    for path, state in run.sources.items():
+        for trouble in state.troubles:
+            yield path, state, trouble
+
+
 def worker_errors(run: Run) -> list[tuple[str, Trouble]]:
     """Return the exceptions of a run's workers with the path of their log, the most frequent
     first.
     """
-    found = [
-        (path, trouble)
-        for path, state in run.sources.items()
-        for trouble in state.troubles
-        if trouble.of_worker
-    ]
+    found = [(path, one) for path, _, one in all_trouble(run) if one.of_worker]
     return sorted(found, key=lambda one: -one[1].count)
 
 
@@ -181,10 +183,6 @@ def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
     """Return all trouble after the last step of its log with the path of that, in its order: the
     rest was survived.
     """
-    found = [
-        (path, trouble)
-        for path, state in run.sources.items()
-        for trouble in state.troubles
-        if trouble.step == state.step
-    ]
+    known = all_trouble(run)
+    found = [(path, one) for path, state, one in known if one.step == state.step]
     return sorted(found, key=lambda one: one[1].fresh.line)

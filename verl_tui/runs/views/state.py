@@ -267,13 +267,13 @@ def _gone(run: Run) -> State:
 
 def _by_silence(run: Run, now: float) -> State:
     """Return the state by how long no step has come, UNKNOWN where no record has a time."""
-    quiet, usual = waited(run, now), pace(run)
+    quiet = waited(run, now)
     if quiet is None:
         return State.UNKNOWN
-    allowed = patience(run)
-    if quiet <= allowed or (doubt(run, now) and quiet <= _DOUBT * allowed):
+    if not overdue(run, quiet) or (doubt(run, now) and quiet <= _DOUBT * patience(run)):
         return State.RUNNING
-    sign = evidence(run, now)  # a file's time alone may be that of a copy
+    sign, usual = evidence(run, now), pace(run)
+    # a file's time alone may be that of a copy
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
     if not sign or now - sign.latest > long:
         return _gone(run)
@@ -345,6 +345,11 @@ def patience(run: Run) -> float:
     if not due:
         return _STALL_UNKNOWN
     return max(_STALL_FLOOR, _STALL_PACES * due.seconds, _STALL_LONGEST * due.longest)
+
+
+def overdue(run: Run, quiet: float) -> bool:
+    """Return whether so many seconds without a step are more than a run has patience for."""
+    return quiet > _STALL_FLOOR and quiet > patience(run)
 
 
 def doubt(run: Run, now: float) -> str:
