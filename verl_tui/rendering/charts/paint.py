@@ -8,6 +8,7 @@ is that before the `+`, on the ground of an area.
 from __future__ import annotations
 
 from itertools import pairwise
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ANY, ARROWS, BEST, BROKEN
@@ -322,8 +323,8 @@ def _bridge(
 
 def _full(area: Sequence[DotSpan | None], rows: float) -> bool:
     """Return whether an area mostly takes so many rows."""
-    known = [span for span in area if span is not None]
-    return sum(bottom - top >= rows for top, bottom in known) * 2 > len(known)
+    heights = [span[1] - span[0] for span in area if span is not None]
+    return bool(heights) and median_low(heights) >= rows
 
 
 def _without_gaps(spans: Sequence[DotSpan | None]) -> list[DotSpan | None]:

@@ -204,7 +204,7 @@ class ChartsPanel(Panel):
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        tiles, headings = self._page.page
+        tiles, headings, _ = self._page.page
         return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
 
     def _data(self, size: Size) -> list[ChartData]:
