@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import weakref
 
-from inside_textual import count_frames
+from inside_textual import count_frames, on_frame
 from watching import (
     NOW,
     dashboard,
     lines,
     loaded,
     press,
+    sample,
     settle,
     showing,
     until,
@@ -19,6 +20,7 @@ from watching import (
 )
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
+from verl_tui.tui.terminal.output import screen_rows
 
 
 async def test_the_dashboard_waits_behind_a_screen(tmp_path, monkeypatch):
@@ -35,6 +37,23 @@ async def test_the_dashboard_waits_behind_a_screen(tmp_path, monkeypatch):
         assert frames["frames"] == 0
         await press(pilot, "escape")
         assert "step 77" in lines(app)[0]
+
+
+async def test_no_frame_mixes_two_runs_where_panels_get_other_room(
+    tmp_path, monkeypatch
+):
+    write_run(tmp_path, "a", text=sample(30, "a line\n" * 9), of_a=1.0, and_a=2.0)
+    app = loaded(write_run(tmp_path, "b", of_b=1.0).parent.parent)
+    seen: list[str] = []
+    async with app.run_test(size=(120, 40)) as pilot:
+        on_frame(monkeypatch, lambda *_: seen.append("\n".join(screen_rows(app))))
+        for name in "ba":
+            seen.clear()
+            await press(pilot, "right_square_bracket")
+            shown = [text for text in seen if f"verl-tui {name}" in text]
+            assert shown
+            other = {"a": "of_b", "b": "of_a"}[name]
+            assert not [text for text in shown if other in text]
 
 
 async def test_screens_that_were_closed_are_forgotten(demo, monkeypatch):

@@ -205,7 +205,7 @@ def _usual(
         TextColumn("KL", lambda one, _: _last(one, shown_kl(one.run)), 7, 8, right=True),
         TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
         TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
-        TextColumn("last", lambda one, _: [(_activity(one), "dim")], 7, 7, right=True),
+        TextColumn("last", _activity, 7, 7, right=True),
         TextColumn("findings", _worst, 14, 4, most=64),
     )  # fmt: skip
 
@@ -432,12 +432,12 @@ def _time_left(one: _Listed, cells: int) -> Pieces:
     return [("ETA " * (cells >= _LABELLED) + duration(left), "dim")]
 
 
-def _activity(one: _Listed) -> str:
+def _activity(one: _Listed, _: int) -> Pieces:
     """Write the age of the newest record, or that it is dated ahead of the clock."""
     if ahead(one.run, one.view.now) is not None:
-        return "ahead"
+        return [("ahead", "dim")]
     quiet = silence(one.run, one.view.now)
-    return "" if quiet is None else age(quiet)
+    return [("" if quiet is None else age(quiet), "dim")]
 
 
 def _trend(one: _Listed, cells: int) -> Pieces:

@@ -73,7 +73,7 @@ def test_every_chart_is_on_one_page_and_all_fit(
     seen: list[PlannedChart] = []
     for at in range(len(page.pages)):
         assert page.at == at
-        charts, (tiles, headings) = page.charts, page.page
+        charts, (tiles, headings, _) = page.charts, page.page
         assert len(tiles) == len(charts)
         headed = any(chart.machine for chart in charts)
         text = width < 48 or height < 6

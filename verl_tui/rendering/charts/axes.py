@@ -79,12 +79,14 @@ class Scale(NamedTuple):
         if self.only is not None:  # where a sign in its cell lies
             factor *= _AROUND
             bottom = count // 8 * 4 + 1.5 + (count - 1) * _AROUND / 2
-        shown = [v if v is None else min(self.hi, max(self.lo, v)) for v in values]
-        if self.log:
-            shown = [v and log10(v) for v in shown]
+        place = log10 if self.log else float
+        above = [
+            v if v is None else place(min(self.hi, max(self.lo, v))) - low
+            for v in values
+        ]
         return [
-            v if v is None else clamp(int(bottom - (v - low) * factor), 0, count - 1)
-            for v in shown
+            v if v is None else clamp(int(bottom - v * factor), 0, count - 1)
+            for v in above
         ]
 
     def dot(self, value: float, count: int) -> int:

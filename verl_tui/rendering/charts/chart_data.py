@@ -190,14 +190,12 @@ class ChartData(NamedTuple):
         found = [line.points for line in self.lines]
         for shade in self.shades:
             found += shade.low, shade.high
-        known = [one.steps for one in found if one.steps]
-        if not known:
+        ends = [(one.steps[0], one.steps[-1]) for one in found if one.steps]
+        if not ends:
             return None
-        first, last = self.first_step, self.last_step
-        if first is None:
-            first = min(steps[0] for steps in known)
-        if last is None:
-            last = max(steps[-1] for steps in known)
+        firsts, lasts = zip(*ends, strict=True)
+        first = min(firsts) if self.first_step is None else self.first_step
+        last = max(lasts) if self.last_step is None else self.last_step
         return first, max(first, last)
 
     @property
@@ -224,8 +222,8 @@ def lined_up(charts: Sequence[ChartData]) -> list[ChartData]:
     y axes whose numbers are equally wide, so that a step is in the same column of the screen in all
     charts.
     """
-    ends = [data.extent for data in charts if data.extent is not None]
+    ends = [extent for data in charts if (extent := data.extent)]
     if not ends:
         return [*charts]
-    reach = (min(first for first, _ in ends), max(last for _, last in ends))
-    return [data._replace(reach=reach) for data in charts]
+    firsts, lasts = zip(*ends, strict=True)
+    return [data._replace(reach=(min(firsts), max(lasts))) for data in charts]

@@ -317,7 +317,8 @@ def values_shown(
     known = [*above_0] or [*filter(None, map(read, sources))]
     if not known:
         return None
-    lo, hi = min(low for low, _ in known), max(high for _, high in known)
+    lows, highs = zip(*known, strict=True)
+    lo, hi = min(lows), max(highs)
     reach = (hi - lo) or max(abs(lo), abs(hi)) / 2
     least = max(lo - reach, 0.0 if data.log_y else -inf)
     edges = (*data.band, data.target) * (not right)

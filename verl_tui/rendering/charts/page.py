@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from itertools import accumulate
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.metrics import counts
@@ -27,7 +27,6 @@ from verl_tui.runs.views.state import is_of_one_step
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.rendering.arrange import Room
     from verl_tui.runs.run import Run
 
 _ALWAYS = "reward"
@@ -91,11 +90,10 @@ def _led(
     if large.in_row or not learns:
         return charts
     again = _shown_in(large, view, run, charts)
-    again.difference_update(*(one.keys for one in charts if one.shows(revealed)))
     parts = {key: f"part {name}" for key, name in reward_parts(run).items()}
     rest = (
         one._replace(repeats=True, label=parts.get(one.key, one.label))
-        if one.key in again
+        if one.key in again and not one.shows(revealed)
         else one
         for one in charts[1:]
     )
@@ -116,33 +114,30 @@ def _shown_in(
     if len(view.selected) > 1:  # then it has no parts
         return set()
     own = (large.key, large.score)
-    found = {one.key: run.series(one.key) for one in charts if one.key not in own}
-    others = {key: one for key, one in found.items() if one is not None}
-    curves = filter(None, map(run.series, own))
-    again = {*reward_parts(run)}.union(*(like(curve, others) for curve in curves))
+    keys = {one.key for one in charts}.difference(own)
+    again = {*reward_parts(run)}
+    for curve in filter(None, map(run.series, own)):
+        again |= like(curve, run, keys)
     asked = (*view.monitor.config.charts, *(one.key for one in view.verdict.findings))
     return again.difference(asked)
 
 
 def _in_rows(
-    view: View, charts: tuple[PlannedChart, ...], revealed: str | None
-) -> tuple[PlannedChart, ...]:
+    view: View, charts: Sequence[PlannedChart], revealed: str | None
+) -> Sequence[PlannedChart]:
     """Return the charts with those marked that are in a row each: all of an evaluation and of a
     single step, of which there is one point; else none if all would be.
     """
-    shown = {chart.key for chart in charts if chart.shows(revealed)}
-    single = of_one_point(view)
-    kept, in_rows = shown, keys_in_rows(view)
-    if not single:
-        kept = {_ALWAYS, *view.monitor.config.charts, *view.pins, *shown}
-
-    def in_row(one: PlannedChart) -> bool:
-        free = kept.isdisjoint((one.key, one.indicator))
-        return free and (single or in_rows.issuperset(one.keys))
-
-    if all(map(in_row, charts)) and not single:
-        return charts
-    return tuple(one._replace(in_row=in_row(one)) for one in charts)
+    if of_one_point(view):
+        return [one._replace(in_row=not one.shows(revealed)) for one in charts]
+    kept, few = {_ALWAYS, *view.monitor.config.charts, *view.pins}, keys_in_rows(view)
+    found = [
+        one._replace(in_row=few.issuperset(one.keys))
+        if kept.isdisjoint((one.key, one.indicator)) and not one.shows(revealed)
+        else one
+        for one in charts
+    ]
+    return charts if all(one.in_row for one in found) else found
 
 
 def of_one_point(view: View) -> bool:
@@ -167,15 +162,9 @@ class ChartPage(NamedTuple):
     """Where the charts of all pages stand."""
 
     @property
-    def starts(self) -> list[int]:
-        """Index of the first chart of each page."""
-        counts = (len(page.tiles) for page in self.pages[:-1])
-        return [*accumulate(counts, initial=0)]
-
-    @property
     def at(self) -> int:
         """Index of the page."""
-        return bisect_right(self.starts, self.first) - 1
+        return bisect_right(self.pages, self.first, key=attrgetter("first")) - 1
 
     @property
     def page(self) -> PageOfTiles:
@@ -185,29 +174,27 @@ class ChartPage(NamedTuple):
     @property
     def charts(self) -> tuple[PlannedChart, ...]:
         """The charts of the page."""
-        start = self.starts[self.at]
-        return self.listed[start : start + len(self.page.tiles)]
+        page = self.page
+        return self.listed[page.first : page.first + len(page.tiles)]
 
     def fitted(self, width: int, height: int, key: str | None) -> ChartPage:
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
         counts = Counter(map(_place, self.listed))
-        training, machines = (
-            (counts[of, False], counts[of, True]) for of in (False, True)
-        )
-        large = any(chart.large for chart in self.listed[:1])
+        training = counts[False, False], counts[False, True]
+        machines = counts[True, False], counts[True, True]
+        large = bool(self.listed) and self.listed[0].large
         pages = pages_of(training, machines, width, height, large=large)
         at = _index(self.listed, key)
         found = ChartPage(self.listed, self.first if at is None else at, pages)
-        return found._replace(first=found.starts[found.at])
+        return found._replace(first=found.page.first)
 
     def turned(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same page if there is none."""
         at = self.at + way
-        return (
-            self._replace(first=self.starts[at]) if 0 <= at < len(self.pages) else self
-        )
+        there = 0 <= at < len(self.pages)
+        return self._replace(first=self.pages[at].first) if there else self
 
     def slot(self, key: str | None) -> int | None:
         """Return the slot of the chart that shows a metric, None if the page has none."""
@@ -232,17 +219,14 @@ class ChartPage(NamedTuple):
         """Yield which charts of each section the page has, how many constant ones come later, and
         the key that turns it.
         """
-        first, last = self.starts[self.at], self.starts[self.at] + len(self.charts)
-        for name in ("charts", MACHINE):
-            known = [
-                i
-                for i, one in enumerate(self.listed)
-                if one.machine is (name == MACHINE)
-            ]
-            shown = [at for at, i in enumerate(known, start=1) if first <= i < last]
-            place = f"{shown[0]}–{shown[-1]} of " if shown else ""
-            yield from [f"{name} {place}{len(known)}"] * bool(known)
-
+        first, stop = self.page.first, self.page.first + len(self.charts)
+        machines = sum(one.machine for one in self.listed)
+        begin, end = 0, len(self.listed) - machines
+        for name, count in (("charts", end), (MACHINE, machines)):
+            one, last = max(first, begin) - begin + 1, min(stop, end) - begin
+            place = f"{one}–{last} of " if one <= last else ""
+            yield from [f"{name} {place}{count}"] * bool(count)
+            begin, end = end, end + machines
         key = "page_down" if self.turned(1) is not self else "page_up"
         yield view.keys[f"chart.{key}"]
 
@@ -286,29 +270,21 @@ def page_data(page: ChartPage, view: View, look: ChartLook) -> list[ChartData]:
     """
     data = lined_up([chart_data(plan, view, look) for plan in page.charts])
     first = {one.title: one.key for one in reversed(data)}
-    data = [
-        one._replace(label=one.label * (first[one.title] == one.key)) for one in data
-    ]
-    tiles = page.page.tiles
-    data = _smoothed_alike(data, tiles)
+    rows: dict[str, int] = {}
+    plots: dict[str, ChartData] = {}
+    for i, (one, tile) in enumerate(zip(data, page.page.tiles, strict=True)):
+        data[i] = one._replace(label=one.label * (first[one.title] == one.key))
+        if tile.height == 1:
+            rows[data[i].title] = tile.width
+        elif one.shown is not None and tile.height >= PLOT_HEIGHT:
+            plots[one.key] = smoothed_by_noise(one, one.shown, tile.width)
+    smooth = sum(one.by_noise * one.smoothing > 0 for one in plots.values())
+    most = 2 * smooth > len(plots)
     # names that differ in a row
-    rows = [i for i, tile in enumerate(tiles) if tile.height == 1]
-    cells = name_cells(min((tiles[i].width for i in rows), default=0))
-    short = short_names(tuple(data[i].title for i in rows), cells)
-    for i in rows:
-        data[i] = data[i]._replace(short=short[data[i].title])
-    return data
-
-
-def _smoothed_alike(data: list[ChartData], tiles: Sequence[Room]) -> list[ChartData]:
-    """Return charts with those marked that have a plot, where noise smooths most of these."""
-    found = {
-        i: smoothed_by_noise(one, one.shown, tiles[i].width)
-        for i, one in enumerate(data)
-        if one.shown is not None and tiles[i].height >= PLOT_HEIGHT
-    }
-    smooth = sum(one.by_noise and one.smoothing > 0 for one in found.values())
-    most = 2 * smooth > len(found)
+    short = short_names((*rows,), name_cells(min(rows.values(), default=0)))
     return [
-        one._replace(smoothed_around=most and i in found) for i, one in enumerate(data)
+        one._replace(
+            short=short.get(one.title, ""), smoothed_around=most and one.key in plots
+        )
+        for one in data
     ]

@@ -8,6 +8,7 @@ is that before the `+`, on the ground of an area.
 from __future__ import annotations
 
 from itertools import pairwise
+from statistics import median_low
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ANY, ARROWS, BEST, BROKEN
@@ -89,8 +90,8 @@ class _Painting:
         """From the farthest to the nearest: the style, and the bits of each cell."""
         self._glyphs: dict[int, tuple[str, str]] = {}
         """By cell; one without a style takes that of the dots."""
-        self._grounds = [""] * (width * height)
-        """The area of each cell."""
+        self._grounds: dict[int, str] = {}
+        """The areas of cells that are in one."""
 
     def rows(self, grid: Iterable[int], cursor: int, *, shades: bool) -> TextRows:
         """Return the rows.
@@ -98,8 +99,8 @@ class _Painting:
         A cell has one style, that of the last layer that draws in it; the dots of all layers show,
         except those of straight lines, which vanish from a cell in which a later one draws.
         """
-        width, count = self._width, len(self._grounds)
-        cells = self._dotted()
+        width, count = self._width, self._width * self._dots // 4
+        cells = self._dotted(count)
         for y in grid:
             for at in range(y * width, (y + 1) * width):
                 if cells[at] == (" ", ""):
@@ -109,24 +110,20 @@ class _Painting:
         for at in range(cursor, count, width) if 0 <= cursor < width else ():
             text = cells[at][0]
             cells[at] = ("│" if text in (" ", _GRID) else text), "cursor"
-        cells = [*self._grounded(cells, shades=shades)]
+        self._ground(cells, shades=shades)
         return [joined(cells[at : at + width]) for at in range(0, count, width)]
 
-    def _grounded(
-        self, cells: Iterable[tuple[str, str]], *, shades: bool
-    ) -> Iterator[tuple[str, str]]:
-        """Yield cells on the grounds of areas."""
-        for (text, style), area in zip(cells, self._grounds, strict=True):
-            if area and shades:
-                yield text, f"{style}+{area}"
-            elif area and text == " " and (sign := _AREAS.get(area, _AREA)):
-                yield sign, area
-            else:
-                yield text, style
+    def _ground(self, cells: list[tuple[str, str]], *, shades: bool) -> None:
+        """Lay the grounds of areas under cells."""
+        for at, area in self._grounds.items():
+            text, style = cells[at]
+            if shades:
+                cells[at] = text, f"{style}+{area}"
+            elif text == " " and (sign := _AREAS.get(area, _AREA)):
+                cells[at] = sign, area
 
-    def _dotted(self) -> list[tuple[str, str]]:
-        masks = [0] * len(self._grounds)
-        styles = [""] * len(self._grounds)
+    def _dotted(self, count: int) -> list[tuple[str, str]]:
+        masks, styles = [0] * count, [""] * count
         for style, dots in reversed(self._layers):
             for at, bits in dots.items():
                 if not (masks[at] and style in _STRAIGHT):
@@ -322,8 +319,8 @@ def _bridge(
 
 def _full(area: Sequence[DotSpan | None], rows: float) -> bool:
     """Return whether an area mostly takes so many rows."""
-    known = [span for span in area if span is not None]
-    return sum(bottom - top >= rows for top, bottom in known) * 2 > len(known)
+    heights = [span[1] - span[0] for span in area if span is not None]
+    return bool(heights) and median_low(heights) >= rows
 
 
 def _without_gaps(spans: Sequence[DotSpan | None]) -> list[DotSpan | None]:

@@ -84,10 +84,12 @@ def picture_of(
 ) -> Picture:
     """Return what to draw of a chart between its y axes at the left and at the right."""
     scale, main = scales[0] or _ANY, data.main
-    # of several runs the shown one's line is on top
-    found = sorted(data.lines, key=lambda one: bool(one.sign) and one is main)
+    # curves over joined points; of several runs the shown one's is on top
+    found = sorted(
+        data.lines,
+        key=lambda one: (one.kind == "line", bool(one.sign) and one is main),
+    )
     lines = [_drawn(data, one, scales[one.right] or _ANY, window) for one in found]
-    lines.sort(key=lambda line: not line.points)
     steps = {mark.step for mark in data.marks if mark.role == "restart"}
     return Picture(
         lines,

@@ -29,11 +29,11 @@ from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.runs.run import Run
-    from verl_tui.runs.series import Points, Series
+    from verl_tui.runs.series import Points
 
 
 _ORDER = toml_table(__file__, "charts.toml")["order"]
@@ -294,22 +294,24 @@ def on_one_scale(one: Points, other: Points) -> bool:
     return most <= least * apart or not least
 
 
-def like(one: Points, others: Mapping[str, Series]) -> set[str]:
-    """Return which series look like one over the steps that both have: nowhere further apart than a
-    dot is high (a heuristic).
+def like(one: Points, run: Run, keys: Iterable[str]) -> set[str]:
+    """Return which metrics look like a series over the steps that both have: nowhere further apart
+    than a dot is high (a heuristic).
     """
+    found: set[str] = set()
     count = len(one.values)
     every = max(1, count // _POINTS)
     values = one.values[::every]
     apart = (max(values) - min(values)) / _DOTS if values else 0.0
-
-    def is_like(other: Series) -> bool:
-        columns = (one.steps, other.steps, one.values, other.values)
-        points = zip(*(column[::every] for column in columns), strict=False)
-        enough = len(other) >= _FEW and count < 2 * len(other) < 4 * count
-        return enough and all(a == b and abs(p - q) <= apart for a, b, p, q in points)
-
-    return {key for key, other in others.items() if is_like(other)}
+    for key in keys:
+        other = run.series(key)
+        if other is None or len(other) < _FEW or not count < 2 * len(other) < 4 * count:
+            continue
+        columns = one.steps, other.steps, one.values, other.values
+        points = zip(*[column[::every] for column in columns], strict=False)
+        if all(a == b and abs(p - q) <= apart for a, b, p, q in points):
+            found.add(key)
+    return found
 
 
 def reward_parts(run: Run) -> dict[str, str]:

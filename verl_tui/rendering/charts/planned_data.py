@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import cycle
+from itertools import cycle, repeat
 from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.evaluation import PREFIX, READ_SHARE
@@ -270,19 +271,21 @@ def _note(plan: PlannedChart, own: Series | None) -> str:
 
 def _marks(plan: PlannedChart, view: View, run: Run, along: Along) -> Iterator[Mark]:
     """Yield what happened along the x axis; of findings that began at a step the worst."""
-    marks = [Mark(step, "checkpoint") for step in sorted(run.checkpoints)]
-    marks += [Mark(step, "note") for step in view.notebook.of(run)]
-    marks += [Mark(restart.step, "restart") for restart in run.restarts]
-    mildest_first = sorted(view.verdict.findings, key=lambda one: one.severity)
+    mildest_first = sorted(view.verdict.findings, key=attrgetter("severity"))
     worst = {
         one.since_step: ALARM_ROLES[one.severity]
         for one in mildest_first
         if one.since_step is not None and plan.shows(one.key)
     }
-    marks += [Mark(step, worst[step]) for step in sorted(worst)]
-    for mark in marks:
-        if (at := along(mark.step)) is not None:
-            yield mark._replace(step=at)
+    happened = (
+        *zip(sorted(run.checkpoints), repeat("checkpoint")),
+        *zip(view.notebook.of(run), repeat("note")),
+        *zip(map(attrgetter("step"), run.restarts), repeat("restart")),
+        *sorted(worst.items()),
+    )
+    for step, role in happened:
+        if (at := along(step)) is not None:
+            yield Mark(at, role)
 
 
 def _alarms(plan: PlannedChart, view: View, along: Along) -> tuple[Alarm, ...]:

@@ -4,6 +4,7 @@ step's values in each of a few ranges. Knows data and size, nothing of the scree
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from functools import lru_cache
 from itertools import repeat
 from math import ceil, floor, log10
@@ -254,8 +255,9 @@ def _marks(data: ChartData, window: Window, width: int) -> dict[int, Piece]:
     marks: dict[int, Piece] = {}
     free = width
     # the newest first, as checkpoints keep apart
-    newest = sorted(data.marks, key=lambda mark: -mark.step)
-    for mark in sorted(newest, key=lambda mark: -weights.index(mark.role)):
+    for mark in sorted(
+        data.marks, key=lambda mark: (-weights.index(mark.role), -mark.step)
+    ):
         cell = window.column(mark.step) // 2
         thinned = mark.role == "checkpoint" and cell > free
         if 0 <= cell < width and not thinned:
@@ -293,8 +295,8 @@ them.
 """
 _STEPS = (0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10)
 """Distances of limits as shares of a power of ten."""
-_SHADES = ((0.5, "█"), (0.25, "▓"), (0.1, "▒"), (1e-9, "░"))
-"""Share from which on a shade stands, the greatest first."""
+_SHADES, _SHARES = " ░▒▓█", (1e-9, 0.1, 0.25, 0.5)
+"""Shades, and the share from which on each stands in place of the one before."""
 _LEGEND = "  ░ few ▒ 10% ▓ 25% █ 50%"
 
 
@@ -311,24 +313,20 @@ def heat_limits(data: ChartData, rows: int) -> tuple[Sequence[float], Sequence[s
         first, last = floor(low / step) + 1, ceil(high / step)
         if last - first < min(rows - 1, _MOST):
             limits = [float(f"{at * step:.9g}") for at in range(first, last)]
-            return limits, _limit_texts(limits, data.unit)
+            texts = axis_texts(limits, data.unit)
+            # where each range begins, the highest first, and where the lowest one ends
+            ends = [*map("≥{}".format, texts[::-1]), *map("<{}".format, texts[:1])]
+            return limits, ends
     return (), ()
 
 
 def _ends(heat: Heat) -> tuple[float, float]:
     """Return the least and the greatest value, but for those of odd steps."""
-    lows = sorted(one.low for one in heat.bins)
-    highs = sorted(one.high for one in heat.bins)
+    lows, highs = map(sorted, zip(*[one[:2] for one in heat.bins], strict=True))
     far = len(lows) // _FAR
     if lows[far] < highs[-1 - far]:
         return lows[far], highs[-1 - far]
     return lows[0], highs[-1]
-
-
-def _limit_texts(limits: Sequence[float], unit: str) -> list[str]:
-    """Write where each range begins, the highest first, and where the lowest one ends."""
-    texts = axis_texts(limits, unit)
-    return [*(f"≥{one}" for one in texts[::-1]), *(f"<{one}" for one in texts[:1])]
 
 
 def heat_rows(
@@ -347,7 +345,10 @@ def heat_rows(
     rows: TextRows = [[(" " * left + words, "axis")]]
     columns = [*_columns(heat, limits, window, width, window.column(shown[1]) // 2)]
     for row, label in enumerate(labels, start=1):
-        drawn = "".join(_shade(found[-row]) if found else " " for found in columns)
+        drawn = "".join(
+            _SHADES[bisect_right(_SHARES, found[-row])] if found else " "
+            for found in columns
+        )
         side = fit(label, left - 1).rjust(left - 1)
         rows.append(joined([(side, "axis"), ("│", "rule"), (drawn, data.main.role)]))
     return rows
@@ -372,7 +373,3 @@ def _columns(
             found = shares(newest[cell], limits)
             stop = max(cell + 1, min(cell + reach, last + 1))
         yield found if cell < stop else []
-
-
-def _shade(share: float) -> str:
-    return next((sign for least, sign in _SHADES if share >= least), " ")

@@ -148,6 +148,8 @@ class PageOfTiles(NamedTuple):
     """The places of its charts, in their order."""
     headings: tuple[Room, ...] = ()
     """The places of headings."""
+    first: int = 0
+    """Index of its first chart among those of all pages."""
 
 
 @lru_cache(maxsize=8)  # asked for at each drawing
@@ -185,7 +187,11 @@ def pages_of(
     else:
         more = _filled(second, height - len(head), rows)
         pages += [[*head, *page] for page in more]
-    return tuple(tiled(page, width, height) for page in pages or [[]])
+    found, charts = list[PageOfTiles](), 0
+    for page in pages or [[]]:
+        found.append(tiled(page, width, height)._replace(first=charts))
+        charts += len(found[-1].tiles)
+    return tuple(found)
 
 
 def _filled(strips: Iterable[Strip], height: int, rows: int) -> list[list[Strip]]:

@@ -166,7 +166,7 @@ class SampleListing:
     def _list(
         self, query: SampleQuery, order: SampleOrder, rows: Sequence[int]
     ) -> None:
-        passed = filter(query.holds, self.facts)
+        passed = filter(query.holds, self.facts) if query else iter(self.facts)
         if query.searches:
             found = set(rows)
             passed = filter(lambda fact: fact.index in found, passed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import operator
 import re
+from itertools import count
 from math import isnan
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -150,7 +151,7 @@ def are_mates(one: SampleFacts, other: SampleFacts) -> bool:
 def number_groups(facts: Iterable[SampleFacts]) -> dict[str, int]:
     """Number groups from 1 in the order of appearance, since their names are long and random."""
     names = dict.fromkeys(fact.group for fact in facts if fact.group is not None)
-    return {name: number for number, name in enumerate(names, 1)}
+    return dict(zip(names, count(1), strict=False))
 
 
 class SampleOrder(NamedTuple):

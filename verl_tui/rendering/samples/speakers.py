@@ -21,7 +21,7 @@ from verl_tui.repetition import TOKEN, disjoint, runs
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from verl_tui.rendering.text.piece import MarkedSpan
 
@@ -314,7 +314,10 @@ def turn_words(
     Scores are named only if there are as many as turns: otherwise it is unknown which belongs to
     which.
     """
-    turns = _turns(chunks)
+    # those in which the model says something
+    turns = dict.fromkeys(
+        one.turn for one in chunks if one.speaker == "assistant" and not one.token
+    )
     if len(turns) < 2:
         return {}
     words = {turn: f"turn {at} of {len(turns)}" for at, turn in enumerate(turns, 1)}
@@ -327,12 +330,6 @@ def turn_words(
                 turn: f"{words[turn]}, {kind} {compact(one)}" for turn, one in named
             }
     return words
-
-
-def _turns(chunks: Iterable[TextChunk]) -> list[int]:
-    """Return the numbers of the turns in which the model says something, in order."""
-    spoken = (one for one in chunks if one.speaker == "assistant")
-    return list(dict.fromkeys(one.turn for one in spoken if not one.token))
 
 
 def _numbers(value: object) -> Sequence[float]:

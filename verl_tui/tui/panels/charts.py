@@ -163,8 +163,10 @@ class ChartsPanel(Panel):
 
     # -- what there is to show ---------------------------------------------------------------------
 
-    def show(self, view: View) -> None:
-        """Draw the page's charts, if any has changed; of a run without any the end of its log."""
+    def show(self, view: View, *, in_layout: bool = False) -> None:
+        """Draw the page's charts, if any has changed: now, or in a layout that is due anyway; of a
+        run without any the end of its log.
+        """
         content = page_content(view, self.look, self.filter, self._revealed)
         run = view.run
         instead = bool(run and not self.filter.text and not run.keys and has_log(run))
@@ -179,7 +181,10 @@ class ChartsPanel(Panel):
             return  # a reading of the GPUs, or the clock, changes no chart
         self._content, self.view = content, view
         self._page = self._page._replace(listed=self.listed(view))
-        self._tiles.draw()
+        if in_layout:
+            self._tiles.laid = None
+        else:
+            self._tiles.draw()
 
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
@@ -204,7 +209,7 @@ class ChartsPanel(Panel):
     def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        tiles, headings = self._page.page
+        tiles, headings, _ = self._page.page
         return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
 
     def _data(self, size: Size) -> list[ChartData]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.cells import cell_len
@@ -196,6 +197,9 @@ class DashboardLayout(BufferedScreen):
         for child in self.children:
             self._place(child, rooms.get(child.id or ""))
         self.refresh(layout=True)
+        charts = self.panel(ChartsPanel)
+        if charts.display:  # else the layout would draw those of the view before
+            charts.attempt(partial(charts.show, self.view, in_layout=True))
         self.call_after_refresh(self.redraw)
         return True
 

@@ -86,7 +86,7 @@ class MetricGrid(ChartTiles):
             for line in shelf.lines:
                 strips.append(Strip(len(line), columns, int(not shelf.group.in_rows)))
         self.keys = [key for shelf in self._page for key in shelf.keys]
-        tiles, headings = tiled(strips, *size)
+        tiles, headings, _ = tiled(strips, *size)
         return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
 
     def _page_data(self, size: Size) -> list[ChartData]:

@@ -6,6 +6,7 @@ that change how all of them are drawn.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -254,8 +255,10 @@ class ChartTiles(ContainedWidget, Container):
         super().__init__()
         self._tiles = tiles
         self._data = data
-        self._laid: object = None
-        """What the last layout has placed; further charts may be on their way."""
+        self.laid: object = None
+        """What the last layout has placed, further charts may be on their way; None where these are
+        no more what there is to show.
+        """
         self.waiting: list[tuple[Chart, ChartData]] = []
         """Charts that the next frame draws, and what they show then."""
 
@@ -265,7 +268,7 @@ class ChartTiles(ContainedWidget, Container):
             return
         tiles = self._tiles(self.size)
         self._have(len(tiles))
-        if (self.size, tiles, len(self.children)) != self._laid:
+        if (self.size, tiles, len(self.children)) != self.laid:
             self.refresh(layout=True)
         else:
             self._fill(self.size, in_layout=False)
@@ -279,9 +282,9 @@ class ChartTiles(ContainedWidget, Container):
         tiles = self._tiles(size)
         if len(self.children) < len(tiles):
             self.call_later(self._have, len(tiles))
-        if (size, tiles, len(self.children)) != self._laid:
-            self._laid = size, tiles, len(self.children)
-            self._fill(size, in_layout=True)
+        if (size, tiles, len(self.children)) != self.laid:
+            self.laid = size, tiles, len(self.children)
+            self.attempt(partial(self._fill, size, in_layout=True))
         children = self.children[: len(tiles)]
         placed = [
             WidgetPlacement(Region(*tile), NULL_OFFSET, NULL_SPACING, child)
