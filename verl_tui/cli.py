@@ -24,7 +24,7 @@ from verl_tui.commands.shared import (
     is_unwritten,
     print_message,
 )
-from verl_tui.given_files import UsageError, is_there
+from verl_tui.given_files import UsageError, is_there, why
 
 _COMPLETION = """
 --print-completion bash|zsh|fish|tcsh  print a completion script for a shell
@@ -64,7 +64,7 @@ def main(
         if not is_unwritten(error):
             return _own_error(error)
         close_stdout()
-        print_message(f"standard output: {(error.strerror or str(error)).lower()}")
+        print_message(f"standard output: {why(error)}")
         return EXIT_OUTPUT
     except Exception as error:  # noqa: BLE001 - 1 and 2, as Python would end, are verdicts
         return _own_error(error)

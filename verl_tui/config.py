@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import tomli
 
-from verl_tui.given_files import UsageError, read_given
+from verl_tui.given_files import UsageError, read_given, why
 
 ENVIRONMENT = "VERL_TUI_CONFIG"
 """Environment variable that names another configuration file."""
@@ -95,8 +95,7 @@ def load_config(path: Path | None = None) -> Config:
         # users of services may have no home, or /dev/null for one
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not named:
             return Config()
-        why = (error.strerror or str(error)).lower()
-        raise ConfigError(f"{path}: {why}") from error
+        raise ConfigError(f"{path}: {why(error)}") from error
     if len(content) > _LONGEST:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:

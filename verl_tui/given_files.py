@@ -37,6 +37,11 @@ is_ordinary = os.path.isfile
 """Return whether a path leads to a file with bytes of its own: no directory, device, pipe."""
 
 
+def why(error: OSError) -> str:
+    """Return in a few words why a file cannot be read or written, without its name."""
+    return (error.strerror or "").lower() or str(error)
+
+
 def read_given(path: Path, most: int) -> bytes:
     """Return the content of a file, or so many bytes of it; of a pipe, all that is written until
     its end.

@@ -19,7 +19,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.given_files import is_there
+from verl_tui.given_files import is_there, why
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
 from verl_tui.reading import refreshes
@@ -484,8 +484,7 @@ class Guard(RunFollower):
             try:
                 process = self._start(argv, texts)
             except OSError as error:
-                why = f"{argv[0]}: {(error.strerror or '').lower()}"
-                return self.event("problem", run, message=why)
+                return self.event("problem", run, message=f"{argv[0]}: {why(error)}")
             self._running[run.name] = run, process
             pid = process.pid
         dry = self.orders.dry_run

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, Reading, RunError
+from verl_tui.given_files import why
 from verl_tui.on_demand.log_blocks import (
     BLOCK,
     LogFile,
@@ -18,7 +19,7 @@ from verl_tui.on_demand.log_blocks import (
 )
 from verl_tui.rendering.log.line_rows import StepLine, TextQuery
 from verl_tui.rendering.log.target import LogTarget, texts
-from verl_tui.sources.files import CHUNK, opened, why
+from verl_tui.sources.files import CHUNK, opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.answers.run_reading import NothingError, Reading
+from verl_tui.given_files import why
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import Data, plain
 from verl_tui.records import Sample
-from verl_tui.sources.files import why
 from verl_tui.text import one_line
 from verl_tui.words import number
 

@@ -21,6 +21,7 @@ from verl_tui.check.data import report
 from verl_tui.check.note import note_text
 from verl_tui.exporters.csv import write_csv
 from verl_tui.failures import note_failure
+from verl_tui.given_files import why
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import Data, plain
 from verl_tui.rendering.charts.page import ChartFilter, list_charts
@@ -31,7 +32,6 @@ from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.signs_of_life import worker_errors
-from verl_tui.sources.files import why
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.tables import (
     completions,

@@ -23,6 +23,7 @@ from verl_tui.commands.shared import (
     print_messages,
 )
 from verl_tui.commands.signals import heeded
+from verl_tui.given_files import why
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -141,5 +142,5 @@ def _write_event(event: Mapping[str, object]) -> str:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return why(error)
     return ""

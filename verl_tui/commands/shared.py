@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from verl_tui import debug_log
 from verl_tui.config import Config, ConfigError, config_path, load_config
-from verl_tui.given_files import NO_LINK, UsageError, is_link, is_taken
+from verl_tui.given_files import NO_LINK, UsageError, is_link, is_taken, why
 from verl_tui.text import one_line
 from verl_tui.trainers import broken
 
@@ -161,7 +161,7 @@ def writing(wanted: object, code: int = EXIT_OUTPUT) -> Iterator[None]:
 
 def unwritten(error: OSError, wanted: object) -> str:
     """Return why a file cannot be written."""
-    return f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}"
+    return f"{error.filename or wanted}: {why(error)}"
 
 
 def colour() -> bool:

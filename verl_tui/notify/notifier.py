@@ -23,6 +23,7 @@ from verl_tui.given_files import (
     is_link,
     read_given,
     replacing,
+    why,
 )
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.notify.delivery import Destination, NotSentError, deliver
@@ -435,11 +436,10 @@ class Notifier:
         except FileNotFoundError:
             return
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise UsageError(f"{path}: {why}") from error
+            raise UsageError(f"{path}: {why(error)}") from error
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
-            why = "is not a file that `check --state` wrote: name another one, or remove it"
-            raise UsageError(f"{path}: {why}") from None
+            other = "is not a file that `check --state` wrote: name another one, or remove it"
+            raise UsageError(f"{path}: {other}") from None
 
     def _take(self, data: Mapping[str, Any]) -> None:
         if not data.items() >= _KIND.items():

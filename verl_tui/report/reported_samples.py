@@ -7,10 +7,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from verl_tui.failures import note_failure
+from verl_tui.given_files import why
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample, Unreadable
 from verl_tui.secrets import Mask
-from verl_tui.sources.files import why
 from verl_tui.words import counted
 
 if TYPE_CHECKING:

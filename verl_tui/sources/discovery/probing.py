@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
+from verl_tui.given_files import why
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import ROTATED, FoundFile
@@ -340,5 +341,5 @@ def _assumed(path: Path, begin: bytes) -> Format:
 def reason_of(error: Exception) -> str:
     """Return in a few words why a path cannot be read."""
     if isinstance(error, OSError):
-        return (error.strerror or str(error)).lower()
+        return why(error)
     return one_line(f"could not be examined: {type(error).__name__}: {error}", 200)
