@@ -18,7 +18,7 @@ import verl_tui
 from verl_tui import commands
 from verl_tui.cli import build_parser, main, read
 from verl_tui.commands import export, watch
-from verl_tui.commands.arguments import CommandError
+from verl_tui.given_files import UsageError
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_watching_needs_no_name(argv, paths):
     ],
 )
 def test_what_makes_no_sense_exits_64(argv, capsys):
-    with pytest.raises(CommandError):
+    with pytest.raises(UsageError):
         read(argv)
     assert main(argv) == 64
     assert "see `verl-tui " in complaint(capsys)

@@ -18,8 +18,8 @@ from command_line import complaint
 from jsonl import write_jsonl
 
 from verl_tui.cli import main
-from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.tools import ROOM, answer, as_json, fitted
+from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,7 +93,7 @@ def given(tool: str, served: str = "logs", **arguments: Any) -> dict[str, Any]:
 
 def refused(tool: str, served: str = "logs", **arguments: Any) -> str:
     """Return the sentence for which a tool has no answer."""
-    with pytest.raises(CommandError) as raised:
+    with pytest.raises(UsageError) as raised:
         answer(tool, arguments, [served])
     assert "\n" not in str(raised.value)
     return str(raised.value)

@@ -16,7 +16,6 @@ from verl_tui.commands import watch
 from verl_tui.commands.arguments import DEBUG_LOG, CommandParser, commands_of
 from verl_tui.commands.shared import (
     EXIT_INTERRUPTED,
-    EXIT_OUTPUT,
     EXIT_OWN_ERROR,
     EXIT_PIPE,
     close_stdout,
@@ -24,7 +23,7 @@ from verl_tui.commands.shared import (
     is_unwritten,
     print_message,
 )
-from verl_tui.given_files import UsageError, is_there, why
+from verl_tui.given_files import OutputError, UsageError, is_there, why
 
 _COMPLETION = """
 --print-completion bash|zsh|fish|tcsh  print a completion script for a shell
@@ -65,7 +64,7 @@ def main(
             return _own_error(error)
         close_stdout()
         print_message(f"standard output: {why(error)}")
-        return EXIT_OUTPUT
+        return OutputError.code
     except Exception as error:  # noqa: BLE001 - 1 and 2, as Python would end, are verdicts
         return _own_error(error)
     return code
@@ -100,7 +99,7 @@ def read(argv: list[str]) -> Namespace:
     """Parse a command line; only the command that it names is imported.
 
     Raises:
-        CommandError: It makes no sense.
+        UsageError: It makes no sense.
     """
     try:
         return _read(argv)

@@ -26,6 +26,18 @@ class UsageError(Exception):
     code = 64
 
 
+class NothingError(UsageError):
+    """There is nothing readable, nothing to answer from, or no terminal to draw on."""
+
+    code = 3
+
+
+class OutputError(UsageError):
+    """A file cannot be written, or a port cannot be had."""
+
+    code = 73
+
+
 # pathlib raises where a name is too long, or where a path cannot be looked at.
 is_there = os.path.exists
 """Return whether something can be seen at a path."""

@@ -17,6 +17,7 @@ from verl_tui.answers.metrics import points_of
 from verl_tui.answers.samples import samples_of
 from verl_tui.answers.state import state_of
 from verl_tui.config import Config
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.health.guide_settings import load_guide
 
 NOW = 1_800_000_000.0
@@ -136,9 +137,9 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(tmp_path, monke
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
     said = r"has no metric x in the last .* \(--whole reads all"
-    with pytest.raises(run_reading.RunError, match=said):
+    with pytest.raises(UsageError, match=said):
         from_end(path, partial(points_of, metrics=["x"], count=1), first=1024)
-    with pytest.raises(run_reading.NothingError, match=r"has no samples in the last"):
+    with pytest.raises(NothingError, match=r"has no samples in the last"):
         from_end(path, partial(samples_of, count=1), first=1024)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError, Reading, RunError
-from verl_tui.given_files import why
+from verl_tui.given_files import NothingError, UsageError, why
 from verl_tui.on_demand.log_blocks import (
     BLOCK,
     LogFile,
@@ -23,6 +22,7 @@ from verl_tui.sources.files import CHUNK, opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
     from verl_tui.rendering.text.search import Search
     from verl_tui.runs.run import Run
@@ -53,7 +53,7 @@ def log_of(
 
     Raises:
         NothingError: It has no log as text, it cannot be read, or the step is still to come.
-        RunError: The log has no such line.
+        UsageError: The log has no such line.
     """
     path = _path(reading, at)
     try:
@@ -123,13 +123,13 @@ def _around(
     return found, start, bool(found) and found[0].start > 0
 
 
-def _no_step(run: Run, path: Path, step: int) -> RunError:
+def _no_step(run: Run, path: Path, step: int) -> UsageError:
     """Return the error that a log has no line of a step, which may be still to come."""
     reached, last = run.step or 0, run.total_steps
     if reached < step <= (last or step):
         of = f"{reached} of {last}" if last else f"{reached}"
         return NothingError(f"{one_line(run.name)} has reached step {of} so far")
-    return RunError(f"{one_line(str(path))} has no line of step {step}")
+    return UsageError(f"{one_line(str(path))} has no line of step {step}")
 
 
 def _matching(file: LogFile, search: Search, count: int) -> _Found:

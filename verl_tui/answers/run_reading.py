@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.given_files import UsageError
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
@@ -34,16 +34,6 @@ else the request is taken for a mistake (heuristic: hundreds of steps of the wor
 """
 _NAMED = 8
 """Most runs named in a sentence."""
-
-
-class RunError(UsageError):
-    """There is no such run, metric or step; the text is one sentence."""
-
-
-class NothingError(RunError):
-    """There is nothing to answer from; the text is one sentence."""
-
-    code = 3
 
 
 class Reading(NamedTuple):
@@ -122,7 +112,7 @@ def readings(
         alive: Whether to look up which processes write its logs, by which its state is judged.
 
     Raises:
-        RunError: There are several runs and none of them is named, or none has this name.
+        UsageError: There are several runs and none of them is named, or none has this name.
         NothingError: There is none.
     """
     wanted, spent, whole = None if long is None else first, 0, False
@@ -213,5 +203,5 @@ def meant_run(known: Sequence[str], name: str | None, said: Sequence[str]) -> st
     listed = few(map(one_line, meant or known), _NAMED)
     if name is not None:
         words = ("none of the runs", "in the names of several runs")[bool(meant)]
-        raise RunError(f"--run {one_line(name)}: {words}: {listed}")
-    raise RunError(f"{len(known)} runs: {listed}; name one with --run")
+        raise UsageError(f"--run {one_line(name)}: {words}: {listed}")
+    raise UsageError(f"{len(known)} runs: {listed}; name one with --run")

@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError, Reading
-from verl_tui.given_files import why
+from verl_tui.given_files import NothingError, why
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import Data, plain
 from verl_tui.records import Sample
@@ -16,6 +15,7 @@ from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.samples import Place, Samples
 
 SHOWN = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from verl_tui.answers.run_reading import NothingError, Reading
 from verl_tui.check.data import run_data
+from verl_tui.given_files import NothingError
 from verl_tui.health.finding import Severity, Verdict
 from verl_tui.health.judge import Judge
 from verl_tui.ledger import in_words, ledger, listed
@@ -16,6 +16,7 @@ from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data
 

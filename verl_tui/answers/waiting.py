@@ -10,8 +10,9 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
+from verl_tui.answers.run_reading import Reading, meant_run
 from verl_tui.comparison.run_columns import Awaited, awaited, unknown
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.guard import ABSENT, is_gone, is_over
 from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
 
 
-class TooLateError(RunError):
+class TooLateError(UsageError):
     """The time is over, and the condition does not hold; the text is one sentence."""
 
     code = 4
 
 
-class NeverError(RunError):
+class NeverError(UsageError):
     """The condition can no longer hold, or never could; the text is one sentence."""
 
     code = 5
@@ -57,7 +58,7 @@ def waited_for(
         say: Takes a sentence on what is not there yet.
 
     Raises:
-        RunError: It cannot be read, there is no such run, it can no longer hold, or it is too late.
+        UsageError: It cannot be read, there is no such run, it can never hold, or it is too late.
     """
     monitor = Monitor(config)
     _check_names(condition, monitor)
@@ -98,7 +99,7 @@ def _check_names(condition: str, monitor: Monitor) -> None:
     try:
         asked = awaited(condition, Run(""), Moment(0.0, {})).asked
     except ValueError as error:
-        raise RunError(f"--wait: {error}") from None
+        raise UsageError(f"--wait: {error}") from None
     for column, wanted in asked:
         known = words.get(column, [wanted])
         if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):

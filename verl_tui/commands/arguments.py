@@ -16,7 +16,8 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.commands.shared import CommandError, Options
+from verl_tui.commands.shared import Options
+from verl_tui.given_files import UsageError
 from verl_tui.times import parse_elapsed
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class CommandParser(argparse.ArgumentParser):
         """Parse a command line of this command or one of its own.
 
         Raises:
-            CommandError: It makes no sense.
+            UsageError: It makes no sense.
         """
         if not self.commands:
             return self._read_mixed(argv)
@@ -181,7 +182,7 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Refuse with one sentence instead of the whole usage."""
         see = f"see `{self.prog} --help`"
-        raise CommandError(
+        raise UsageError(
             f"{message} ({see})" if message.endswith("?") else f"{message}; {see}"
         )
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_NOTHING,
-    CommandError,
     Options,
     check_target,
     piped,
@@ -17,7 +15,7 @@ from verl_tui.commands.shared import (
     print_note,
     writing,
 )
-from verl_tui.given_files import replacing
+from verl_tui.given_files import NothingError, UsageError, replacing
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -52,14 +50,12 @@ def run(options: Options) -> int:
     """Write the bundle; return the exit code."""
     if not options.list:
         if options.output is None:
-            raise CommandError(
+            raise UsageError(
                 "name the file to make: -o FILE.zip, or list what would be in it: --list"
             )
         check_target(options.output)
     if piped(options.paths):
-        raise CommandError(
-            "-: standard input is kept nowhere, write it to a file first"
-        )
+        raise UsageError("-: standard input is kept nowhere, write it to a file first")
     from verl_tui.bundle.contents import Bundle, masked_files, zipped
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
@@ -95,7 +91,7 @@ def _chosen(monitor: Monitor, named: str | None) -> Run:
 
     runs = list(monitor.runs.values())
     if not runs:
-        raise CommandError("no run to gather evidence on", EXIT_NOTHING)
+        raise NothingError("no run to gather evidence on")
     return find_run(runs, "" if named is None else named)
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from verl_tui.commands.shared import (
     CONFIG,
     PATHS,
-    CommandError,
     Options,
     close_stdout,
     colour,
@@ -22,7 +21,7 @@ from verl_tui.commands.shared import (
     print_messages,
     unwritten,
 )
-from verl_tui.given_files import is_there
+from verl_tui.given_files import UsageError, is_there
 
 if TYPE_CHECKING:
     from verl_tui.comparison.differences import Against
@@ -61,9 +60,7 @@ def run(options: Options) -> int:
 
     against = options.against
     if options.band and against is None:
-        raise CommandError(
-            "--band says how far a run may lie from that of --against RUN"
-        )
+        raise UsageError("--band says how far a run may lie from that of --against RUN")
     options.need_paths()
     config = options.configuration()
     widths = {} if against is None else _widths(options.band or ())
@@ -111,16 +108,14 @@ def _widths(bands: Sequence[str]) -> Mapping[str, float | None]:
     for text in bands:
         figure, _, wide = text.partition("=")
         if figure not in WIDTHS:
-            raise CommandError(f"--band: {figure} is none of {', '.join(WIDTHS)}")
+            raise UsageError(f"--band: {figure} is none of {', '.join(WIDTHS)}")
         share = re.fullmatch(r"(\d*\.?\d+)(%?)", wide)
         if wide == "off":
             del widths[figure]
         elif share is not None:
             widths[figure] = float(share[1]) / (100 if share[2] else 1)
         else:
-            raise CommandError(
-                f"--band: {text} has no share such as 5% or 0.05, nor off"
-            )
+            raise UsageError(f"--band: {text} has no share such as 5% or 0.05, nor off")
     return widths
 
 
@@ -137,7 +132,7 @@ def _held(
     meant = (*baseline, *all_meant(runs, named))
     chosen = [run for run in runs if run not in meant]
     if not chosen:
-        raise CommandError(f"--against {named}: it is all there is, no run is left")
+        raise UsageError(f"--against {named}: it is all there is, no run is left")
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
@@ -146,7 +141,7 @@ def _notifier(options: Options, config: Config) -> Notifier | None:
     notifier = notifier_for(config) if options.notify else None
     if options.state is not None:
         if notifier is None:
-            raise CommandError("--state keeps what --notify has sent")
+            raise UsageError("--state keeps what --notify has sent")
         notifier.read_state(options.state)
     return notifier
 

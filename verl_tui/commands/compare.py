@@ -11,11 +11,11 @@ from verl_tui.commands.shared import (
     BASELINE,
     CONFIG,
     PATHS,
-    CommandError,
     Options,
     plain_output,
     print_message,
 )
+from verl_tui.given_files import UsageError
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ def _narrow(monitor: Monitor, options: Options, at: Moment) -> tuple[str, ...]:
     columns, said = parse_columns(options.columns or "", runs, at)
     order, wrong = parse_columns(sort.removeprefix("-"), runs, at)
     if said or wrong:
-        raise CommandError(said or wrong)
+        raise UsageError(said or wrong)
     if options.where is not None:
         try:
             found, said = meeting(options.where, runs, at)
         except ValueError as error:
-            raise CommandError(f"--where: {error}") from None
+            raise UsageError(f"--where: {error}") from None
         said = f", {said}" * bool(said)
         print_message(f"{len(found)} of {counted(len(runs), 'run')} match{said}")
         runs = found

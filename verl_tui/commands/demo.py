@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_OUTPUT,
     SCREEN,
-    CommandError,
     Options,
     need_terminal,
     writing,
 )
+from verl_tui.given_files import OutputError
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -61,7 +60,7 @@ def _play(directory: Path, options: Options, config: Config) -> int:
     runs = [run.directory for run in simulation.runs]
     if taken := ", ".join(path.name for path in runs if path.exists()):
         said = f"{directory} already holds {taken}: name another directory"
-        raise CommandError(said, EXIT_OUTPUT)
+        raise OutputError(said)
     simulation.prepare()
     stop = threading.Event()
     if options.headless:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, Options
+from verl_tui.commands.shared import CONFIG, Options
 from verl_tui.config import Config, ConfigError, config_path
-from verl_tui.given_files import is_there
+from verl_tui.given_files import NothingError, is_there
 
 HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
 EXAMPLES = (
@@ -57,7 +57,7 @@ def run(options: Options) -> int:
     else:
         print(doctor_text(found), end="")
     if paths and not is_readable(found):
-        return EXIT_NOTHING
+        return NothingError.code
     return 1 if found["wrong"] else 0
 
 

@@ -12,6 +12,7 @@ from verl_tui.commands.shared import (
     guide_of,
     print_messages,
 )
+from verl_tui.given_files import NothingError
 from verl_tui.text import one_line
 
 HELP = "why a run broke: what moved first, what shows it, what to change"
@@ -26,7 +27,7 @@ PATH...  directory, log, quoted glob or address of a run
 
 def run(options: Options) -> int:
     """Write the explanation; return the exit code."""
-    from verl_tui.answers.run_reading import NothingError, read_run
+    from verl_tui.answers.run_reading import read_run
     from verl_tui.explain import explain
     from verl_tui.health.judge import Judge
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_NOTHING,
-    CommandError,
     Options,
     guide_of,
     print_message,
@@ -21,6 +19,7 @@ from verl_tui.commands.shared import (
     print_note,
 )
 from verl_tui.commands.signals import heeded
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
@@ -41,7 +40,7 @@ def _waited(options: Options) -> Reading | None:
     """Return the run as it is when what is waited for holds; None if nothing is."""
     if options.wait is None:
         if options.timeout is not None:
-            raise CommandError("--timeout needs what is waited for: --wait CONDITION")
+            raise UsageError("--timeout needs what is waited for: --wait CONDITION")
         return None
     from verl_tui.answers.waiting import waited_for
 
@@ -64,7 +63,7 @@ def _read(
     alive: bool = False,
 ) -> Data:
     """Return an answer and say what was passed over; see `readings`."""
-    from verl_tui.answers.run_reading import NothingError, readings
+    from verl_tui.answers.run_reading import readings
 
     waited, now = _waited(options), time.time()
     long = None if getattr(options, "whole", False) else long
@@ -128,7 +127,7 @@ def _runs(options: Options) -> int:
     found, sentences = run_names(options.need_paths())
     print_messages(sentences)
     if not found:
-        raise CommandError("no run found", EXIT_NOTHING)
+        raise NothingError("no run found")
     return _write({"runs": list(found)}, map(one_line, found), options)
 
 
@@ -169,11 +168,11 @@ def _check(options: Options) -> None:
     if options.metric is None:
         for name in ("plot", "around"):
             if getattr(options, name) not in (None, False):
-                raise CommandError(f"--{name} needs the metric: --metric KEY")
+                raise UsageError(f"--{name} needs the metric: --metric KEY")
     elif options.plot and options.json:
-        raise CommandError("--plot draws, --json writes for programs")
+        raise UsageError("--plot draws, --json writes for programs")
     elif options.filter is not None:
-        raise CommandError("--filter chooses among all metrics, --metric names one")
+        raise UsageError("--filter chooses among all metrics, --metric names one")
 
 
 def _samples(options: Options) -> int:
@@ -207,7 +206,7 @@ def _log(options: Options) -> int:
     try:
         grep = None if options.grep is None else Search(options.grep)
     except ValueError as error:
-        raise CommandError(f"--grep: {error}") from error
+        raise UsageError(f"--grep: {error}") from error
     reading, now = _waited(options), time.time()
     if reading is None:
         reading = read_run(
@@ -230,7 +229,7 @@ def _around_error(options: Options, reading: Reading, now: float) -> bool:
     from verl_tui.runs.views.state import State, state
 
     if options.error and reading.run.outcome is None:
-        raise CommandError(f"--error: no error has ended {reading.run.name}")
+        raise UsageError(f"--error: no error has ended {reading.run.name}")
     asked = {options.around, options.last, options.grep} != {None}
     return options.error or (not asked and state(reading.run, now) is State.CRASHED)
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.shared import (
     CONFIG,
     PATHS,
-    CommandError,
     Options,
     guide_of,
     need_runs,
@@ -23,7 +22,7 @@ from verl_tui.commands.shared import (
     print_messages,
 )
 from verl_tui.commands.signals import heeded
-from verl_tui.given_files import why
+from verl_tui.given_files import UsageError, why
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -64,12 +63,12 @@ def run(options: Options) -> int:
 
     named = options.on or ()
     if named and options.on_best is not None:
-        raise CommandError(
+        raise UsageError(
             "--on and --on-best are for two guards: each runs a command of its own"
         )
     command = tuple(options.command)
     if command and shutil.which(command[0]) is None:
-        raise CommandError(f"{command[0]}: no such command, or not executable")
+        raise UsageError(f"{command[0]}: no such command, or not executable")
     config = _limited(options)
     paths = options.need_paths()
     need_runs(paths)
@@ -114,9 +113,7 @@ def _limited(options: Options) -> Config:
     known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
         near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
-        raise CommandError(
-            f"--on {id}: no such finding; did you mean {', '.join(near)}?"
-        )
+        raise UsageError(f"--on {id}: no such finding; did you mean {', '.join(near)}?")
     rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
     thresholds = {
         "circuit-breaker-kl": options.kl,

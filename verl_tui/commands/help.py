@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_OUTPUT,
-    CommandError,
     Options,
     colour,
     guide_of,
@@ -27,7 +25,7 @@ from verl_tui.commands.shared import (
     writing,
 )
 from verl_tui.config import Config, ConfigError, documented_defaults
-from verl_tui.given_files import NO_LINK, is_link, replacing
+from verl_tui.given_files import NO_LINK, OutputError, UsageError, is_link, replacing
 from verl_tui.indicators import INDICATORS, Indicator, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
 
@@ -55,7 +53,7 @@ def run(options: Options) -> int:
     """Show a page, or write it; return the exit code."""
     if options.skill is not None:
         if options.topics != ["agents"]:
-            raise CommandError("--skill is of one topic: help agents --skill DIR")
+            raise UsageError("--skill is of one topic: help agents --skill DIR")
         return _write_skill(options.skill)
     try:
         config = options.configuration()
@@ -70,7 +68,7 @@ def _write_skill(directory: Path) -> int:
     """Write the page for agents where they look for skills; return the exit code."""
     path = directory / "verl-tui" / _SKILL.name
     if is_link(path.parent):
-        raise CommandError(f"{path.parent}: {NO_LINK}", EXIT_OUTPUT)
+        raise OutputError(f"{path.parent}: {NO_LINK}")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
@@ -110,7 +108,7 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
     near = " or ".join(get_close_matches(name, known, 3, 0.5))
     meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
-    raise CommandError(f"help {name}: there is no such topic; {meant}")
+    raise UsageError(f"help {name}: there is no such topic; {meant}")
 
 
 def _topic(name: str, config: Config) -> str:

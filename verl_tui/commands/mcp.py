@@ -12,7 +12,6 @@ from typing import Any
 from verl_tui import __version__
 from verl_tui.commands.shared import (
     CONFIG,
-    CommandError,
     Options,
     piped,
 )
@@ -34,12 +33,12 @@ def run(options: Options) -> int:
     paths = options.need_paths()
     options.configuration()
     if piped(paths):
-        raise CommandError("-: standard input is the client's; write the log to a file")
+        raise UsageError("-: standard input is the client's; write the log to a file")
     try:
         import anyio
         import mcp.server.stdio  # noqa: F401 - all of it is there, or nothing
     except ModuleNotFoundError as error:
-        raise CommandError("`mcp` needs mcp: pip install 'verl-tui[mcp]'") from error
+        raise UsageError("`mcp` needs mcp: pip install 'verl-tui[mcp]'") from error
     at_end(signal.SIG_DFL)  # what waits for standard input ends in no other way
     Thread(target=_end_without_reader, args=[os.dup(1)], daemon=True).start()
     if options.config is not None:

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_NOTHING,
     NO_ADDRESS,
     PATHS,
-    CommandError,
     Options,
     destination_for,
     print_message,
     settings_for,
 )
+from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -42,11 +41,11 @@ OPTIONS = f"""
 def run(options: Options) -> int:
     """Send or show; return the exit code."""
     if options.test == options.show:
-        raise CommandError(
+        raise UsageError(
             "either --test sends a message, or --show PATH shows what would be sent"
         )
     if options.test and options.paths:
-        raise CommandError("--test sends one message and reads no PATH")
+        raise UsageError("--test sends one message and reads no PATH")
     config = options.configuration()
     return _test(options, config) if options.test else _show(options, config)
 
@@ -57,7 +56,7 @@ def _test(options: Options, config: Config) -> int:
 
     to = destination_for(settings_for(config), options.preset)
     if to is None:
-        raise CommandError(NO_ADDRESS)
+        raise UsageError(NO_ADDRESS)
     try:
         words = "this is a test: messages from here arrive"
         answer = deliver(to, Message(event="test", time=options.now, message=words))
@@ -78,7 +77,7 @@ def _show(options: Options, config: Config) -> int:
     settings = settings_for(config)
     monitor = options.load(config)
     if not monitor.runs:
-        return EXIT_NOTHING
+        return NothingError.code
     found = Changes(settings).look(monitor, now)
     limits = Limits(settings)
     shown = limits.take(found, now)

@@ -6,14 +6,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_NOTHING,
     SCREEN,
-    CommandError,
     Options,
     need_terminal,
     piped,
     print_messages,
 )
+from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
     from verl_tui.replay import Recording
@@ -42,7 +41,7 @@ PATH...        log, directory or quoted glob
 def run(options: Options) -> int:
     """Play until the user leaves; return the exit code."""
     if piped(options.paths):
-        raise CommandError(
+        raise UsageError(
             "-: standard input cannot be replayed, write it to a file first"
         )
     paths, config = options.need_paths(), options.configuration()
@@ -58,7 +57,7 @@ def run(options: Options) -> int:
         why = "nothing readable"
         if recording.runs:
             why = "no step in " + ", ".join(recording.runs)
-        raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
+        raise NothingError(f"nothing to replay: {why}")
     at = _moment(recording, vars(options)["from"])
     until = _moment(recording, options.until)
     from verl_tui.tui import replay
@@ -84,7 +83,7 @@ def _moment(recording: Recording, step: int | None) -> float | None:
         return None
     moment = recording.when(step)
     if moment is None:
-        raise CommandError(
+        raise UsageError(
             f"no run comes to step {step:,}: the last is {recording.last_step:,}"
         )
     return moment

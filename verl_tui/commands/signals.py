@@ -12,13 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_OUTPUT,
-    CommandError,
     need_runs,
     print_message,
     unread,
     unwritten,
 )
+from verl_tui.given_files import OutputError, UsageError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -125,12 +124,12 @@ def write_until_stopped(
             if before:
                 print_message("written again")
             has_worked = True
-    return EXIT_OUTPUT if problem else 0
+    return OutputError.code if problem else 0
 
 
 def _problem(error: Exception) -> str:
     """Return in words why something was not written."""
-    if isinstance(error, CommandError):
+    if isinstance(error, UsageError):
         return str(error)
     if isinstance(error, OSError):
         return unwritten(error, "-o")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     SCREEN,
-    CommandError,
     Options,
     need_runs,
     piped,
     print_message,
     writing,
 )
+from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
     from verl_tui.web import WebServer
@@ -43,7 +43,7 @@ def run(options: Options) -> int:
     try:
         from verl_tui.web import WebServer
     except ModuleNotFoundError as error:
-        raise CommandError(
+        raise UsageError(
             "`web` needs textual-serve: pip install 'verl-tui[web]'"
         ) from error
     need_runs(paths)
@@ -57,15 +57,13 @@ def _check(options: Options, paths: Sequence[str]) -> None:
     """Refuse paths and addresses that cannot be served."""
     public = options.public_url
     if piped(paths):
-        raise CommandError(
+        raise UsageError(
             "-: every page reads the log anew, and a pipe can be read only once; write it to a file"
         )
     if options.port == 0:
-        raise CommandError("--port 0: name a port, browsers need to know it")
+        raise UsageError("--port 0: name a port, browsers need to know it")
     if public and not public.startswith(("http://", "https://")):
-        raise CommandError(
-            f"--public-url {public}: must begin with http:// or https://"
-        )
+        raise UsageError(f"--public-url {public}: must begin with http:// or https://")
 
 
 async def _serve(server: WebServer) -> None:

@@ -57,24 +57,20 @@ _NAMED = 8
 """Most runs named in a sentence."""
 
 
-class UnknownRunError(UsageError):
-    """No run, or more than one, is meant; the text is one sentence."""
-
-
 def find_run(runs: Sequence[Run], word: str) -> Run:
     """Return the run that a word names: in full, by one of its paths, or by a part of its name.
 
     Raises:
-        UnknownRunError: None is meant, or more than one.
+        UsageError: None is meant, or more than one.
     """
     found = all_meant(runs, word)
     if len(found) == 1:
         return found[0]
     if not word:
-        raise UnknownRunError(
+        raise UsageError(
             f"there are {len(found)} runs: choose one with --run: {_names(found)}"
         )
-    raise UnknownRunError(f"{word} may be {_names(found)}: name one of them in full")
+    raise UsageError(f"{word} may be {_names(found)}: name one of them in full")
 
 
 def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
@@ -82,7 +78,7 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
     names.
 
     Raises:
-        UnknownRunError: None is meant.
+        UsageError: None is meant.
     """
     for names in (
         lambda run: word == run.name,
@@ -93,7 +89,7 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
         if found:
             return found
     known = _names(runs) or "there is none"
-    raise UnknownRunError(f"{word} is none of the runs: {known}")
+    raise UsageError(f"{word} is none of the runs: {known}")
 
 
 def _is_below(path: str, word: str) -> bool:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_NOTHING,
     EXIT_OWN_ERROR,
     PATHS,
-    CommandError,
     Options,
     check_target,
     plain_output,
@@ -15,6 +13,7 @@ from verl_tui.commands.shared import (
     print_note,
     writing,
 )
+from verl_tui.given_files import NothingError
 
 HELP = "every numeric metric, one row per step"
 EXAMPLES = (
@@ -36,7 +35,7 @@ def run(options: Options) -> int:
     monitor = options.load()
     runs = [run for run in monitor.runs.values() if run.keys]
     if not runs:
-        raise CommandError("no numbers to export", EXIT_NOTHING)
+        raise NothingError("no numbers to export")
     plain_output()
     with writing(options.output):
         files, problems = export(runs, options.output)

@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_NOTHING,
-    EXIT_USAGE,
     PATHS,
-    CommandError,
     Options,
     check_target,
     print_message,
     writing,
 )
 from verl_tui.commands.signals import write_until_stopped
-from verl_tui.given_files import is_ordinary, is_there, read_given
+from verl_tui.given_files import (
+    NothingError,
+    UsageError,
+    is_ordinary,
+    is_there,
+    read_given,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -65,7 +68,7 @@ def run(options: Options) -> int:
     try:
         from verl_tui.exporters.prometheus import exposition
     except ModuleNotFoundError as error:
-        raise CommandError(
+        raise UsageError(
             "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
         ) from error
     say = cache(print_message)  # once what the limits leave out
@@ -103,7 +106,7 @@ def run(options: Options) -> int:
 
     monitor = options.load(config)
     if not any(run.keys or run.samples.places for run in monitor.runs.values()):
-        raise CommandError("nothing to export", EXIT_NOTHING)
+        raise NothingError("nothing to export")
     monitor.apply(read_once(options.now), options.now)
     write(monitor)
     print_message(f"wrote {options.textfile}")
@@ -119,9 +122,9 @@ def _server(options: Options) -> MetricsServer:
     try:
         exposed = not is_loopback(bind)
     except (OSError, UnicodeError) as error:
-        raise CommandError(f"--bind {bind}: there is no such address") from error
+        raise UsageError(f"--bind {bind}: there is no such address") from error
     if exposed and login is None and tls is None:
-        raise CommandError(
+        raise UsageError(
             f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, "
             f"or {LOGIN}=user:password in the environment), or encrypt (--tls-cert FILE --tls-key "
             "FILE)"
@@ -136,14 +139,14 @@ def _check(options: Options) -> None:
         for name in _OF_PORTS:
             if getattr(options, name) is not None:
                 option = f"--{name.replace('_', '-')}"
-                raise CommandError(f"{option} is for a port, and --textfile opens none")
+                raise UsageError(f"{option} is for a port, and --textfile opens none")
         check_target(options.textfile, replaces=True)
     elif options.follow:
-        raise CommandError(
+        raise UsageError(
             "--follow is for --textfile; a port is served until ctrl+c anyhow"
         )
     if (options.tls_cert is None) != (options.tls_key is None):
-        raise CommandError("--tls-cert and --tls-key belong together")
+        raise UsageError("--tls-cert and --tls-key belong together")
 
 
 def _login(file: Path | None) -> str | None:
@@ -152,13 +155,13 @@ def _login(file: Path | None) -> str | None:
         where, text = LOGIN, os.environ.get(LOGIN)
     else:
         where = str(file)
-        with writing(file, EXIT_USAGE):
+        with writing(file, UsageError):
             text = read_given(file, _LONGEST).decode("utf-8-sig", "replace")
     if text is None:
         return None
     user, _, password = text.strip().partition(":")
     if not user or not password or set(password) & {"\n", "\ufffd"}:
-        raise CommandError(f"{where}: must hold one line user:password")
+        raise UsageError(f"{where}: must hold one line user:password")
     _warn_of_readers(file)
     return f"{user}:{password}"
 
@@ -171,11 +174,11 @@ def _encryption(options: Options) -> ssl.SSLContext | None:
     for file in (options.tls_cert, options.tls_key):
         if not is_ordinary(file):  # a pipe would have us wait for its writer
             why = "is no file" if is_there(file) else "no such file"
-            raise CommandError(f"{file}: {why}")
+            raise UsageError(f"{file}: {why}")
     try:
         context = encryption(options.tls_cert, options.tls_key)
     except OSError as error:
-        raise CommandError(
+        raise UsageError(
             f"{options.tls_cert}, {options.tls_key}: not a PEM certificate and its PEM key "
             "without a passphrase"
         ) from error

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     CONFIG,
-    EXIT_NOTHING,
     EXIT_OWN_ERROR,
     PATHS,
-    CommandError,
     Options,
     print_messages,
     writing,
 )
 from verl_tui.commands.signals import write_until_stopped
+from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -38,7 +37,7 @@ def run(options: Options) -> int:
     from verl_tui.exporters.tensorboard import LogDirectories
 
     if options.output is None:
-        raise CommandError("name the directory with -o DIR")
+        raise UsageError("name the directory with -o DIR")
     config = options.configuration()
     directories = LogDirectories(options.output, options.samples)
 
@@ -52,10 +51,10 @@ def run(options: Options) -> int:
             )
         monitor = options.load(config)
         if not any(run.keys or run.samples.places for run in monitor.runs.values()):
-            raise CommandError("nothing to export", EXIT_NOTHING)
+            raise NothingError("nothing to export")
         write_new(monitor)
     if directories.failed:
         return EXIT_OWN_ERROR
     if directories.is_empty:
-        raise CommandError("nothing was written", EXIT_NOTHING)
+        raise NothingError("nothing was written")
     return 0
