@@ -191,7 +191,7 @@ def test_config_prints_where_and_what(tmp_path, asked):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
+        ("refrsh = 1", "unknown key `refrsh`; did you mean refresh?"),
         ("[guide.rules.kl-high]\nthreshold = 'x'", '`guide.rules.kl-high.threshold` must be a number, not "x"'),
         ("[guide]\nsilence = ['nonsense']", "`guide.silence` must name rules: there is no nonsense"),
     ],

@@ -8,12 +8,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
-from verl_tui.commands.arguments import DEBUG_LOG, CommandParser, commands_of
+from verl_tui.commands.arguments import DEBUG_LOG, LIKE, CommandParser, commands_of
 from verl_tui.commands.shared import (
     EXIT_INTERRUPTED,
     EXIT_OWN_ERROR,
@@ -24,14 +23,13 @@ from verl_tui.commands.shared import (
     print_message,
 )
 from verl_tui.given_files import OutputError, UsageError, is_there, why
+from verl_tui.words import nearest
 
 _COMPLETION = """
 --print-completion bash|zsh|fish|tcsh  print a completion script for a shell
 """
 _ENDING = {"-h", "--help", "--version", "--print-completion"}
 """Options of the program that need no command."""
-_LIKE = 0.75
-"""Similarity from which on a word counts as a mistyped command: one wrong letter in 5."""
 
 
 def main(
@@ -122,9 +120,9 @@ def _read(argv: list[str]) -> Namespace:
         return parser.commands[word].read([*argv[:at], *argv[at + 1 :]])
     if word.isalpha() and not is_there(word):
         every = commands_of(commands)
-        for meant in get_close_matches(word, every, n=1, cutoff=_LIKE):
+        if hint := nearest(word, every, 1, LIKE):
             parser.error(
-                f"{word} is neither a command nor a file: did you mean `{meant}`? "
+                f"{word} is neither a command nor a file: {hint} "
                 f"For a log that does not exist yet, write ./{word}"
             )
     return parser.commands["watch"].read(argv)

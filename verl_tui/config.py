@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 import tomli
 
 from verl_tui.given_files import UsageError, read_given, why
+from verl_tui.words import nearest
 
 ENVIRONMENT = "VERL_TUI_CONFIG"
 """Environment variable that names another configuration file."""
@@ -214,9 +214,7 @@ def read_settings(
     values = {}
     for key, value in table.items():
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            listed = f"known are {', '.join(known)}"
-            hint = f"did you mean `{near[0]}`?" if near else listed
+            hint = nearest(key, known, 1) or f"known are {', '.join(known)}"
             raise ValueError(f"unknown key `{place}{key}`; {hint}")
         try:
             if not known[key].fits(value):

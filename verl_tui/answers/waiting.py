@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from math import inf
 from time import monotonic
@@ -19,6 +18,7 @@ from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
 from verl_tui.runs.views.state import State, state
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -103,9 +103,9 @@ def _check_names(condition: str, monitor: Monitor) -> None:
     for column, wanted in asked:
         known = words.get(column, [wanted])
         if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):
-            near = " or ".join(get_close_matches(wanted, dict.fromkeys(known), 3, 0.5))
-            meant = f"; did you mean {near}?" if near else ""
-            raise NeverError(f"--wait: no {column} is called {wanted}{meant}")
+            hint = nearest(wanted, dict.fromkeys(known), cutoff=0.5)
+            said = f"--wait: no {column} is called {wanted}"
+            raise NeverError("; ".join(filter(None, (said, hint))))
 
 
 def _refuse(run: Run, condition: str, found: Awaited, now: float, *, gone: bool) -> str:

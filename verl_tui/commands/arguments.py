@@ -6,9 +6,8 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from verl_tui.commands.shared import Options
 from verl_tui.given_files import UsageError
 from verl_tui.times import parse_elapsed
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -31,6 +31,8 @@ DEBUG_LOG = """
 --debug-log FILE  write down what is read, how long it takes, and errors, for a report on verl-tui
                   itself
 """
+LIKE = 0.75
+"""Similarity from which on a word counts as a mistyped command or option: one wrong letter in 5."""
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
 
 
@@ -161,8 +163,9 @@ class CommandParser(argparse.ArgumentParser):
         if not wrong:
             self.error(f"`{self.prog}` does not take {' '.join(words)}")
         names = [name for one in self._actions for name in one.option_strings]
-        hint = _did_you_mean(wrong[0], names)
-        self.error(f"`{self.prog}` has no option {wrong[0]}{hint}")
+        hint = nearest(wrong[0], names, 1, LIKE)
+        said = f"`{self.prog}` has no option {wrong[0]}"
+        self.error("; ".join(filter(None, (said, hint))))
 
     @property
     def valued(self) -> list[str]:
@@ -173,11 +176,8 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
-            hint = _did_you_mean(str(value), words)
-            raise argparse.ArgumentError(
-                action,
-                f"there is no {value}{hint or ': choose from ' + ', '.join(words)}",
-            )
+            hint = nearest(str(value), words) or f"choose from {', '.join(words)}"
+            raise argparse.ArgumentError(action, f"there is no {value}; {hint}")
 
     def error(self, message: str) -> NoReturn:
         """Refuse with one sentence instead of the whole usage."""
@@ -217,13 +217,6 @@ def _is_empty(word: str) -> bool:
     """
     option, sign, value = word.partition("=")
     return not (value if sign and option.startswith("--") else word).strip()
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that asks for the nearest word, empty if none is near."""
-    plain = {one.lstrip("-"): one for one in known}
-    near = get_close_matches(word.lstrip("-"), plain, n=1)
-    return f", did you mean {plain[near[0]]}?" if near else ""
 
 
 def _ending(module: Any) -> str:

@@ -4,7 +4,6 @@ others.
 
 from __future__ import annotations
 
-import difflib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from verl_tui.commands.shared import (
 )
 from verl_tui.commands.signals import heeded
 from verl_tui.given_files import UsageError, why
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -112,8 +112,8 @@ def _limited(options: Options) -> Config:
     config = options.configuration()
     known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
-        near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
-        raise UsageError(f"--on {id}: no such finding; did you mean {', '.join(near)}?")
+        hint = nearest(id, known, cutoff=0.3) or "`verl-tui guide` lists them"
+        raise UsageError(f"--on {id}: no such finding; {hint}")
     rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
     thresholds = {
         "circuit-breaker-kl": options.kl,

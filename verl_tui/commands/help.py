@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from verl_tui.config import Config, ConfigError, documented_defaults
 from verl_tui.given_files import NO_LINK, OutputError, UsageError, is_link, replacing
 from verl_tui.indicators import INDICATORS, Indicator, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
@@ -106,8 +106,7 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
-    near = " or ".join(get_close_matches(name, known, 3, 0.5))
-    meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
+    meant = nearest(name, known, cutoff=0.5) or f"the topics are {', '.join(TOPICS)}"
     raise UsageError(f"help {name}: there is no such topic; {meant}")
 
 
