@@ -300,7 +300,7 @@ def test_a_client_that_goes_away_ends_it(logs):
 
 def test_what_cannot_be_served_is_said(capsys):
     assert main(["mcp", "-"]) == 64
-    assert "standard input is the client's" in complaint(capsys)
+    assert "-: this command reads no standard input" in complaint(capsys)
     assert main(["mcp"]) == 64
     assert "name a log" in complaint(capsys)
 

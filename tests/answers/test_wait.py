@@ -139,7 +139,7 @@ def test_each_answer_is_of_the_moment_at_which_it_holds(log, capsys):
         ("RUN --wait finding=kl-hihg", 5, "--wait: no finding is called kl-hihg; did you mean kl-high or ref-kl-high or ref-kl-rising?"),
         ("RUN --wait reward>", 64, "--wait: unfinished"),
         ("RUN --wait reward>high", 64, "--wait: “high” is no number"),
-        ("RUN --timeout 5", 64, "--timeout needs what is waited for: --wait CONDITION"),
+        ("RUN --timeout 5", 64, "--timeout goes with --wait"),
         ("RUN --wait step=1 --timeout soon", 64, "argument --timeout: soon is not a time such as 90 (seconds), 30m or 2h"),
         ("ALL --wait step=1", 64, "4 runs: ended, notes, planned, run_7; name one with --run"),
         ("ALL --run run_9 --wait step=1", 64, "--run run_9: none of the runs: ended, notes, planned, run_7"),

@@ -6,7 +6,7 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from itertools import groupby
@@ -34,6 +34,7 @@ DEBUG_LOG = """
 LIKE = 0.75
 """Similarity from which on a word counts as a mistyped command or option: one wrong letter in 5."""
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
+_ENTRY = re.compile(r"(\| )?(.*?)(?: (with|without) (--\S+))?")
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
@@ -85,26 +86,30 @@ class CommandParser(argparse.ArgumentParser):
         """The parser that has this one among its commands, or theirs; a program's is itself."""
         self.rest = "paths"
         """The argument that takes the words after `--`."""
+        self._beside: list[tuple[str, str, str]] = []
+        """An option, `with` or `without`, and another."""
 
     def declare(self, text: str) -> None:
         """Add the options and arguments of a text, an entry each.
 
-        An entry is `-o, --output FILE  words on it`, its further lines indented. The name of the
-        value says what it must be, see `_VALUES`; `a|b` in small letters are the words to choose
-        from. `...` behind it takes several values. Words that end in `(default: X)` give that
-        default. Neighbours that begin with `|` exclude each other.
+        An entry is `-o, --output FILE  words on it`, its further lines indented; without words it
+        has the usual ones. The name of the value says what it must be, see `_VALUES`; `a|b` in
+        small letters are the words to choose from. `...` behind it takes several values. Words
+        that end in `(default: X)` give that default. Neighbours that begin with `|` exclude each
+        other; `with --other` or `without --other` behind it says what it makes sense beside.
         """
         group: argparse._ActionsContainer | None = None
-        for entry in re.split(r"\n(?=\S)", dedent(text).strip()):
-            head, _, words = entry.partition("  ")
-            if not head.startswith("| "):
+        for declared, words in _entries(text):
+            sign, head, how, other = _ENTRY.fullmatch(declared).groups()  # type: ignore[union-attr]
+            if not sign:
                 group = None
             elif group is None:
                 group = self.add_mutually_exclusive_group()
-            (group or self).add_argument(
-                *_names(head.removeprefix("| ")),
-                **_settings(head, " ".join(words.split())),
-            )
+            names = _names(head)
+            settings = _settings(head, words or _USUAL[head])
+            (group or self).add_argument(*names, **settings)
+            if how:
+                self._beside.append((names[-1], how, other))
 
     def add_commands(self, commands: Mapping[str, Any]) -> None:
         """Add commands with their options."""
@@ -126,8 +131,12 @@ class CommandParser(argparse.ArgumentParser):
                 parser.usage = getattr(module, "USAGE", None)
                 parser.declare(module.OPTIONS + DEBUG_LOG)
                 examples = getattr(module, "EXAMPLES", ("",))
+                taken = [one.help for one in parser._actions if one.dest == "paths"]
                 parser.set_defaults(
-                    execute=module.run, program=self.program, example=examples[0]
+                    execute=module.run,
+                    program=self.program,
+                    example=examples[0],
+                    pipes="or -" in str(taken),
                 )
             parser.epilog = _ending(module)
 
@@ -156,6 +165,9 @@ class CommandParser(argparse.ArgumentParser):
             self._refuse(unknown)
         rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]
         setattr(options, self.rest, rest)
+        for name, how, other in self._beside:
+            if options.has(name) and options.has(other) is not (how == "with"):
+                self.error(f"{name} goes {how} {other}")
         return options
 
     def _refuse(self, words: list[str]) -> NoReturn:
@@ -185,6 +197,13 @@ class CommandParser(argparse.ArgumentParser):
         raise UsageError(
             f"{message} ({see})" if message.endswith("?") else f"{message}; {see}"
         )
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what a text declares, each with the words on it."""
+    for entry in re.split(r"\n(?=\S)", dedent(text).strip()):
+        head, _, words = entry.strip().partition("  ")
+        yield head, " ".join(words.split())
 
 
 def _names(head: str) -> list[str]:
@@ -265,6 +284,20 @@ def _number(
     return value
 
 
+_USUAL = dict(
+    _entries(
+        """
+--ascii  draw with ASCII only
+--baseline RUN  run that the others are compared with: its name, a part of it, or its path (the
+                first run, if not given)
+--config FILE  configuration file to use instead of the default (see `verl-tui config`)
+--no-mouse  leave the mouse to the terminal
+--json  write JSON for programs
+PATH...  log, directory, quoted glob, address or -
+"""
+    )
+)
+"""Words on what several commands take."""
 _GREATEST = sys.float_info.max
 _FACTOR = _number(float, 0, _GREATEST, "number above 0")
 _VALUES: Mapping[str, Callable[[str], object]] = {

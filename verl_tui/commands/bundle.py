@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
     Options,
     check_target,
-    piped,
     print_messages,
     print_note,
     writing,
@@ -33,7 +31,7 @@ EPILOG = (
     "the names of users and hosts are masked, by names and known forms: look through it before "
     "you publish it."
 )
-OPTIONS = f"""
+OPTIONS = """
 -o, --output FILE.zip  file to make
 --run RUN     which run, if PATH holds several: its name, a part of it, or its path
 --list        only list what would be in it
@@ -43,7 +41,8 @@ OPTIONS = f"""
 --samples     include the newest samples, which may be private
 --keep-names  leave the names of users and hosts, mail and IP addresses as they are
 PATH...       log or directory of a run
-{CONFIG}"""
+--config FILE
+"""
 
 
 def run(options: Options) -> int:
@@ -54,8 +53,7 @@ def run(options: Options) -> int:
                 "name the file to make: -o FILE.zip, or list what would be in it: --list"
             )
         check_target(options.output)
-    if piped(options.paths):
-        raise UsageError("-: standard input is kept nowhere, write it to a file first")
+    options.need_paths()
     from verl_tui.bundle.contents import Bundle, masked_files, zipped
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once

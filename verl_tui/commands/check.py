@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    PATHS,
     Options,
     close_stdout,
     colour,
@@ -37,20 +35,23 @@ EXAMPLES = (
 EXITS = (
     "0 healthy, 1 warning, 2 critical, 3 nothing readable, or with --strict no verdict"
 )
-OPTIONS = f"""
+OPTIONS = """
 --consequences   also write out the consequences of each finding
 -v, --verbose    also name the rules that are not applicable or not judged yet, and say why
---json           write JSON for programs
+--json
 --best-by METRIC  metric that picks the best checkpoint: an indicator or the log's own key, with
                  :min or :max (default: reward)
 --against RUN    compare the runs with this one, a name or a path: exits 2 if a figure is worse than
                  its band, 1 if one is outside its band in another way
---band FIGURE=SHARE...  width of a figure's band on either side, such as final_reward=5%,
-                 throughput=20% or step_time=off; may be repeated
+--band FIGURE=SHARE... with --against  width of a figure's band on either side, such as
+                 final_reward=5%, throughput=20% or step_time=off; may be repeated
 --strict         also exit with 3 where a run has no verdict, and none is critical: for gates in CI
 --notify         send what was found (see `verl-tui notify --help`); with --state, what is new
---state FILE     file that keeps what was sent, so that the next check sends only what changed
-{PATHS}{CONFIG}"""
+--state FILE with --notify  file that keeps what was sent, so that the next check sends only what
+                 changed
+PATH...
+--config FILE
+"""
 
 
 def run(options: Options) -> int:
@@ -59,8 +60,6 @@ def run(options: Options) -> int:
     from verl_tui.runs.views.checkpoints import BestBy
 
     against = options.against
-    if options.band and against is None:
-        raise UsageError("--band says how far a run may lie from that of --against RUN")
     options.need_paths()
     config = options.configuration()
     widths = {} if against is None else _widths(options.band or ())
@@ -139,9 +138,7 @@ def _held(
 def _notifier(options: Options, config: Config) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
     notifier = notifier_for(config) if options.notify else None
-    if options.state is not None:
-        if notifier is None:
-            raise UsageError("--state keeps what --notify has sent")
+    if notifier is not None and options.state is not None:
         notifier.read_state(options.state)
     return notifier
 

@@ -8,9 +8,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    BASELINE,
-    CONFIG,
-    PATHS,
     Options,
     plain_output,
     print_message,
@@ -29,7 +26,8 @@ EXAMPLES = (
     "verl-tui compare 'logs/run_*' --baseline run_3 --md",
     "verl-tui compare logs --where 'reward > 0.6' --columns 'best val, lr' --sort 'best val'",
 )
-OPTIONS = f"""{BASELINE}
+OPTIONS = """
+--baseline RUN
 --columns LIST  write these columns first: the last, best, max or min value of a metric, that at a
                 step, or a setting: 'reward, best val, reward@200, lr'
 --where CONDITION  compare only the runs that meet it: 'reward > 0.6 and lr < 1e-5', 'not val'
@@ -40,8 +38,10 @@ OPTIONS = f"""{BASELINE}
           (default: end)
 | --md    write Markdown, for a pull request
 | --csv   write a table with one row per run
-| --json  write JSON for programs
-{PATHS}{CONFIG}"""
+| --json
+PATH...
+--config FILE
+"""
 
 
 def run(options: Options) -> int:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from verl_tui.commands.shared import CONFIG, Options
+from typing import TYPE_CHECKING
+
 from verl_tui.config import config_path, documented_defaults, load_config
 from verl_tui.given_files import is_there
+
+if TYPE_CHECKING:
+    from verl_tui.commands.shared import Options
 
 HELP = "where the configuration is read from, and all of its defaults"
 EXAMPLES = ("verl-tui config", "verl-tui config --config mine.toml")
 EXITS = "0 done"
-OPTIONS = CONFIG
+OPTIONS = "--config FILE"
 
 
 def run(options: Options) -> int:

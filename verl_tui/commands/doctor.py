@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.shared import CONFIG, Options
 from verl_tui.config import Config, ConfigError, config_path
 from verl_tui.given_files import NothingError, is_there
+
+if TYPE_CHECKING:
+    from verl_tui.commands.shared import Options
 
 HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
 EXAMPLES = (
@@ -16,10 +18,11 @@ EXAMPLES = (
     "verl-tui doctor logs --json",
 )
 EXITS = "0 fine, 1 something is wrong, 3 nothing readable"
-OPTIONS = f"""
---json   write JSON for programs
+OPTIONS = """
+--json
 PATH...  log, directory, quoted glob, address or -; none: the machine alone
-{CONFIG}"""
+--config FILE
+"""
 
 
 def run(options: Options) -> int:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from verl_tui.commands.shared import (
-    CONFIG,
     Options,
     guide_of,
     print_messages,
@@ -17,12 +16,13 @@ from verl_tui.text import one_line
 
 HELP = "why a run broke: what moved first, what shows it, what to change"
 EXAMPLES = ("verl-tui explain logs/run_7", "verl-tui explain logs/run_7 --md")
-OPTIONS = f"""
+OPTIONS = """
 --run NAME  which of several runs
 | --md  write Markdown, for an issue: keys, passwords and home directories are hidden
 | --json  write one JSON object on one line
-PATH...  directory, log, quoted glob or address of a run
-{CONFIG}"""
+PATH...  directory, log, quoted glob or address of a run, or -
+--config FILE
+"""
 
 
 def run(options: Options) -> int:

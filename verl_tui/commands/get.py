@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
     Options,
     guide_of,
     print_message,
@@ -39,8 +38,6 @@ _POINTS, _LINES, _SAMPLES = 20, 20, 3
 def _waited(options: Options) -> Reading | None:
     """Return the run as it is when what is waited for holds; None if nothing is."""
     if options.wait is None:
-        if options.timeout is not None:
-            raise UsageError("--timeout needs what is waited for: --wait CONDITION")
         return None
     from verl_tui.answers.waiting import waited_for
 
@@ -142,7 +139,8 @@ def _metrics(options: Options) -> int:
     from verl_tui.answers.run_reading import LONG
     from verl_tui.runs.views.provenance import ESTIMATED
 
-    _check(options)
+    if options.plot and options.json:
+        raise UsageError("--plot draws, --json writes for programs")
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
 
@@ -161,18 +159,6 @@ def _metrics(options: Options) -> int:
     if found["steps_estimated"] and not options.json:
         print_note(f"{found['run']}: {ESTIMATED}")
     return _write(found, lines(found), options)
-
-
-def _check(options: Options) -> None:
-    """Refuse options that contradict each other."""
-    if options.metric is None:
-        for name in ("plot", "around"):
-            if getattr(options, name) not in (None, False):
-                raise UsageError(f"--{name} needs the metric: --metric KEY")
-    elif options.plot and options.json:
-        raise UsageError("--plot draws, --json writes for programs")
-    elif options.filter is not None:
-        raise UsageError("--filter chooses among all metrics, --metric names one")
 
 
 def _samples(options: Options) -> int:
@@ -235,7 +221,6 @@ def _around_error(options: Options, reading: Reading, now: float) -> bool:
 
 
 _TABLE = toml_table(__file__, "get.toml")
-_PARTS = {**_TABLE["parts"], "config": CONFIG}
 
 
 def _command(name: str, run: Callable[[Options], int]) -> SimpleNamespace:
@@ -252,7 +237,7 @@ def _command(name: str, run: Callable[[Options], int]) -> SimpleNamespace:
 
 
 def _filled(text: str) -> str:
-    for name, part in _PARTS.items():
+    for name, part in _TABLE["parts"].items():
         text = text.replace(f"<<{name}>>", part)
     return text
 

@@ -11,8 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    PATHS,
     Options,
     guide_of,
     need_runs,
@@ -45,15 +43,17 @@ EPILOG = (
     "checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. Events are one line of JSON each."
 )
 REST = "command"
-OPTIONS = f"""
---on ID...          also trip on this finding
+OPTIONS = """
+--on ID... without --on-best  also trip on this finding
 --on-best METRIC    run CMD at each new best of this metric instead: an indicator or the log's own
                     key, with :min or :max
 --kl LIMIT          threshold of circuit-breaker-kl (0.2, if not given)
 --reward-drop SHARE  threshold of circuit-breaker-reward (0.2, if not given)
 --count N           breaches in a row that trip either of them (5, if not given)
 --dry-run           report the command, but do not run it
-{PATHS}{CONFIG}"""
+PATH...
+--config FILE
+"""
 
 
 def run(options: Options) -> int:
@@ -62,10 +62,6 @@ def run(options: Options) -> int:
     from verl_tui.runs.views.checkpoints import BestBy
 
     named = options.on or ()
-    if named and options.on_best is not None:
-        raise UsageError(
-            "--on and --on-best are for two guards: each runs a command of its own"
-        )
     command = tuple(options.command)
     if command and shutil.which(command[0]) is None:
         raise UsageError(f"{command[0]}: no such command, or not executable")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from verl_tui.commands.shared import CONFIG, Options, guide_of
+from verl_tui.commands.shared import Options, guide_of
 
 HELP = "the rules in force, with their thresholds and sources"
 EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")
 EXITS = "0 done"
-OPTIONS = f"""
+OPTIONS = """
 --format text|prometheus|grafana  text, Prometheus' alert rules, or a Grafana dashboard
                 (default: text)
 --step SECONDS  how long a step usually takes: alert rules look back by the clock (default: 60)
-{CONFIG}"""
+--config FILE
+"""
 
 
 def run(options: Options) -> int:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
     Options,
     colour,
     guide_of,
@@ -36,10 +35,11 @@ if TYPE_CHECKING:
 HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
 EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")
 EXITS = "0 done"
-OPTIONS = f"""
+OPTIONS = """
 --skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
 TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
-{CONFIG}"""
+--config FILE
+"""
 _SKILL = Path(__file__).with_name("SKILL.md")
 """The page for agents, with the head that the form of skills asks for."""
 _DIRECTIONS = {

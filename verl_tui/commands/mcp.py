@@ -7,33 +7,32 @@ import select
 import signal
 from functools import partial
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__
-from verl_tui.commands.shared import (
-    CONFIG,
-    Options,
-    piped,
-)
 from verl_tui.commands.signals import at_end
 from verl_tui.given_files import UsageError
+
+if TYPE_CHECKING:
+    from verl_tui.commands.shared import (
+        Options,
+    )
 
 HELP = "answers of get, check, compare and explain as tools for agents (MCP)"
 EXAMPLES = ("verl-tui mcp logs", "verl-tui mcp 'logs/run_*' --config agents.toml")
 EXITS = "0 the client has gone, 128 + N ended by signal N"
 EPILOG = """A client starts this command and asks it for tools on standard input. All only read, and
 only at or below PATH..., links resolved; keys, tokens and passwords in answers are hidden."""
-OPTIONS = f"""
+OPTIONS = """
 PATH...  log, directory, quoted glob or address
-{CONFIG}"""
+--config FILE
+"""
 
 
 def run(options: Options) -> int:
     """Serve until the client goes away; return the exit code."""
     paths = options.need_paths()
     options.configuration()
-    if piped(paths):
-        raise UsageError("-: standard input is the client's; write the log to a file")
     try:
         import anyio
         import mcp.server.stdio  # noqa: F401 - all of it is there, or nothing

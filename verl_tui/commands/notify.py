@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
     NO_ADDRESS,
-    PATHS,
     Options,
     destination_for,
     print_message,
@@ -30,12 +28,14 @@ EPILOG = (
     "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "
     "that VERL_TUI_NOTIFY_FILE names, and is never shown."
 )
-OPTIONS = f"""
+OPTIONS = """
 --test  send a message, and say what happened
 --show  show messages, send nothing
 --preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
         the JSON
-{PATHS}{CONFIG}"""
+PATH...
+--config FILE
+"""
 
 
 def run(options: Options) -> int:

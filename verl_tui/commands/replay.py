@@ -9,7 +9,6 @@ from verl_tui.commands.shared import (
     SCREEN,
     Options,
     need_terminal,
-    piped,
     print_messages,
 )
 from verl_tui.given_files import NothingError, UsageError
@@ -40,10 +39,6 @@ PATH...        log, directory or quoted glob
 
 def run(options: Options) -> int:
     """Play until the user leaves; return the exit code."""
-    if piped(options.paths):
-        raise UsageError(
-            "-: standard input cannot be replayed, write it to a file first"
-        )
     paths, config = options.need_paths(), options.configuration()
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 
 from verl_tui import __version__
 from verl_tui.commands.shared import (
-    BASELINE,
-    CONFIG,
-    PATHS,
     Options,
     plain_output,
     print_message,
@@ -39,14 +36,18 @@ EXAMPLES = (
     "verl-tui report logs/new logs/old --baseline old -o report.md --charts charts",
     "verl-tui report logs/run_7 --status -o STATUS.md",
 )
-OPTIONS = f"""
+OPTIONS = """
 -o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
---format md|html|json  form of what goes to standard output, or of a file with another ending
+--format md|html|json without --status  form of what goes to standard output, or of a file with
+                another ending
 --force         replace a file that exists
 --status        write a short page in Markdown on how the runs are now, the worst first; it replaces
                 an earlier one as a whole (standard output, if no -o is given)
---charts DIR    also write each chart as an SVG file into this directory
-{BASELINE}{PATHS}{CONFIG}"""
+--charts DIR without --status  also write each chart as an SVG file into this directory
+--baseline RUN without --status
+PATH...
+--config FILE
+"""
 _FORMATS = {
     ".md": "md",
     ".html": "html",
@@ -90,8 +91,6 @@ def _status(options: Options) -> int:
     from verl_tui.check.data import is_readable, report
     from verl_tui.report.status import MARK, status_text
 
-    if options.format or options.charts or options.baseline:
-        raise UsageError("--status goes without --format, --charts and --baseline")
     target = options.output or "-"
     if target != "-":
         ours = options.force or _begins_with(Path(target), MARK)

@@ -50,19 +50,10 @@ _LAST_STREAM = 2
 """The number of standard error, the last of the standard streams."""
 _UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a write: a full disk, a file that is too large, a terminal that is gone."""
-PATHS = """
-PATH...  log, directory, quoted glob, address or -
-"""
-CONFIG = """
---config FILE  configuration file to use instead of the default (see `verl-tui config`)
-"""
-SCREEN = f"""{CONFIG}
---ascii  draw with ASCII only
---no-mouse  leave the mouse to the terminal
-"""
-BASELINE = """
---baseline RUN  run that the others are compared with: its name, a part of it, or its path (the
-                first run, if not given)
+SCREEN = """
+--config FILE
+--ascii
+--no-mouse
 """
 NO_ADDRESS = (
     "no address to notify: put it into VERL_TUI_NOTIFY_URL, or into a file that nobody else may "
@@ -237,6 +228,11 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
 class Options(Namespace):
     """The options and paths of a command line, by their names."""
 
+    def has(self, option: str) -> bool:
+        """Return whether an option without a default was given."""
+        value = getattr(self, option.lstrip("-").replace("-", "_"))
+        return value is not None and value is not False
+
     def need_paths(self) -> list[str]:
         """Return the paths that were named.
 
@@ -249,6 +245,10 @@ class Options(Namespace):
                 "name a log, the directory of a run, or a quoted glob, for example: "
                 f"{self.example}; `verl-tui demo` shows a simulated training and needs nothing, "
                 "`verl-tui help` explains"
+            )
+        if piped(paths) and not self.pipes:
+            raise UsageError(
+                "-: this command reads no standard input, write it to a file first"
             )
         if piped(paths) and sys.stdin.isatty():
             raise UsageError(

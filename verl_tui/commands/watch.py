@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    PATHS,
     SCREEN,
     Options,
     check_target,
@@ -41,7 +40,7 @@ UNNAMED = f"""{SCREEN}
 --size COLSxROWS     size of the snapshot (default: 120x40)
 """
 """The options that may stand before the first path if no command is named."""
-OPTIONS = UNNAMED + PATHS
+OPTIONS = f"{UNNAMED}PATH..."
 
 
 def run(options: Options) -> int:

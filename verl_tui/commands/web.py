@@ -13,7 +13,6 @@ from verl_tui.commands.shared import (
     SCREEN,
     Options,
     need_runs,
-    piped,
     print_message,
     writing,
 )
@@ -39,7 +38,7 @@ def run(options: Options) -> int:
     paths = options.need_paths()
     options.configuration()
     public = (options.public_url or "").rstrip("/")
-    _check(options, paths)
+    _check(options)
     try:
         from verl_tui.web import WebServer
     except ModuleNotFoundError as error:
@@ -53,13 +52,9 @@ def run(options: Options) -> int:
     return 0
 
 
-def _check(options: Options, paths: Sequence[str]) -> None:
-    """Refuse paths and addresses that cannot be served."""
+def _check(options: Options) -> None:
+    """Refuse addresses that cannot be served."""
     public = options.public_url
-    if piped(paths):
-        raise UsageError(
-            "-: every page reads the log anew, and a pipe can be read only once; write it to a file"
-        )
     if options.port == 0:
         raise UsageError("--port 0: name a port, browsers need to know it")
     if public and not public.startswith(("http://", "https://")):

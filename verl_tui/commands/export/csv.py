@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from verl_tui.commands.shared import (
-    CONFIG,
     EXIT_OWN_ERROR,
-    PATHS,
     Options,
     check_target,
     plain_output,
@@ -20,9 +18,11 @@ EXAMPLES = (
     "verl-tui export csv logs/run_7 -o run_7.csv",
     "verl-tui export csv logs/run_7 | head",
 )
-OPTIONS = f"""
+OPTIONS = """
 -o, --output FILE|-|DIR  - is standard output (default: -)
-{PATHS}{CONFIG}"""
+PATH...
+--config FILE
+"""
 
 
 def run(options: Options) -> int:

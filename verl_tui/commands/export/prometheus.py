@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    PATHS,
     Options,
     check_target,
     print_message,
@@ -45,26 +43,30 @@ EXAMPLES = (
     "verl-tui export prometheus logs/run_7 --textfile verl.prom --follow",
 )
 OPTIONS = f"""
---port PORT        port to listen on ({PORT}, if not given; 0: any free one)
---bind ADDRESS     address to listen on (127.0.0.1, if not given; others need a login or a
-                   certificate)
---login-file FILE  file with user:password for scrapers; or use the environment variable {LOGIN}
---tls-cert FILE    certificate chain, PEM: serves https
---tls-key FILE     the certificate's key, PEM
+--port PORT without --textfile  port to listen on ({PORT}, if not given; 0: any free one)
+--bind ADDRESS without --textfile  address to listen on (127.0.0.1, if not given; others need a
+                   login or a certificate)
+--login-file FILE without --textfile  file with user:password for scrapers; or use the environment
+                   variable {LOGIN}
+--tls-cert FILE with --tls-key  certificate chain, PEM: serves https
+--tls-key FILE with --tls-cert  the certificate's key, PEM
 --textfile FILE.prom  write this file instead of listening, for node_exporter's textfile collector
---follow           with --textfile: keep writing until ctrl+c (a port is always served until then)
+--follow with --textfile  with --textfile: keep writing until ctrl+c (a port is always served until
+                   then)
 --interval SECONDS  longest time between two updates; new values come at once (default: 10)
 --runs N           export at most N runs, the newest (default: 100)
 --metrics N        export at most N metrics per run (default: 500)
-{PATHS}{CONFIG}"""
-_OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
+PATH...
+--config FILE
+"""
 
 
 def run(options: Options) -> int:
     """Serve or write the metrics; return the exit code."""
     paths = options.need_paths()
     config = options.configuration()
-    _check(options)
+    if options.textfile is not None:
+        check_target(options.textfile, replaces=True)
     try:
         from verl_tui.exporters.prometheus import exposition
     except ModuleNotFoundError as error:
@@ -131,22 +133,6 @@ def _server(options: Options) -> MetricsServer:
         )
     with writing(f"{bind}:{port}"):
         return MetricsServer(bind, port, login=login, tls=tls)
-
-
-def _check(options: Options) -> None:
-    """Refuse options that contradict each other."""
-    if options.textfile is not None:
-        for name in _OF_PORTS:
-            if getattr(options, name) is not None:
-                option = f"--{name.replace('_', '-')}"
-                raise UsageError(f"{option} is for a port, and --textfile opens none")
-        check_target(options.textfile, replaces=True)
-    elif options.follow:
-        raise UsageError(
-            "--follow is for --textfile; a port is served until ctrl+c anyhow"
-        )
-    if (options.tls_cert is None) != (options.tls_key is None):
-        raise UsageError("--tls-cert and --tls-key belong together")
 
 
 def _login(file: Path | None) -> str | None:

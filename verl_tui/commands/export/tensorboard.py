@@ -6,9 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
     EXIT_OWN_ERROR,
-    PATHS,
     Options,
     print_messages,
     writing,
@@ -24,12 +22,14 @@ EXAMPLES = (
     "verl-tui export tensorboard 'logs/run_*' -o board",
     "verl-tui export tensorboard logs/run_7 -o board --follow",
 )
-OPTIONS = f"""
+OPTIONS = """
 -o, --output DIR    gets one directory per run
 --follow            keep writing what is new until ctrl+c
 --interval SECONDS  time between two writes with --follow (default: 30)
 --samples N         samples of a step that become texts (default: 4)
-{PATHS}{CONFIG}"""
+PATH...
+--config FILE
+"""
 
 
 def run(options: Options) -> int:
