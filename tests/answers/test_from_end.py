@@ -159,7 +159,10 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
 ):
     path = tmp_path / "train.log"
     path.write_text(console(list(range(1, 2001))), encoding="utf-8")
-    answer = partial(state_of, guide=GUIDE, now=NOW)
+
+    def answer(reading: run_reading.Reading) -> Any:
+        return state_of(reading._replace(guide=GUIDE, now=NOW))
+
     found = from_end(path, answer)
     all_of_it = whole(path, answer)
     assert (found["step"], found["total_steps"], found["progress"]) == (2000, 5000, 0.4)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.given_files import NothingError, UsageError
+from verl_tui.health.finding import Verdict
 from verl_tui.runs.run import Run
 from verl_tui.runs.run_id import run_id
 from verl_tui.sources.discovery.passed_over import sentences
@@ -55,6 +56,18 @@ class Reading(NamedTuple):
     """Path -> the byte at which the part that was read begins; 0 for paths not in here."""
     wanted: int | None = None
     """Bytes that were read at the end of each long log, None if all."""
+    now: float = 0.0
+    """When it is asked for, in seconds since the epoch."""
+    guide: Any = None
+    """The rules by which it is judged, None where no answer takes them."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on it; nothing is judged of a part."""
+        from verl_tui.health.judge import Judge
+
+        run = self.run
+        return Judge(self.guide, run).verdict(self.now) if self.whole else Verdict()
 
     @property
     def searched(self) -> str | None:

@@ -24,7 +24,6 @@ from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
-    from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data
 
 HELP = "small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours"
@@ -37,7 +36,7 @@ _POINTS, _LINES, _SAMPLES = 20, 20, 3
 
 def _waited(options: Options) -> Reading | None:
     """Return the run as it is when what is waited for holds; None if nothing is."""
-    if options.wait is None:
+    if not options.has("--wait"):
         return None
     from verl_tui.answers.waiting import waited_for
 
@@ -52,47 +51,48 @@ def _waited(options: Options) -> Reading | None:
     )
 
 
-def _read(
+def answered(
     options: Options,
-    answer: Callable[[Reading, float], Data | None],
+    answer: Callable[[Reading], Data | None],
+    lines: Callable[[Data], Iterable[str]],
     *,
     long: int | None = None,
-    alive: bool = False,
-) -> Data:
-    """Return an answer and say what was passed over; see `readings`."""
+    judges: bool = False,
+) -> int:
+    """Write an answer, and say what was passed over; return the exit code.
+
+    Args:
+        options: Say which run, and how it is written.
+        answer: Answers; None if more of the run has to be read.
+        lines: Makes an answer text.
+        long: See `readings`.
+        judges: Whether the answer takes the rules.
+    """
     from verl_tui.answers.run_reading import readings
 
+    guide = guide_of(options.configuration()) if judges else None
     waited, now = _waited(options), time.time()
     long = None if getattr(options, "whole", False) else long
-    more = readings(options.need_paths(), options.run, now, long=long, alive=alive)
+    more = readings(options.need_paths(), options.run, now, long=long, alive=judges)
     say = cache(print_messages)  # once, however often is read
     for reading in [waited] if waited else more:
         say(reading.sentences)
         read = any(one.records for one in reading.run.statuses)
-        if read and (found := answer(reading, now)) is not None:
-            return found
+        found = answer(reading._replace(now=now, guide=guide)) if read else None
+        if found is not None:
+            return _write(found, lines, options)
     raise NothingError(f"nothing readable so far in {reading.run.name}")
 
 
-def _judged(
-    options: Options,
-    answer: Callable[[Reading, float, Guide], Data | None],
-    long: int | None = None,
-) -> Data:
-    """Return an answer that takes the rules."""
-    guide = guide_of(options.configuration())
-
-    def judged(reading: Reading, now: float) -> Data | None:
-        return answer(reading, now, guide)
-
-    return _read(options, judged, long=long, alive=True)
-
-
-def _write(found: Data, lines: Iterable[str], options: Options) -> int:
+def _write(
+    found: Data, lines: Callable[[Data], Iterable[str]], options: Options
+) -> int:
     """Write an answer to standard output as JSON, or as lines of text; return the exit code."""
     if options.json:
-        lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+        written = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
+    else:
+        written = [*lines(found)]
+    sys.stdout.write("".join(f"{line}\n" for line in written))
     sys.stdout.flush()
     return 0
 
@@ -100,22 +100,20 @@ def _write(found: Data, lines: Iterable[str], options: Options) -> int:
 def _findings(options: Options) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
 
-    found = _judged(options, partial(findings_of, least=options.severity))
-    return _write(found, findings_lines(found), options)
+    answer = partial(findings_of, least=options.severity)
+    return answered(options, answer, findings_lines, judges=True)
 
 
 def _state(options: Options) -> int:
-    from verl_tui.answers.state import LONG, state_line, state_of
+    from verl_tui.answers.state import LONG, state_lines, state_of
 
-    found = _judged(options, state_of, LONG)
-    return _write(found, [state_line(found)], options)
+    return answered(options, state_of, state_lines, long=LONG, judges=True)
 
 
 def _ledger(options: Options) -> int:
     from verl_tui.answers.state import ledger_lines, ledger_of
 
-    found = _judged(options, ledger_of)
-    return _write(found, ledger_lines(found), options)
+    return answered(options, ledger_of, ledger_lines, judges=True)
 
 
 def _runs(options: Options) -> int:
@@ -125,7 +123,7 @@ def _runs(options: Options) -> int:
     print_messages(sentences)
     if not found:
         raise NothingError("no run found")
-    return _write({"runs": list(found)}, map(one_line, found), options)
+    return _write({"runs": [*found]}, lambda _: map(one_line, found), options)
 
 
 def _metrics(options: Options) -> int:
@@ -137,28 +135,36 @@ def _metrics(options: Options) -> int:
         points_of,
     )
     from verl_tui.answers.run_reading import LONG
-    from verl_tui.runs.views.provenance import ESTIMATED
 
     if options.plot and options.json:
         raise UsageError("--plot draws, --json writes for programs")
+    if options.metric is None:
+        answer = partial(metrics_of, pattern=options.filter)
+        return answered(options, answer, _noted(metrics_lines))
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
+    points = partial(
+        points_of,
+        metrics=options.metric,
+        count=options.last or _POINTS,
+        around=options.around,
+    )
+    lines = _noted(plot_lines if options.plot else points_lines)
+    return answered(options, points, lines, long=LONG)
 
-    def points(reading: Reading, _now: float) -> Data | None:
-        count = options.last or _POINTS
-        return points_of(reading, options.metric, count, options.around)
 
-    def metrics(reading: Reading, _now: float) -> Data | None:
-        return metrics_of(reading, options.filter)
+def _noted(
+    lines: Callable[[Data], Iterable[str]],
+) -> Callable[[Data], Iterable[str]]:
+    """Return what makes text of an answer, and says beside it that its steps are estimated."""
+    from verl_tui.runs.views.provenance import ESTIMATED
 
-    if options.metric is None:
-        found, lines = _read(options, metrics), metrics_lines
-    else:
-        found = _read(options, points, long=LONG)
-        lines = plot_lines if options.plot else points_lines
-    if found["steps_estimated"] and not options.json:
-        print_note(f"{found['run']}: {ESTIMATED}")
-    return _write(found, lines(found), options)
+    def noted(found: Data) -> Iterable[str]:
+        if found["steps_estimated"]:
+            print_note(f"{found['run']}: {ESTIMATED}")
+        return lines(found)
+
+    return noted
 
 
 def _samples(options: Options) -> int:
@@ -166,19 +172,15 @@ def _samples(options: Options) -> int:
     from verl_tui.answers.samples import samples_lines, samples_of
 
     only = options.training or options.validation
-
-    def answer(reading: Reading, _now: float) -> Data | None:
-        return samples_of(
-            reading,
-            options.best or options.worst or options.last or _SAMPLES,
-            order="best" if options.best else "worst" if options.worst else "last",
-            around=options.around,
-            validation=options.validation if only else None,
-            full=options.full,
-        )
-
-    found = _read(options, answer, long=LONG)
-    return _write(found, samples_lines(found), options)
+    answer = partial(
+        samples_of,
+        count=options.best or options.worst or options.last or _SAMPLES,
+        order="best" if options.best else "worst" if options.worst else "last",
+        around=options.around,
+        validation=options.validation if only else None,
+        full=options.full,
+    )
+    return answered(options, answer, samples_lines, long=LONG)
 
 
 def _log(options: Options) -> int:
@@ -208,7 +210,7 @@ def _log(options: Options) -> int:
         print_message(
             f"--grep {options.grep}: some lines took too long to search, and were left out"
         )
-    return _write(found, log_lines(found), options)
+    return _write(found, log_lines, options)
 
 
 def _around_error(options: Options, reading: Reading, now: float) -> bool:

@@ -230,7 +230,7 @@ class Options(Namespace):
 
     def has(self, option: str) -> bool:
         """Return whether an option without a default was given."""
-        value = getattr(self, option.lstrip("-").replace("-", "_"))
+        value = getattr(self, option.lstrip("-").replace("-", "_"), None)
         return value is not None and value is not False
 
     def need_paths(self) -> list[str]:
