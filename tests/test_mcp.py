@@ -161,7 +161,7 @@ REFUSED = [
     ("samples", {"run": "new", "last": 10**30}, "new has no samples"),
     ("compare", {"where": "reward >"}, "where: "),
     ("check", {"against": "beside/third"}, "outside of what is served: "),
-    ("state", {"run": "third"}, "run third: none of the runs: new, old"),
+    ("state", {"run": "third"}, "third is none of the runs: new, old"),
     ("state", {}, "2 runs: new, old; name one with run"),
     ("state", {"run": "--config=/etc/passwd"}, "none of the runs: new, old"),
     ("state", {"config": "/etc/passwd"}, "state takes no config: it takes path, "),

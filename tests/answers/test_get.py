@@ -226,7 +226,7 @@ def test_an_expression_that_takes_too_long_is_given_up(get, tmp_path):
     ("words", "code", "sentence"),
     [
         (["state", "logs"], 64, "2 runs: run_7, run_8; name one with --run"),
-        (["state", "logs", "--run", "run"], 64, "in the names of several runs: run_7, run_8"),
+        (["state", "logs", "--run", "run"], 64, "run may be run_7, run_8: name one"),
         (["state", "logs", "--run", "none"], 64, "none of the runs: run_7, run_8"),
         (["state", "nothing"], 3, "nothing: no such file or directory"),
         (["metrics", "logs/run_7", "--metric", "rewrd"], 64, "no metric rewrd; alike: reward"),

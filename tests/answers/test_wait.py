@@ -142,7 +142,7 @@ def test_each_answer_is_of_the_moment_at_which_it_holds(log, capsys):
         ("RUN --timeout 5", 64, "--timeout goes with --wait"),
         ("RUN --wait step=1 --timeout soon", 64, "argument --timeout: soon is not a time such as 90 (seconds), 30m or 2h"),
         ("ALL --wait step=1", 64, "4 runs: ended, notes, planned, run_7; name one with --run"),
-        ("ALL --run run_9 --wait step=1", 64, "--run run_9: none of the runs: ended, notes, planned, run_7"),
+        ("ALL --run run_9 --wait step=1", 64, "run_9 is none of the runs: ended, notes, planned, run_7"),
         ("NOTHING --wait step=1", 3, "NOTHING: no such file or directory"),
         ("NOTES --wait step=1", 3, "notes: it is no training"),
     ],

@@ -9,7 +9,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from verl_tui.answers.run_reading import Reading, meant_run
+from verl_tui.answers.run_reading import Reading
 from verl_tui.comparison.run_columns import Awaited, awaited, unknown
 from verl_tui.given_files import NothingError, UsageError
 from verl_tui.guard import ABSENT, is_gone, is_over
@@ -17,6 +17,7 @@ from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
+from verl_tui.runs.run_id import find_run
 from verl_tui.runs.views.state import State, state
 from verl_tui.words import nearest
 
@@ -75,7 +76,8 @@ def waited_for(
         now = time.time()
         monitor.judge(now)
         if name not in monitor.runs:
-            name = meant_run([*monitor.runs], name, monitor.sentences)
+            known = [*monitor.runs.values()]
+            name = find_run(known, name, monitor.sentences).name
         run, at = monitor.runs[name], Moment(now, monitor.verdicts)
         found = awaited(condition, run, at)
         if found.holds:

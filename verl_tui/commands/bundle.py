@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
     Options,
@@ -13,11 +12,7 @@ from verl_tui.commands.shared import (
     print_note,
     writing,
 )
-from verl_tui.given_files import NothingError, UsageError, replacing
-
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
-    from verl_tui.runs.run import Run
+from verl_tui.given_files import UsageError, replacing
 
 HELP = "evidence for a bug report in one file, with secrets masked"
 EXAMPLES = (
@@ -55,12 +50,13 @@ def run(options: Options) -> int:
         check_target(options.output)
     options.need_paths()
     from verl_tui.bundle.contents import Bundle, masked_files, zipped
+    from verl_tui.runs.run_id import find_run
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
     now, monitor = options.now, options.load()
     monitor.apply(read_once(now), now)
-    run = _chosen(monitor, options.run)
+    run = find_run([*monitor.runs.values()], options.run)
     wanted = options.lines, options.stacks, options.samples
     found = Bundle(monitor, run, now, *wanted)
     mask = own_mask(keep_names=options.keep_names)
@@ -81,16 +77,6 @@ def run(options: Options) -> int:
         out.buffer.write(data)
     print_note(f"wrote {options.output}")
     return 0
-
-
-def _chosen(monitor: Monitor, named: str | None) -> Run:
-    """Return the requested run: the only one, or the one that was named."""
-    from verl_tui.runs.run_id import find_run
-
-    runs = list(monitor.runs.values())
-    if not runs:
-        raise NothingError("no run to gather evidence on")
-    return find_run(runs, "" if named is None else named)
 
 
 def _is_agreed(path: Path) -> bool:
