@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -22,6 +23,7 @@ from verl_tui import debug_log
 from verl_tui.given_files import is_there, why
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
+from verl_tui.plain_data import mapped
 from verl_tui.reading import refreshes
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import Best, BestBy, best
@@ -298,18 +300,10 @@ def bounded(line: EventLine) -> EventLine:
     """
     line = {"version": VERSION, **line}
     for most in (800, 400, 200, 100, 50, 25, 12):
-        line = {name: _cut(value, most) for name, value in line.items()}
+        line = mapped(line, partial(shown, longest=most))
         if len(json.dumps(line)) < LONGEST:
             break
     return line
-
-
-def _cut(value: object, most: int) -> object:
-    if isinstance(value, list):
-        return [_cut(one, most) for one in value]
-    if isinstance(value, str):
-        return shown(value, most)
-    return value
 
 
 # -- the guard -------------------------------------------------------------------------------------

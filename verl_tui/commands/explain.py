@@ -37,16 +37,13 @@ def run(options: Options) -> int:
 
 def _lines(found: Data, *, md: bool) -> Iterator[str]:
     """Yield the explanation as text, or as Markdown."""
-    from verl_tui.comparison.written import escaped
     from verl_tui.explain import told
-    from verl_tui.secrets import Mask
 
-    name = one_line(found["run"])
-    rows = [(label, one_line(text, 2000)) for label, text in told(found) if text]
-    if not md:
-        yield name
-        yield from (f"  {label:<10} {text}" for label, text in rows)
+    if md:
+        from verl_tui.report.status import markdown_block
+
+        yield from markdown_block(found["run"], told(found))
         return
-    mask = Mask(keep_names=True).text
-    yield from (f"## {escaped(mask(name))}", "")
-    yield from (f"- **{label}**: {escaped(mask(text))}" for label, text in rows)
+    yield one_line(found["run"])
+    rows = ((label, one_line(text, 2000)) for label, text in told(found) if text)
+    yield from (f"  {label:<10} {text}" for label, text in rows)
