@@ -106,9 +106,11 @@ def test_the_command_of_a_guard_may_have_empty_words(tmp_path):
     assert main(["guard", "", "--", "sh"]) == 64
 
 
-_ADDED = """
-HELP = "greets whoever reads this"
-OPTIONS = "--loud  in capitals"
+_ADDED = """'''Greets whoever reads this.
+
+--loud  in capitals
+
+exit codes: 0 done'''
 
 def run(options):
     print("HELLO" if options.loud else "hello")

@@ -12,7 +12,13 @@ from typing import Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
-from verl_tui.commands.arguments import DEBUG_LOG, LIKE, CommandParser, commands_of
+from verl_tui.commands.arguments import (
+    DEBUG_LOG,
+    LIKE,
+    CommandParser,
+    commands_of,
+    taken_by,
+)
 from verl_tui.commands.shared import (
     EXIT_INTERRUPTED,
     EXIT_OWN_ERROR,
@@ -141,7 +147,7 @@ def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     parser = CommandParser(
         prog="verl-tui",
         usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
-        description=f"Watch verl training runs in the terminal, for example: {watch.EXAMPLES[0]}",
+        description="Watch verl training runs in the terminal, for example: verl-tui 'logs/run_*'",
         epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob; "
         "- is standard input. A path named like a command is written ./check.\n\n"
         "`verl-tui help` has pages on keys, formats, rules, metrics and settings, `verl-tui demo` "
@@ -150,7 +156,8 @@ def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     parser.add_argument(
         "--version", action="version", version=f"verl-tui {__version__}"
     )
-    parser.declare(_COMPLETION + watch.UNNAMED + DEBUG_LOG)
+    unnamed = taken_by(watch).replace("PATH...", "")  # before the first path
+    parser.declare(_COMPLETION + unnamed + DEBUG_LOG)
     parser.set_defaults(execute=_completion)
     parser.add_commands(
         {"watch": watch} | dict(commands_of(commands)) if chosen is None else chosen

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from verl_tui.commands.shared import Options
 from verl_tui.given_files import UsageError
 from verl_tui.times import parse_elapsed
-from verl_tui.words import nearest
+from verl_tui.words import lowered, nearest
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -33,18 +33,18 @@ DEBUG_LOG = """
 """
 LIKE = 0.75
 """Similarity from which on a word counts as a mistyped command or option: one wrong letter in 5."""
+_EXAMPLE = re.compile(r"^ {4}(.+)$", re.MULTILINE)
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
 _ENTRY = re.compile(r"(\| )?(.*?)(?: (with|without) (--\S+))?")
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
-    """Return the commands of a package, or the one that has a name: modules that state `HELP`; of a
-    module those of its table `COMMANDS`.
+    """Return the commands of a package, or the one that has a name: modules that `run`, and groups
+    of commands; of a module those of its table `COMMANDS`.
 
-    A command states `HELP` (a line for the list, without a full stop), `EXAMPLES` (its first is
-    shown where no path was named), `OPTIONS` (see `CommandParser.declare`) and `run`; it may state
-    `EXITS` (its exit codes, where they are not just 0 and 3), `EPILOG`, `USAGE`, and as `REST` what
-    takes the words after `--`. One without `run` is a group of commands.
+    The docstring of a command is its help: a sentence, what it takes (see `CommandParser.declare`;
+    nothing of a group), and what stands below that. The first example is also shown where no path
+    was named. It may state `USAGE`, and as `REST` what takes the words after `--`.
     """
     if not hasattr(group, "__path__"):
         commands: Mapping[str, Any] = group.COMMANDS
@@ -55,7 +55,17 @@ def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]
         for one in names
         if name in (None, one)
     }
-    return {one: module for one, module in found.items() if hasattr(module, "HELP")}
+    marks = {"run", "COMMANDS", "__path__"}
+    return {one: module for one, module in found.items() if marks & {*vars(module)}}
+
+
+def taken_by(command: Any) -> str:
+    """Return what a command takes, as its docstring declares it."""
+    return f"{_paragraphs(command)[1]}\n"
+
+
+def _paragraphs(command: Any) -> list[str]:
+    return str(command.__doc__).strip().split("\n\n")
 
 
 class _Paragraphs(argparse.HelpFormatter):
@@ -120,25 +130,28 @@ class CommandParser(argparse.ArgumentParser):
             parser_class=CommandParser,
         )
         for name, module in commands.items():
-            described = f"{module.HELP[0].upper()}{module.HELP[1:]}."
-            parser = choice.add_parser(name, help=module.HELP, description=described)
+            about, *below = _paragraphs(module)
+            about = " ".join(about.split())
+            words = lowered(about.removesuffix("."))
+            parser = choice.add_parser(name, help=words, description=about)
             self.commands[name] = parser
             parser.program = self.program
             if not hasattr(module, "run"):
                 parser.add_commands(commands_of(module))
-            else:
-                parser.rest = getattr(module, "REST", "paths")
-                parser.usage = getattr(module, "USAGE", None)
-                parser.declare(module.OPTIONS + DEBUG_LOG)
-                examples = getattr(module, "EXAMPLES", ("",))
-                taken = [one.help for one in parser._actions if one.dest == "paths"]
-                parser.set_defaults(
-                    execute=module.run,
-                    program=self.program,
-                    example=examples[0],
-                    pipes="or -" in str(taken),
-                )
-            parser.epilog = _ending(module)
+                parser.epilog = "\n\n".join(below)
+                continue
+            parser.rest = getattr(module, "REST", "paths")
+            parser.usage = getattr(module, "USAGE", None)
+            parser.declare(taken_by(module) + DEBUG_LOG)
+            parser.epilog = "\n\n".join(below[1:]) + f", {_ANY_EXITS}"
+            example = _EXAMPLE.search(parser.epilog)
+            taken = [one.help for one in parser._actions if one.dest == "paths"]
+            parser.set_defaults(
+                execute=module.run,
+                program=self.program,
+                example=example and example[1],
+                pipes="or -" in str(taken),
+            )
 
     def read(self, argv: list[str]) -> argparse.Namespace:
         """Parse a command line of this command or one of its own.
@@ -236,18 +249,6 @@ def _is_empty(word: str) -> bool:
     """
     option, sign, value = word.partition("=")
     return not (value if sign and option.startswith("--") else word).strip()
-
-
-def _ending(module: Any) -> str:
-    """Return the text below the options of a command: examples, further help, exit codes."""
-    examples = "".join(f"\n    {line}" for line in getattr(module, "EXAMPLES", ()))
-    codes = getattr(module, "EXITS", "0 done, 3 nothing readable")
-    parts = (
-        f"for example:{examples}" if examples else "",
-        getattr(module, "EPILOG", ""),
-        f"exit codes: {codes}, {_ANY_EXITS}" if hasattr(module, "run") else "",
-    )
-    return "\n\n".join(part for part in parts if part)
 
 
 def _file(*endings: str, why: str = "") -> Callable[[str], Path]:

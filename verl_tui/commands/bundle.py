@@ -1,4 +1,27 @@
-"""`verl-tui bundle`: evidence for a bug report in one file."""
+"""Evidence for a bug report in one file, with secrets masked.
+
+-o, --output FILE.zip  file to make
+--run RUN     which run, if PATH holds several: its name, a part of it, or its path
+--list        only list what would be in it
+--yes         do not ask before writing it
+--lines N     include the last N lines of each log (default: 1000)
+--stacks      include the present stacks of the run's processes, by py-spy
+--samples     include the newest samples, which may be private
+--keep-names  leave the names of users and hosts, mail and IP addresses as they are
+PATH...       log or directory of a run
+--config FILE
+
+for example:
+    verl-tui bundle logs/run_7 --list
+    verl-tui bundle logs/run_7 -o run_7.zip --stacks
+
+It holds a summary to paste into an issue, verdict and findings, settings, versions, curves, the
+ends of the logs and their tracebacks, the state of each source, GPUs and processes. What is in it
+is listed first. Tokens, keys, passwords, home directories and the names of users and hosts are
+masked, by names and known forms: look through it before you publish it.
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -13,31 +36,6 @@ from verl_tui.commands.shared import (
     writing,
 )
 from verl_tui.given_files import UsageError, replacing
-
-HELP = "evidence for a bug report in one file, with secrets masked"
-EXAMPLES = (
-    "verl-tui bundle logs/run_7 --list",
-    "verl-tui bundle logs/run_7 -o run_7.zip --stacks",
-)
-EPILOG = (
-    "It holds a summary to paste into an issue, verdict and findings, settings, versions, "
-    "curves, the ends of the logs and their tracebacks, the state of each source, GPUs and "
-    "processes. What is in it is listed first. Tokens, keys, passwords, home directories and "
-    "the names of users and hosts are masked, by names and known forms: look through it before "
-    "you publish it."
-)
-OPTIONS = """
--o, --output FILE.zip  file to make
---run RUN     which run, if PATH holds several: its name, a part of it, or its path
---list        only list what would be in it
---yes         do not ask before writing it
---lines N     include the last N lines of each log (default: 1000)
---stacks      include the present stacks of the run's processes, by py-spy
---samples     include the newest samples, which may be private
---keep-names  leave the names of users and hosts, mail and IP addresses as they are
-PATH...       log or directory of a run
---config FILE
-"""
 
 
 def run(options: Options) -> int:

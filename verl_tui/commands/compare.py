@@ -1,4 +1,27 @@
-"""`verl-tui compare`: settings and outcomes of several runs side by side, with statistics."""
+"""Settings and outcomes of several runs side by side, with differences and their intervals.
+
+--baseline RUN
+--columns LIST  write these columns first: the last, best, max or min value of a metric, that at a
+                step, or a setting: 'reward, best val, reward@200, lr'
+--where CONDITION  compare only the runs that meet it: 'reward > 0.6 and lr < 1e-5', 'not val'
+--sort COLUMN  greatest first; --sort=-COLUMN, least first
+--last N  average the last N logged values (default: a tenth of the median run's, at least 10 and
+          at most 100)
+--align end|step|time  compare each run at its end, all at the same step, or after the same time
+          (default: end)
+| --md    write Markdown, for a pull request
+| --csv   write a table with one row per run
+| --json
+PATH...
+--config FILE
+
+for example:
+    verl-tui compare 'logs/run_*'
+    verl-tui compare 'logs/run_*' --baseline run_3 --md
+    verl-tui compare logs --where 'reward > 0.6' --columns 'best val, lr' --sort 'best val'
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -19,29 +42,6 @@ if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
     from verl_tui.health.finding import Moment
     from verl_tui.monitor import Monitor
-
-HELP = "settings and outcomes of several runs side by side, with differences and their intervals"
-EXAMPLES = (
-    "verl-tui compare 'logs/run_*'",
-    "verl-tui compare 'logs/run_*' --baseline run_3 --md",
-    "verl-tui compare logs --where 'reward > 0.6' --columns 'best val, lr' --sort 'best val'",
-)
-OPTIONS = """
---baseline RUN
---columns LIST  write these columns first: the last, best, max or min value of a metric, that at a
-                step, or a setting: 'reward, best val, reward@200, lr'
---where CONDITION  compare only the runs that meet it: 'reward > 0.6 and lr < 1e-5', 'not val'
---sort COLUMN  greatest first; --sort=-COLUMN, least first
---last N  average the last N logged values (default: a tenth of the median run's, at least 10 and
-          at most 100)
---align end|step|time  compare each run at its end, all at the same step, or after the same time
-          (default: end)
-| --md    write Markdown, for a pull request
-| --csv   write a table with one row per run
-| --json
-PATH...
---config FILE
-"""
 
 
 def run(options: Options) -> int:

@@ -1,4 +1,13 @@
-"""`verl-tui config`: where the configuration lies, and its defaults."""
+"""Where the configuration is read from, and all of its defaults.
+
+--config FILE
+
+for example:
+    verl-tui config
+    verl-tui config --config mine.toml
+
+exit codes: 0 done
+"""
 
 from __future__ import annotations
 
@@ -9,11 +18,6 @@ from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     from verl_tui.commands.shared import Options
-
-HELP = "where the configuration is read from, and all of its defaults"
-EXAMPLES = ("verl-tui config", "verl-tui config --config mine.toml")
-EXITS = "0 done"
-OPTIONS = "--config FILE"
 
 
 def run(options: Options) -> int:

@@ -1,4 +1,19 @@
-"""`verl-tui demo`: a simulated training, opened live."""
+"""A simulated training that writes real logs, opened live.
+
+--dir DIR       keep the logs in DIR
+--pace SECONDS  time between two steps (default: 1)
+--seed SEED     seed of the simulation (default: 7)
+--headless      only write the logs, open nothing
+--config FILE
+--ascii
+--no-mouse
+
+for example:
+    verl-tui demo
+    verl-tui demo --headless --dir demo
+
+exit codes: 0 done, 3 no terminal
+"""
 
 from __future__ import annotations
 
@@ -11,7 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    SCREEN,
     Options,
     need_terminal,
     writing,
@@ -20,16 +34,6 @@ from verl_tui.given_files import OutputError
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
-
-HELP = "a simulated training that writes real logs, opened live"
-EXAMPLES = ("verl-tui demo", "verl-tui demo --headless --dir demo")
-EXITS = "0 done, 3 no terminal"
-OPTIONS = f"""
---dir DIR       keep the logs in DIR
---pace SECONDS  time between two steps (default: 1)
---seed SEED     seed of the simulation (default: 7)
---headless      only write the logs, open nothing
-{SCREEN}"""
 
 
 def run(options: Options) -> int:

@@ -1,4 +1,16 @@
-"""`verl-tui doctor`: what is found and how it is recognised, and what it runs on."""
+"""What is found at paths, by which evidence, what is passed over; terminal, GPUs, limits.
+
+--json
+PATH...  log, directory, quoted glob, address or -; none: the machine alone
+--config FILE
+
+for example:
+    verl-tui doctor
+    verl-tui doctor logs/run_7
+    verl-tui doctor logs --json
+
+exit codes: 0 fine, 1 something is wrong, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -10,19 +22,6 @@ from verl_tui.given_files import NothingError, is_there
 
 if TYPE_CHECKING:
     from verl_tui.commands.shared import Options
-
-HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
-EXAMPLES = (
-    "verl-tui doctor",
-    "verl-tui doctor logs/run_7",
-    "verl-tui doctor logs --json",
-)
-EXITS = "0 fine, 1 something is wrong, 3 nothing readable"
-OPTIONS = """
---json
-PATH...  log, directory, quoted glob, address or -; none: the machine alone
---config FILE
-"""
 
 
 def run(options: Options) -> int:

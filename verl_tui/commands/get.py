@@ -1,4 +1,9 @@
-"""`verl-tui get`: small answers on one run for scripts, a row of `COMMANDS` and `get.toml` each."""
+"""Small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours.
+
+for example:
+    verl-tui get state logs/run_7
+    verl-tui get metrics logs/run_7 --json
+"""
 
 from __future__ import annotations
 
@@ -26,8 +31,6 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
 
-HELP = "small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours"
-EXAMPLES = ("verl-tui get state logs/run_7", "verl-tui get metrics logs/run_7 --json")
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
 _POINTS, _LINES, _SAMPLES = 20, 20, 3
@@ -225,19 +228,6 @@ def _around_error(options: Options, reading: Reading, now: float) -> bool:
 _TABLE = toml_table(__file__, "get.toml")
 
 
-def _command(name: str, run: Callable[[Options], int]) -> SimpleNamespace:
-    """Return a command, with the names of a module that is one."""
-    row = _TABLE[name]
-    return SimpleNamespace(
-        run=run,
-        HELP=row["help"],
-        EXAMPLES=tuple(f"verl-tui get {line}" for line in row["examples"]),
-        OPTIONS=_filled(row["options"]),
-        EPILOG=_filled(row["fields"]),
-        EXITS=_TABLE["exits"],
-    )
-
-
 def _filled(text: str) -> str:
     for name, part in _TABLE["parts"].items():
         text = text.replace(f"<<{name}>>", part)
@@ -245,7 +235,7 @@ def _filled(text: str) -> str:
 
 
 COMMANDS: Mapping[str, SimpleNamespace] = {
-    name: _command(name, run)
+    name: SimpleNamespace(run=run, __doc__=_filled(_TABLE[name]))
     for name, run in (
         ("findings", _findings),
         ("ledger", _ledger),

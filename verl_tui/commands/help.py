@@ -1,5 +1,15 @@
-"""`verl-tui help`: the manual, without a network: pages that are installed beside the code, and
-pages made from the declarations that the program itself uses.
+"""The manual: keys, formats, rules, metrics, configuration, commands.
+
+--skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
+TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
+--config FILE
+
+for example:
+    verl-tui help keys
+    verl-tui help kl-high
+    verl-tui help export csv
+
+exit codes: 0 done
 """
 
 from __future__ import annotations
@@ -32,14 +42,6 @@ if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
 
 
-HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
-EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")
-EXITS = "0 done"
-OPTIONS = """
---skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
-TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
---config FILE
-"""
 _SKILL = Path(__file__).with_name("SKILL.md")
 """The page for agents, with the head that the form of skills asks for."""
 _DIRECTIONS = {

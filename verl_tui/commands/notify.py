@@ -1,4 +1,21 @@
-"""`verl-tui notify`: send a test message, or show what would be sent of runs."""
+"""Send a test notification (--test), or show what would be sent of runs (--show PATH).
+
+--test  send a message, and say what happened
+--show  show messages, send nothing
+--preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
+        the JSON
+PATH...
+--config FILE
+
+for example:
+    verl-tui notify --show 'logs/run_*'
+    VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test
+
+The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file that
+VERL_TUI_NOTIFY_FILE names, and is never shown.
+
+exit codes: 0 done, 3 nothing readable, 69 the test message could not be sent
+"""
 
 from __future__ import annotations
 
@@ -18,24 +35,6 @@ if TYPE_CHECKING:
 
 EXIT_UNSENT = 69
 """A message that could not be sent."""
-HELP = "send a test notification (--test), or show what would be sent of runs (--show PATH)"
-EXAMPLES = (
-    "verl-tui notify --show 'logs/run_*'",
-    "VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test",
-)
-EXITS = "0 done, 3 nothing readable, 69 the test message could not be sent"
-EPILOG = (
-    "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "
-    "that VERL_TUI_NOTIFY_FILE names, and is never shown."
-)
-OPTIONS = """
---test  send a message, and say what happened
---show  show messages, send nothing
---preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
-        the JSON
-PATH...
---config FILE
-"""
 
 
 def run(options: Options) -> int:

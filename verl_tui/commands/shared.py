@@ -50,11 +50,6 @@ _LAST_STREAM = 2
 """The number of standard error, the last of the standard streams."""
 _UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a write: a full disk, a file that is too large, a terminal that is gone."""
-SCREEN = """
---config FILE
---ascii
---no-mouse
-"""
 NO_ADDRESS = (
     "no address to notify: put it into VERL_TUI_NOTIFY_URL, or into a file that nobody else may "
     "read and its path into VERL_TUI_NOTIFY_FILE"

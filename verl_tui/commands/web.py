@@ -1,4 +1,20 @@
-"""`verl-tui web PATH...`: watch runs in a browser."""
+"""Watch runs in a browser, in the same app as in the terminal.
+
+--port PORT       port to listen on (default: 9751)
+--bind ADDRESS    address to listen on; on others than this machine's own, nothing is encrypted, so
+                  others may read along (default: 127.0.0.1)
+--public-url URL  address for browsers, if it differs: behind a tunnel to another port, or a TLS
+                  proxy
+PATH...           log, directory or quoted glob
+--config FILE
+--ascii
+--no-mouse
+
+for example:
+    verl-tui web 'logs/run_*'
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -10,7 +26,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    SCREEN,
     Options,
     need_runs,
     print_message,
@@ -20,17 +35,6 @@ from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
     from verl_tui.web import WebServer
-
-HELP = "watch runs in a browser, in the same app as in the terminal"
-EXAMPLES = ("verl-tui web 'logs/run_*'",)
-OPTIONS = f"""
---port PORT       port to listen on (default: 9751)
---bind ADDRESS    address to listen on; on others than this machine's own, nothing is encrypted, so
-                  others may read along (default: 127.0.0.1)
---public-url URL  address for browsers, if it differs: behind a tunnel to another port, or a TLS
-                  proxy
-PATH...           log, directory or quoted glob
-{SCREEN}"""
 
 
 def run(options: Options) -> int:

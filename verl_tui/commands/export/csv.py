@@ -1,4 +1,15 @@
-"""`verl-tui export csv`: every numeric metric as a table."""
+"""Every numeric metric, one row per step.
+
+-o, --output FILE|-|DIR  - is standard output (default: -)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export csv logs/run_7 -o run_7.csv
+    verl-tui export csv logs/run_7 | head
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -12,17 +23,6 @@ from verl_tui.commands.shared import (
     writing,
 )
 from verl_tui.given_files import NothingError
-
-HELP = "every numeric metric, one row per step"
-EXAMPLES = (
-    "verl-tui export csv logs/run_7 -o run_7.csv",
-    "verl-tui export csv logs/run_7 | head",
-)
-OPTIONS = """
--o, --output FILE|-|DIR  - is standard output (default: -)
-PATH...
---config FILE
-"""
 
 
 def run(options: Options) -> int:

@@ -1,4 +1,18 @@
-"""`verl-tui export tensorboard`: event files, once or as the runs go on."""
+"""TensorBoard event files, one directory per run.
+
+-o, --output DIR    gets one directory per run
+--follow            keep writing what is new until ctrl+c
+--interval SECONDS  time between two writes with --follow (default: 30)
+--samples N         samples of a step that become texts (default: 4)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export tensorboard 'logs/run_*' -o board
+    verl-tui export tensorboard logs/run_7 -o board --follow
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -16,20 +30,6 @@ from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
-
-HELP = "TensorBoard event files, one directory per run"
-EXAMPLES = (
-    "verl-tui export tensorboard 'logs/run_*' -o board",
-    "verl-tui export tensorboard logs/run_7 -o board --follow",
-)
-OPTIONS = """
--o, --output DIR    gets one directory per run
---follow            keep writing what is new until ctrl+c
---interval SECONDS  time between two writes with --follow (default: 30)
---samples N         samples of a step that become texts (default: 4)
-PATH...
---config FILE
-"""
 
 
 def run(options: Options) -> int:
