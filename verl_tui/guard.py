@@ -55,8 +55,6 @@ class Bests:
     def __init__(self, apart: float = 0.0) -> None:
         """Begin to watch; two bests of a run are told no less than so many seconds apart."""
         self._apart = apart
-        self._seen: dict[tuple[str, BestBy], int] = {}
-        """Revision of each run at the last look."""
         self._best: dict[tuple[str, BestBy], Best | None] = {}
         self._told: dict[str, float] = {}
 
@@ -66,9 +64,8 @@ class Bests:
         """Return a new best of a run, and whether it was there at the first look."""
         name = run.name, by
         soon = now - self._told.get(run.name, -math.inf) < self._apart
-        if (soon and not at_once) or self._seen.get(name) == run.revision:
+        if soon and not at_once:
             return None
-        self._seen[name] = run.revision
         found = best(run, by.metric, lowest=by.lowest)
         first = name not in self._best
         known = self._best.setdefault(name, found)

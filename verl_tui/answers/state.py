@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from verl_tui.check.data import run_data
+from verl_tui.check.data import run_data, times_in_words
 from verl_tui.given_files import NothingError
 from verl_tui.health.finding import Severity
 from verl_tui.ledger import in_words, ledger, listed
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
-from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -58,13 +57,7 @@ def state_lines(found: Data) -> Iterator[str]:
     if found["step"] is not None:
         of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
         parts.append(f"step {found['step']}{of}")
-    if found["steps_estimated"]:
-        parts.append("steps estimated")
-    if found["remaining_s"] is not None:
-        parts.append(f"about {duration(found['remaining_s'])} left")
-    if found["last_record_age_s"] is not None:
-        ago = age(found["last_record_age_s"])
-        parts.append(f"last record {'just now' if ago == 'now' else f'{ago} ago'}")
+    parts += times_in_words(found)
     parts += filter(None, (_judged(found), found["phase"]))
     yield f"{one_line(found['run'])}: {', '.join(parts)}"
 

@@ -17,6 +17,7 @@ from verl_tui.check.data import (
     awaits_steps,
     is_trained,
     outcome,
+    times_in_words,
 )
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.tables import TextTable
@@ -37,7 +38,7 @@ from verl_tui.runs.views.state import (
     unread_form,
 )
 from verl_tui.text import one_line
-from verl_tui.times import age, duration
+from verl_tui.times import age
 from verl_tui.words import counted, few, number
 
 if TYPE_CHECKING:
@@ -204,15 +205,9 @@ def progress(described: Data, run: Run) -> tuple[str, str]:
 
 
 def _times(described: Data, run: Run, now: float) -> Iterator[str]:
-    if has_estimated_steps(run):
-        yield "steps estimated"
-    if (left := described["remaining_s"]) is not None:
-        yield f"about {duration(left)} left"
-    if (quiet := described["last_record_age_s"]) is not None:
-        ago = age(quiet)
-        when = "just now" if ago == "now" else f"{ago} ago"
-        by_file = run.dated_by_file and evidence(run, now) is None
-        yield f"last record {when}" + " by its file's time" * by_file
+    by_file = run.dated_by_file and evidence(run, now) is None
+    found = {**described, "steps_estimated": has_estimated_steps(run)}
+    yield from times_in_words(found, " by its file's time" * by_file)
     if (early := ahead(run, now)) is not None:
         yield f"last record dated {age(early)} ahead of the clock"
 
