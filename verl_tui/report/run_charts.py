@@ -32,7 +32,7 @@ from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.hues import RUNS
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
-from verl_tui.words import few
+from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -308,4 +308,6 @@ def _keys_in_words(by_key: Mapping[str, Sequence[str]]) -> str:
 
 
 def _named(runs: Sequence[str]) -> str:
-    return few((one_line(run, 60) for run in runs), 3)
+    if len(runs) > 3:
+        return counted(len(runs), "run")
+    return ", ".join(one_line(run, 60) for run in runs)

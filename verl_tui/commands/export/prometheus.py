@@ -29,7 +29,7 @@ import os
 import stat
 import time
 from contextlib import closing
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,9 +39,8 @@ from verl_tui.commands.shared import (
     print_message,
     writing,
 )
-from verl_tui.commands.signals import write_until_stopped
+from verl_tui.commands.signals import write_runs
 from verl_tui.given_files import (
-    NothingError,
     UsageError,
     is_ordinary,
     is_there,
@@ -64,8 +63,7 @@ _LONGEST = 4096
 
 def run(options: Options) -> int:
     """Serve or write the metrics; return the exit code."""
-    paths = options.need_paths()
-    config = options.configuration()
+    options.need_paths()
     if options.textfile is not None:
         check_target(options.textfile, replaces=True)
     try:
@@ -91,29 +89,27 @@ def run(options: Options) -> int:
         from prometheus_client import generate_latest
 
         from verl_tui.given_files import replacing
+        from verl_tui.sources.host.gpus import read_once
+
+        if not options.follow:
+            monitor.apply(read_once(options.now), options.now)
 
         text = generate_latest(judged(monitor)).decode()
         with writing(options.textfile), replacing(options.textfile) as out:
             out.write(text)
 
-    follow = partial(
-        write_until_stopped, paths, config, interval=options.interval, newest=True
-    )
     if options.textfile is None:
         with closing(_server(options)) as endpoint:
             print_message(f"metrics are at {endpoint.address}")
-            return follow(lambda monitor: endpoint.show(judged(monitor)))
-    if options.follow:
-        return follow(write)
-    from verl_tui.sources.host.gpus import read_once
 
-    monitor = options.load(config)
-    if not any(run.keys or run.samples.places for run in monitor.runs.values()):
-        raise NothingError("nothing to export")
-    monitor.apply(read_once(options.now), options.now)
-    write(monitor)
-    print_message(f"wrote {options.textfile}")
-    return 0
+            def show(monitor: Monitor) -> None:
+                endpoint.show(judged(monitor))
+
+            return write_runs(options, show, follow=True, newest=True)
+    code = write_runs(options, write, follow=options.follow, newest=True)
+    if not options.follow:
+        print_message(f"wrote {options.textfile}")
+    return code
 
 
 def _server(options: Options) -> MetricsServer:

@@ -25,7 +25,7 @@ from verl_tui.commands.shared import (
     print_messages,
     writing,
 )
-from verl_tui.commands.signals import write_until_stopped
+from verl_tui.commands.signals import write_runs
 from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
@@ -38,21 +38,15 @@ def run(options: Options) -> int:
 
     if options.output is None:
         raise UsageError("name the directory with -o DIR")
-    config = options.configuration()
     directories = LogDirectories(options.output, options.samples)
 
     def write_new(monitor: Monitor) -> None:
         print_messages(directories.write(tuple(monitor.runs.values()), time.time()))
 
     with writing(options.output):
-        if options.follow:
-            return write_until_stopped(
-                options.need_paths(), config, write_new, interval=options.interval
-            )
-        monitor = options.load(config)
-        if not any(run.keys or run.samples.places for run in monitor.runs.values()):
-            raise NothingError("nothing to export")
-        write_new(monitor)
+        code = write_runs(options, write_new, follow=options.follow)
+    if options.follow:
+        return code
     if directories.failed:
         return EXIT_OWN_ERROR
     if directories.is_empty:
