@@ -325,17 +325,11 @@ def figures(described: Data) -> Iterator[tuple[str, str, str, Data]]:
     """Yield the newest losses and indicators: key or id, label, value with its unit, and all that
     is known.
     """
-    for key, one in described["losses"].items():
-        about = describe(key)
-        yield (
-            key,
-            about.label,
-            _with_unit(one["value"], about.unit),
-            {"key": key, **one},
-        )
-    for id, one in described["indicators"].items():
-        unit = INDICATORS[id].unit or describe(one["key"]).unit
-        yield id, INDICATORS[id].label, _with_unit(one["value"], unit), one
+    for id, told in (*described["losses"].items(), *described["indicators"].items()):
+        one = {"key": id, **told}
+        logged = describe(one["key"])
+        about = INDICATORS.get(id, logged)
+        yield id, about.label, _with_unit(one["value"], about.unit or logged.unit), one
 
 
 def _with_unit(value: float | None, unit: str) -> str:
