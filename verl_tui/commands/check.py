@@ -46,7 +46,6 @@ from verl_tui.given_files import UsageError, is_there
 
 if TYPE_CHECKING:
     from verl_tui.comparison.differences import Against
-    from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
 
@@ -58,12 +57,11 @@ def run(options: Options) -> int:
 
     against = options.against
     options.need_paths()
-    config = options.configuration()
     widths = {} if against is None else _widths(options.band or ())
-    notifier = _notifier(options, config)
+    notifier = _notifier(options)
     if against is not None and is_there(against):
         options.paths.append(against)  # it need not be among the others
-    monitor = options.load(config)
+    monitor = options.load()
     by = BestBy.of(options.best_by)
     held = None if against is None else _held(monitor, against, widths)
     found = report(monitor, options.now, by, held)
@@ -132,9 +130,9 @@ def _held(
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
-def _notifier(options: Options, config: Config) -> Notifier | None:
+def _notifier(options: Options) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
-    notifier = notifier_for(config) if options.notify else None
+    notifier = notifier_for(options.settings) if options.notify else None
     if notifier is not None and options.state is not None:
         notifier.read_state(options.state)
     return notifier

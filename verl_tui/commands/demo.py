@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 def run(options: Options) -> int:
     """Simulate until the user leaves; return the exit code."""
-    config = options.configuration()
+    config = options.settings
     if not options.headless:
         need_terminal()
     kept: Path | None = options.dir

@@ -70,7 +70,7 @@ def _configuration(options: Options) -> tuple[Config, dict[str, Any]]:
     path = config_path(options.config)
     problem = None
     try:
-        config = options.configuration()
+        config = options.settings
     except ConfigError as error:
         config = Config()
         problem = f"{error}; the defaults are used here"

@@ -47,7 +47,7 @@ def _waited(options: Options) -> Reading | None:
         options.need_paths(),
         options.run,
         options.wait,
-        options.configuration(),
+        options.settings,
         timeout=options.timeout,
         unread=heeded(),
         say=print_message,
@@ -73,7 +73,7 @@ def answered(
     """
     from verl_tui.answers.run_reading import readings
 
-    guide = guide_of(options.configuration()) if judges else None
+    guide = guide_of(options.settings) if judges else None
     waited, now = _waited(options), time.time()
     long = None if getattr(options, "whole", False) else long
     more = readings(options.need_paths(), options.run, now, long=long, alive=judges)

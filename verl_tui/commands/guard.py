@@ -99,7 +99,7 @@ def _limited(options: Options) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    config = options.configuration()
+    config = options.settings
     known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
         hint = nearest(id, known, cutoff=0.3) or "`verl-tui guide` lists them"

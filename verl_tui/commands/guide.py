@@ -21,7 +21,7 @@ def run(options: Options) -> int:
     """Write the rules; return the exit code."""
     from verl_tui.exporters.guide import alert_rules, dashboard, describe
 
-    guide = guide_of(options.configuration())
+    guide = guide_of(options.settings)
     if options.format == "prometheus":
         print(alert_rules(guide, options.step), end="")
     elif options.format == "grafana":

@@ -58,7 +58,7 @@ def run(options: Options) -> int:
             raise UsageError("--skill is of one topic: help agents --skill DIR")
         return _write_skill(options.skill)
     try:
-        config = options.configuration()
+        config = options.settings
     except ConfigError as error:  # help is needed then
         print_message(str(error))
         config = Config()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def run(options: Options) -> int:
     """Serve until the client goes away; return the exit code."""
     paths = options.need_paths()
-    options.configuration()
+    _ = options.settings
     try:
         import anyio
         import mcp.server.stdio  # noqa: F401 - all of it is there, or nothing

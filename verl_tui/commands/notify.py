@@ -19,8 +19,6 @@ exit codes: 0 done, 3 nothing readable, 69 the test message could not be sent
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verl_tui.commands.shared import (
     NO_ADDRESS,
     Options,
@@ -29,9 +27,6 @@ from verl_tui.commands.shared import (
     settings_for,
 )
 from verl_tui.given_files import NothingError, UsageError
-
-if TYPE_CHECKING:
-    from verl_tui.config import Config
 
 EXIT_UNSENT = 69
 """A message that could not be sent."""
@@ -45,15 +40,14 @@ def run(options: Options) -> int:
         )
     if options.test and options.paths:
         raise UsageError("--test sends one message and reads no PATH")
-    config = options.configuration()
-    return _test(options, config) if options.test else _show(options, config)
+    return _test(options) if options.test else _show(options)
 
 
-def _test(options: Options, config: Config) -> int:
+def _test(options: Options) -> int:
     from verl_tui.notify.delivery import NotSentError, deliver
     from verl_tui.notify.message import Message
 
-    to = destination_for(settings_for(config), options.preset)
+    to = destination_for(settings_for(options.settings), options.preset)
     if to is None:
         raise UsageError(NO_ADDRESS)
     try:
@@ -66,15 +60,15 @@ def _test(options: Options, config: Config) -> int:
     return 0
 
 
-def _show(options: Options, config: Config) -> int:
+def _show(options: Options) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.notify.delivery import json_of
     from verl_tui.notify.notifier import Changes
     from verl_tui.notify.notify_settings import Limits
 
     now = options.now
-    settings = settings_for(config)
-    monitor = options.load(config)
+    settings = settings_for(options.settings)
+    monitor = options.load()
     if not monitor.runs:
         return NothingError.code
     found = Changes(settings).look(monitor, now)

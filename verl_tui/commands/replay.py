@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 def run(options: Options) -> int:
     """Play until the user leaves; return the exit code."""
-    paths, config = options.need_paths(), options.configuration()
+    paths, config = options.need_paths(), options.settings
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 

@@ -251,8 +251,9 @@ class Options(Namespace):
             )
         return paths
 
-    def configuration(self) -> Config:
-        """Return the configuration with the changes of the command line, its rules and notification
+    @cached_property
+    def settings(self) -> Config:
+        """The configuration with the changes of the command line, its rules and notification
         settings checked.
         """
         config = load_config(self.config)
@@ -274,14 +275,13 @@ class Options(Namespace):
         """The moment of the command, in seconds since the epoch."""
         return time.time()
 
-    def load(self, config: Config | None = None) -> Monitor:
+    def load(self) -> Monitor:
         """Return the runs at the named paths, read and judged, with a message on what was not
         read.
         """
         from verl_tui.monitor import load
 
-        paths = self.need_paths()
-        monitor = load(paths, config or self.configuration(), self.now)
+        monitor = load(self.need_paths(), self.settings, self.now)
         print_messages(monitor.sentences)
         return monitor
 

@@ -46,7 +46,7 @@ _FAREWELL = 3.0
 
 def run(options: Options) -> int:
     """Draw until the user leaves; return the exit code."""
-    paths, config = options.need_paths(), options.configuration()
+    paths, config = options.need_paths(), options.settings
     if options.events:
         return _tell(paths, config)
     if options.snapshot is None:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def run(options: Options) -> int:
     """Serve until ctrl+c; return the exit code."""
     paths = options.need_paths()
-    options.configuration()
+    _ = options.settings
     public = (options.public_url or "").rstrip("/")
     _check(options)
     try:
