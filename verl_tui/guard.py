@@ -312,6 +312,7 @@ QUIET, TRIPPED = 0, 2
 """Exit codes: nothing tripped; something did, `critical` as `check` has it."""
 _FACTS = ("severity", "step", "since_step", "message", "evidence", "advice")
 """What is told of a finding beside its id."""
+_OF_BEST = ("metric", "key", "step", "value")
 _MAY_PASS = frozenset({"crash", "hang"})
 """Findings that trip only where they are critical, or the run is over."""
 _Facts: TypeAlias = "Mapping[str, object]"
@@ -454,12 +455,15 @@ class Guard(RunFollower):
         if new is None:
             return
         found, first = new
-        facts = _best_facts(found)
-        told = {
-            name: getattr(found, name) for name in ("metric", "key", "step", "value")
-        }
-        yield self.event("best", run, **told, path=facts["PATH"], before=first)
+        exact, nearest = found.checkpoint, found.nearest
+        told = {name: getattr(found, name) for name in _OF_BEST}
+        told["path"] = exact and exact.path
+        yield self.event("best", run, **told, before=first)
         if self.orders.command and not first:
+            facts = {name.upper(): value for name, value in told.items()}
+            facts["VALUE"] = repr(found.value)
+            facts["NEAREST_STEP"] = nearest and nearest.step
+            facts["NEAREST_PATH"] = nearest and nearest.path
             self._waiting[run.name] = run, facts
 
     def _begun(self, run: Run, facts: _Facts) -> EventLine:
@@ -480,17 +484,3 @@ class Guard(RunFollower):
             pid = process.pid
         dry = self.orders.dry_run
         return self.event("command", run, argv=argv, pid=pid, dry_run=dry)
-
-
-def _best_facts(found: Best) -> dict[str, object]:
-    """Return the facts on a new best for a command."""
-    exact, nearest = found.checkpoint, found.nearest
-    return {
-        "METRIC": found.metric,
-        "KEY": found.key,
-        "STEP": found.step,
-        "VALUE": repr(found.value),
-        "PATH": exact and exact.path,
-        "NEAREST_STEP": nearest and nearest.step,
-        "NEAREST_PATH": nearest and nearest.path,
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.check.data import report as check_report
 from verl_tui.check.note import (
@@ -29,11 +29,12 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.text import Text
 
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 
@@ -65,7 +66,7 @@ class ReportedRun(NamedTuple):
     """Its place among those with a colour."""
     condition: str
     """Step, state and age, as `check` says them."""
-    described: Mapping[str, Any]
+    described: Data
     """Verdict, findings and everything else, as `check --json` has it."""
     bests: tuple[Best, ...]
     """Where reward and validation were best."""
@@ -79,7 +80,7 @@ class ReportedRun(NamedTuple):
     """The same on the files read."""
     notes: tuple[tuple[int, str], ...] = ()
     """The user's notes, each with its step."""
-    hours: Mapping[str, Any] | None = None
+    hours: Data | None = None
     """Where its hours went, None where that is not known; written out where samples are."""
 
 
@@ -152,7 +153,7 @@ def make_report(
     )
 
 
-def worst_first(runs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def worst_first(runs: Iterable[Data]) -> list[Data]:
     """Return runs, as `check --json` has them, by their verdicts."""
     return sorted(runs, key=lambda run: _ORDER.index(run["verdict"]))
 
@@ -193,7 +194,7 @@ def _finals(comparison: Comparison) -> dict[str, float]:
     return found
 
 
-def _condition(described: Mapping[str, Any], run: Run, now: float) -> str:
+def _condition(described: Data, run: Run, now: float) -> str:
     """Return what stands behind the verdict in the first line of `check`."""
     head = described["verdict"] or no_verdict(described)
     headline = next(opening(described, run, now)).plain.removeprefix(f"{run.name}: ")
