@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui.commands.shared import (
     Options,
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
 
+AnswerLines: TypeAlias = "Callable[[Data], Iterable[str]]"
+"""Makes lines of text of an answer."""
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
 _POINTS, _LINES, _SAMPLES = 20, 20, 3
@@ -57,7 +59,7 @@ def _waited(options: Options) -> Reading | None:
 def answered(
     options: Options,
     answer: Callable[[Reading], Data | None],
-    lines: Callable[[Data], Iterable[str]],
+    lines: AnswerLines,
     *,
     long: int | None = None,
     judges: bool = False,
@@ -87,9 +89,7 @@ def answered(
     raise NothingError(f"nothing readable so far in {reading.run.name}")
 
 
-def _write(
-    found: Data, lines: Callable[[Data], Iterable[str]], options: Options
-) -> int:
+def _write(found: Data, lines: AnswerLines, options: Options) -> int:
     """Write an answer to standard output as JSON, or as lines of text; return the exit code."""
     if options.json:
         written = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
@@ -157,8 +157,8 @@ def _metrics(options: Options) -> int:
 
 
 def _noted(
-    lines: Callable[[Data], Iterable[str]],
-) -> Callable[[Data], Iterable[str]]:
+    lines: AnswerLines,
+) -> AnswerLines:
     """Return what makes text of an answer, and says beside it that its steps are estimated."""
     from verl_tui.runs.views.provenance import ESTIMATED
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.check.data import report as check_report
 from verl_tui.check.note import (
@@ -46,6 +46,10 @@ _ORDER = ("critical", "warning", "healthy", "no warning", None)
 """Verdicts from the worst on."""
 
 
+IndentedLines: TypeAlias = "tuple[tuple[int, str], ...]"
+"""Lines, each behind a number: how far it is indented, or its step."""
+
+
 class Origin(NamedTuple):
     """How a report was made."""
 
@@ -72,13 +76,13 @@ class ReportedRun(NamedTuple):
     """Where reward and validation were best."""
     excerpts: ReportedSamples | None
     """None where they are left out."""
-    findings: tuple[tuple[int, str], ...]
+    findings: IndentedLines
     """Lines on its findings as `check` writes them, each with its indentation; none where they are
     not written out.
     """
-    read: tuple[tuple[int, str], ...]
+    read: IndentedLines
     """The same on the files read."""
-    notes: tuple[tuple[int, str], ...] = ()
+    notes: IndentedLines = ()
     """The user's notes, each with its step."""
     hours: Data | None = None
     """Where its hours went, None where that is not known; written out where samples are."""
@@ -158,7 +162,7 @@ def worst_first(runs: Iterable[Data]) -> list[Data]:
     return sorted(runs, key=lambda run: _ORDER.index(run["verdict"]))
 
 
-def _lines(noted: Iterable[tuple[int, Text]]) -> tuple[tuple[int, str], ...]:
+def _lines(noted: Iterable[tuple[int, Text]]) -> IndentedLines:
     """Return lines of `check` without what only it needs."""
     return tuple(
         (indent, _NOTED.sub("", text.plain).replace(FOLDED, ""))
