@@ -18,7 +18,7 @@ import verl_tui
 from verl_tui import commands
 from verl_tui.cli import build_parser, main, read
 from verl_tui.commands import export, watch
-from verl_tui.commands.arguments import CommandError
+from verl_tui.given_files import UsageError
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_watching_needs_no_name(argv, paths):
     ],
 )
 def test_what_makes_no_sense_exits_64(argv, capsys):
-    with pytest.raises(CommandError):
+    with pytest.raises(UsageError):
         read(argv)
     assert main(argv) == 64
     assert "see `verl-tui " in complaint(capsys)
@@ -106,9 +106,11 @@ def test_the_command_of_a_guard_may_have_empty_words(tmp_path):
     assert main(["guard", "", "--", "sh"]) == 64
 
 
-_ADDED = """
-HELP = "greets whoever reads this"
-OPTIONS = "--loud  in capitals"
+_ADDED = """'''Greets whoever reads this.
+
+--loud  in capitals
+
+exit codes: 0 done'''
 
 def run(options):
     print("HELLO" if options.loud else "hello")
@@ -191,7 +193,7 @@ def test_config_prints_where_and_what(tmp_path, asked):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
+        ("refrsh = 1", "unknown key `refrsh`; did you mean refresh?"),
         ("[guide.rules.kl-high]\nthreshold = 'x'", '`guide.rules.kl-high.threshold` must be a number, not "x"'),
         ("[guide]\nsilence = ['nonsense']", "`guide.silence` must name rules: there is no nonsense"),
     ],

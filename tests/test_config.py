@@ -82,7 +82,7 @@ def test_the_limit_of_responses_reaches_the_guide():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("refrsh = 1", "unknown key `refrsh`; did you mean `refresh`?"),
+        ("refrsh = 1", "unknown key `refrsh`; did you mean refresh?"),
         ('refresh = "fast"', '`refresh` must be a number of seconds, at least 0.05, not "fast"'),
         ("refresh = 0", "`refresh` must be a number of seconds, at least 0.05, not 0"),
         ("refresh = nan", "`refresh` must be a number of seconds, at least 0.05, not nan"),

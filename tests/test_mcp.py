@@ -18,8 +18,8 @@ from command_line import complaint
 from jsonl import write_jsonl
 
 from verl_tui.cli import main
-from verl_tui.commands.arguments import CommandError
 from verl_tui.commands.tools import ROOM, answer, as_json, fitted
+from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -93,7 +93,7 @@ def given(tool: str, served: str = "logs", **arguments: Any) -> dict[str, Any]:
 
 def refused(tool: str, served: str = "logs", **arguments: Any) -> str:
     """Return the sentence for which a tool has no answer."""
-    with pytest.raises(CommandError) as raised:
+    with pytest.raises(UsageError) as raised:
         answer(tool, arguments, [served])
     assert "\n" not in str(raised.value)
     return str(raised.value)
@@ -161,7 +161,7 @@ REFUSED = [
     ("samples", {"run": "new", "last": 10**30}, "new has no samples"),
     ("compare", {"where": "reward >"}, "where: "),
     ("check", {"against": "beside/third"}, "outside of what is served: "),
-    ("state", {"run": "third"}, "run third: none of the runs: new, old"),
+    ("state", {"run": "third"}, "third is none of the runs: new, old"),
     ("state", {}, "2 runs: new, old; name one with run"),
     ("state", {"run": "--config=/etc/passwd"}, "none of the runs: new, old"),
     ("state", {"config": "/etc/passwd"}, "state takes no config: it takes path, "),
@@ -300,7 +300,7 @@ def test_a_client_that_goes_away_ends_it(logs):
 
 def test_what_cannot_be_served_is_said(capsys):
     assert main(["mcp", "-"]) == 64
-    assert "standard input is the client's" in complaint(capsys)
+    assert "-: this command reads no standard input" in complaint(capsys)
     assert main(["mcp"]) == 64
     assert "name a log" in complaint(capsys)
 

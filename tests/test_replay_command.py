@@ -50,7 +50,7 @@ def test_speed_and_place_are_as_asked(log, playbacks):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["-"], 64, "-: standard input cannot be replayed"),
+        (["-"], 64, "-: this command reads no standard input"),
         ([], 64, "name a log"),
         (["LOG", "--from", "31"], 64, "no run comes to step 31: the last is 30"),
         (["LOG", "--speed", "0"], 64, "0 is not a number above 0"),

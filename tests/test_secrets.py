@@ -298,6 +298,7 @@ def test_lines_of_a_log_are_masked_as_one_text(tmp_path, asked):
         "step:2 - critic/score/mean:0.5\n"
     )
     assert asked("get", "log", path, "--last", "9").out == text
+    assert asked("get", "log", path, "--grep", "no such", "--mask").out == ""
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from verl_tui.cli import main
+from verl_tui.commands.shared import Options
 from verl_tui.commands.signals import (
     EndedError,
     at_end,
     end_tidily,
-    write_until_stopped,
+    write_runs,
 )
-from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 
 PROGRAM = (sys.executable, "-m", "verl_tui")
@@ -94,6 +94,10 @@ def test_a_guard_whose_events_are_not_taken_goes_on(log, tmp_path):
     assert done.stderr.count("no space left on device; the guard goes on") == 1
 
 
+def asked(path: Path) -> Options:
+    return Options(paths=[str(path)], config=None, interval=1.0)
+
+
 class Target:
     """Can be written now and then."""
 
@@ -120,7 +124,7 @@ def test_an_export_that_follows_outlives_a_full_disk(
         Monitor(config) for _ in works
     ])  # fmt: skip
     target = Target(*works)
-    assert write_until_stopped([str(log)], Config(), target.write, interval=1.0) == code
+    assert write_runs(asked(log), target.write, follow=True) == code
     heard = capsys.readouterr().err.splitlines()
     assert len(heard) == len(said)
     assert all(words in line for words, line in zip(said, heard, strict=True))

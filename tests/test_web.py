@@ -87,7 +87,7 @@ async def test_only_whoever_has_the_token_gets_in(log):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["-"], "-: every page reads the log anew"),
+        (["-"], "-: this command reads no standard input"),
         (["--port", "0", "logs"], "--port 0: name a port"),
         (["--port", "99999", "logs"], "99999 is not a port"),
         (["--public-url", "host:80", "logs"], "must begin with http:// or https://"),

@@ -8,15 +8,19 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from typing import Any
 
 from verl_tui import __version__, commands
 from verl_tui.commands import watch
-from verl_tui.commands.arguments import DEBUG_LOG, CommandParser, commands_of
+from verl_tui.commands.arguments import (
+    DEBUG_LOG,
+    LIKE,
+    CommandParser,
+    commands_of,
+    taken_by,
+)
 from verl_tui.commands.shared import (
     EXIT_INTERRUPTED,
-    EXIT_OUTPUT,
     EXIT_OWN_ERROR,
     EXIT_PIPE,
     close_stdout,
@@ -24,15 +28,14 @@ from verl_tui.commands.shared import (
     is_unwritten,
     print_message,
 )
-from verl_tui.given_files import UsageError, is_there
+from verl_tui.given_files import OutputError, UsageError, is_there, why
+from verl_tui.words import nearest
 
 _COMPLETION = """
 --print-completion bash|zsh|fish|tcsh  print a completion script for a shell
 """
 _ENDING = {"-h", "--help", "--version", "--print-completion"}
 """Options of the program that need no command."""
-_LIKE = 0.75
-"""Similarity from which on a word counts as a mistyped command: one wrong letter in 5."""
 
 
 def main(
@@ -64,8 +67,8 @@ def main(
         if not is_unwritten(error):
             return _own_error(error)
         close_stdout()
-        print_message(f"standard output: {(error.strerror or str(error)).lower()}")
-        return EXIT_OUTPUT
+        print_message(f"standard output: {why(error)}")
+        return OutputError.code
     except Exception as error:  # noqa: BLE001 - 1 and 2, as Python would end, are verdicts
         return _own_error(error)
     return code
@@ -100,7 +103,7 @@ def read(argv: list[str]) -> Namespace:
     """Parse a command line; only the command that it names is imported.
 
     Raises:
-        CommandError: It makes no sense.
+        UsageError: It makes no sense.
     """
     try:
         return _read(argv)
@@ -123,9 +126,9 @@ def _read(argv: list[str]) -> Namespace:
         return parser.commands[word].read([*argv[:at], *argv[at + 1 :]])
     if word.isalpha() and not is_there(word):
         every = commands_of(commands)
-        for meant in get_close_matches(word, every, n=1, cutoff=_LIKE):
+        if hint := nearest(word, every, 1, LIKE):
             parser.error(
-                f"{word} is neither a command nor a file: did you mean `{meant}`? "
+                f"{word} is neither a command nor a file: {hint} "
                 f"For a log that does not exist yet, write ./{word}"
             )
     return parser.commands["watch"].read(argv)
@@ -144,7 +147,7 @@ def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     parser = CommandParser(
         prog="verl-tui",
         usage="verl-tui [OPTION]... PATH...\n       verl-tui COMMAND ...",
-        description=f"Watch verl training runs in the terminal, for example: {watch.EXAMPLES[0]}",
+        description="Watch verl training runs in the terminal, for example: verl-tui 'logs/run_*'",
         epilog="A PATH is a log, the directory of a run, a directory of runs, or a quoted glob; "
         "- is standard input. A path named like a command is written ./check.\n\n"
         "`verl-tui help` has pages on keys, formats, rules, metrics and settings, `verl-tui demo` "
@@ -153,7 +156,8 @@ def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     parser.add_argument(
         "--version", action="version", version=f"verl-tui {__version__}"
     )
-    parser.declare(_COMPLETION + watch.UNNAMED + DEBUG_LOG)
+    unnamed = taken_by(watch).replace("PATH...", "")  # before the first path
+    parser.declare(_COMPLETION + unnamed + DEBUG_LOG)
     parser.set_defaults(execute=_completion)
     parser.add_commands(
         {"watch": watch} | dict(commands_of(commands)) if chosen is None else chosen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -14,7 +13,8 @@ from typing import Any, NamedTuple
 
 import tomli
 
-from verl_tui.given_files import UsageError, read_given
+from verl_tui.given_files import UsageError, read_given, why
+from verl_tui.words import nearest
 
 ENVIRONMENT = "VERL_TUI_CONFIG"
 """Environment variable that names another configuration file."""
@@ -95,8 +95,7 @@ def load_config(path: Path | None = None) -> Config:
         # users of services may have no home, or /dev/null for one
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not named:
             return Config()
-        why = (error.strerror or str(error)).lower()
-        raise ConfigError(f"{path}: {why}") from error
+        raise ConfigError(f"{path}: {why(error)}") from error
     if len(content) > _LONGEST:
         raise ConfigError(f"{path}: is too long for a configuration")
     try:
@@ -215,9 +214,7 @@ def read_settings(
     values = {}
     for key, value in table.items():
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            listed = f"known are {', '.join(known)}"
-            hint = f"did you mean `{near[0]}`?" if near else listed
+            hint = nearest(key, known, 1) or f"known are {', '.join(known)}"
             raise ValueError(f"unknown key `{place}{key}`; {hint}")
         try:
             if not known[key].fits(value):

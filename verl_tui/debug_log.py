@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from verl_tui.given_files import why
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class DebugLog:
                     data = data[os.write(self._descriptor, data) :]
             except OSError as error:
                 self._left = 0
-                self.problem = (error.strerror or str(error)).lower()
+                self.problem = why(error)
 
     def close(self) -> None:
         """Write no more."""

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import pairwise
-from math import isfinite
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -228,10 +227,8 @@ def _sample(run: Run, place: Place) -> Data:
     """Return the sample of a step that has the middle score, or why it cannot be read."""
     try:
         step = StepSamples(run.samples, place, size=_READ)
-        scores = enumerate(step.scores())
-        scored = [(one, i) for i, one in scores if one is not None and isfinite(one)]
-        at = sorted(scored)[len(scored) // 2][1] if scored else 0
-        row = step.row(at)
+        scored = step.ranked()
+        row = step.row(scored[len(scored) // 2] if scored else 0)
     except (OSError, IndexError) as error:
         return {"why": f"cannot be read: {error}"}
     if not isinstance(row, Sample):

@@ -26,6 +26,18 @@ class UsageError(Exception):
     code = 64
 
 
+class NothingError(UsageError):
+    """There is nothing readable, nothing to answer from, or no terminal to draw on."""
+
+    code = 3
+
+
+class OutputError(UsageError):
+    """A file cannot be written, or a port cannot be had."""
+
+    code = 73
+
+
 # pathlib raises where a name is too long, or where a path cannot be looked at.
 is_there = os.path.exists
 """Return whether something can be seen at a path."""
@@ -35,6 +47,11 @@ is_link = os.path.islink
 """Return whether a path is a link."""
 is_ordinary = os.path.isfile
 """Return whether a path leads to a file with bytes of its own: no directory, device, pipe."""
+
+
+def why(error: OSError) -> str:
+    """Return in a few words why a file cannot be read or written, without its name."""
+    return (error.strerror or "").lower() or str(error)
 
 
 def read_given(path: Path, most: int) -> bytes:

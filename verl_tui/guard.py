@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from verl_tui import debug_log
-from verl_tui.given_files import is_there
+from verl_tui.given_files import is_there, why
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
+from verl_tui.plain_data import mapped
 from verl_tui.reading import refreshes
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.checkpoints import Best, BestBy, best
@@ -53,8 +55,6 @@ class Bests:
     def __init__(self, apart: float = 0.0) -> None:
         """Begin to watch; two bests of a run are told no less than so many seconds apart."""
         self._apart = apart
-        self._seen: dict[tuple[str, BestBy], int] = {}
-        """Revision of each run at the last look."""
         self._best: dict[tuple[str, BestBy], Best | None] = {}
         self._told: dict[str, float] = {}
 
@@ -64,9 +64,8 @@ class Bests:
         """Return a new best of a run, and whether it was there at the first look."""
         name = run.name, by
         soon = now - self._told.get(run.name, -math.inf) < self._apart
-        if (soon and not at_once) or self._seen.get(name) == run.revision:
+        if soon and not at_once:
             return None
-        self._seen[name] = run.revision
         found = best(run, by.metric, lowest=by.lowest)
         first = name not in self._best
         known = self._best.setdefault(name, found)
@@ -298,18 +297,10 @@ def bounded(line: EventLine) -> EventLine:
     """
     line = {"version": VERSION, **line}
     for most in (800, 400, 200, 100, 50, 25, 12):
-        line = {name: _cut(value, most) for name, value in line.items()}
+        line = mapped(line, partial(shown, longest=most))
         if len(json.dumps(line)) < LONGEST:
             break
     return line
-
-
-def _cut(value: object, most: int) -> object:
-    if isinstance(value, list):
-        return [_cut(one, most) for one in value]
-    if isinstance(value, str):
-        return shown(value, most)
-    return value
 
 
 # -- the guard -------------------------------------------------------------------------------------
@@ -321,6 +312,7 @@ QUIET, TRIPPED = 0, 2
 """Exit codes: nothing tripped; something did, `critical` as `check` has it."""
 _FACTS = ("severity", "step", "since_step", "message", "evidence", "advice")
 """What is told of a finding beside its id."""
+_OF_BEST = ("metric", "key", "step", "value")
 _MAY_PASS = frozenset({"crash", "hang"})
 """Findings that trip only where they are critical, or the run is over."""
 _Facts: TypeAlias = "Mapping[str, object]"
@@ -463,12 +455,15 @@ class Guard(RunFollower):
         if new is None:
             return
         found, first = new
-        facts = _best_facts(found)
-        told = {
-            name: getattr(found, name) for name in ("metric", "key", "step", "value")
-        }
-        yield self.event("best", run, **told, path=facts["PATH"], before=first)
+        exact, nearest = found.checkpoint, found.nearest
+        told = {name: getattr(found, name) for name in _OF_BEST}
+        told["path"] = exact and exact.path
+        yield self.event("best", run, **told, before=first)
         if self.orders.command and not first:
+            facts = {name.upper(): value for name, value in told.items()}
+            facts["VALUE"] = repr(found.value)
+            facts["NEAREST_STEP"] = nearest and nearest.step
+            facts["NEAREST_PATH"] = nearest and nearest.path
             self._waiting[run.name] = run, facts
 
     def _begun(self, run: Run, facts: _Facts) -> EventLine:
@@ -484,23 +479,8 @@ class Guard(RunFollower):
             try:
                 process = self._start(argv, texts)
             except OSError as error:
-                why = f"{argv[0]}: {(error.strerror or '').lower()}"
-                return self.event("problem", run, message=why)
+                return self.event("problem", run, message=f"{argv[0]}: {why(error)}")
             self._running[run.name] = run, process
             pid = process.pid
         dry = self.orders.dry_run
         return self.event("command", run, argv=argv, pid=pid, dry_run=dry)
-
-
-def _best_facts(found: Best) -> dict[str, object]:
-    """Return the facts on a new best for a command."""
-    exact, nearest = found.checkpoint, found.nearest
-    return {
-        "METRIC": found.metric,
-        "KEY": found.key,
-        "STEP": found.step,
-        "VALUE": repr(found.value),
-        "PATH": exact and exact.path,
-        "NEAREST_STEP": nearest and nearest.step,
-        "NEAREST_PATH": nearest and nearest.path,
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -27,6 +27,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, _PLAIN) else str(value)
+
+
+def mapped(value: Any, change: Callable[[str], Any]) -> Any:
+    """Return data with each of its texts changed, but not their names."""
+    if isinstance(value, dict):
+        return {key: mapped(one, change) for key, one in value.items()}
+    if isinstance(value, list):
+        return [mapped(one, change) for one in value]
+    return change(value) if isinstance(value, str) else value
 
 
 def value_fields(value: float, factor: float = 1) -> dict[str, Any]:

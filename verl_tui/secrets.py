@@ -280,7 +280,7 @@ class Mask:
             lambda key: re.sub(r"[^\n]+", HIDDEN, key[0]), safe("\n".join(lines))
         )
         self.learn(text)
-        return self.text(text).split("\n")
+        return self.text(text).split("\n")[: len(lines)]  # of none there is one still
 
     def data(self, value: Any, name: str = "") -> Any:
         """Return data for JSON with all of its texts masked, those under the name of a secret as a

@@ -22,6 +22,16 @@ def few(names: Iterable[str], most: int = 5) -> str:
     return ", ".join([*found[:most], *more])
 
 
+def nearest(word: str, known: Iterable[str], most: int = 3, cutoff: float = 0.6) -> str:
+    """Ask whether a word is mistyped: `did you mean kl-high or kl-drift?`; empty where none of the
+    known ones is like it.
+    """
+    from difflib import get_close_matches  # of what goes wrong alone
+
+    near = get_close_matches(word, [*known], most, cutoff)
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
 def number(value: float) -> str:
     """Return a value with about four digits, never as an exponent where people would not write
     one.

@@ -17,6 +17,7 @@ from verl_tui.answers.metrics import points_of
 from verl_tui.answers.samples import samples_of
 from verl_tui.answers.state import state_of
 from verl_tui.config import Config
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.health.guide_settings import load_guide
 
 NOW = 1_800_000_000.0
@@ -136,9 +137,9 @@ def test_a_mistyped_metric_of_a_long_log_does_not_cost_all_of_it(tmp_path, monke
     path = tmp_path / "verl.jsonl"
     path.write_text(file_logger(list(range(1, 2000))), encoding="utf-8")
     said = r"has no metric x in the last .* \(--whole reads all"
-    with pytest.raises(run_reading.RunError, match=said):
+    with pytest.raises(UsageError, match=said):
         from_end(path, partial(points_of, metrics=["x"], count=1), first=1024)
-    with pytest.raises(run_reading.NothingError, match=r"has no samples in the last"):
+    with pytest.raises(NothingError, match=r"has no samples in the last"):
         from_end(path, partial(samples_of, count=1), first=1024)
 
 
@@ -158,7 +159,10 @@ def test_the_state_from_the_end_has_the_length_from_the_beginning_and_no_verdict
 ):
     path = tmp_path / "train.log"
     path.write_text(console(list(range(1, 2001))), encoding="utf-8")
-    answer = partial(state_of, guide=GUIDE, now=NOW)
+
+    def answer(reading: run_reading.Reading) -> Any:
+        return state_of(reading._replace(guide=GUIDE, now=NOW))
+
     found = from_end(path, answer)
     all_of_it = whole(path, answer)
     assert (found["step"], found["total_steps"], found["progress"]) == (2000, 5000, 0.4)

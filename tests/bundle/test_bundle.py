@@ -155,8 +155,8 @@ def test_what_cannot_be_done_gets_a_sentence(tmp_path, capsys):
     cases = [
         ([log], 64, "name the file to make"),
         ([log, "-o", str(tmp_path / "x.tar")], 64, "must end in .zip"),
-        (["-", "-o", out], 64, "standard input is kept nowhere"),
-        ([str(tmp_path / "none"), "-o", out], 3, "no run to gather evidence on"),
+        (["-", "-o", out], 64, "-: this command reads no standard input"),
+        ([str(tmp_path / "none"), "-o", out], 3, "no run found"),
         ([log, "-o", str(tmp_path / "no" / "x.zip")], 73, "no such file or directory"),
         ([log, "-o", str(there), "--yes"], 73, "exists already"),
     ]

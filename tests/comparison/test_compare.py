@@ -26,8 +26,9 @@ from verl_tui.comparison.compare import measured_differently
 from verl_tui.comparison.differences import SEEDS, WITHIN_RUN
 from verl_tui.comparison.statistics import deviation
 from verl_tui.comparison.written import as_csv, as_data, as_markdown, as_text
+from verl_tui.given_files import UsageError
 from verl_tui.means import mean
-from verl_tui.runs.run_id import UnknownRunError, all_meant, find_run
+from verl_tui.runs.run_id import all_meant, find_run
 
 if TYPE_CHECKING:
     from verl_tui.comparison.compare import Comparison
@@ -345,9 +346,9 @@ def test_a_run_is_named_in_full_in_part_or_by_its_path():
     assert find_run(runs, "ma") is runs[2]
     assert find_run(runs, "./math") is runs[2]
     assert all_meant(runs, "gsm8k") == runs[:2]
-    with pytest.raises(UnknownRunError, match="gsm8k may be gsm8k-1, gsm8k-12"):
+    with pytest.raises(UsageError, match="gsm8k may be gsm8k-1, gsm8k-12"):
         find_run(runs, "gsm8k")
-    with pytest.raises(UnknownRunError, match="none of the runs: gsm8k-1"):
+    with pytest.raises(UsageError, match="none of the runs: gsm8k-1"):
         find_run(runs, "x")
 
 

@@ -11,7 +11,8 @@ import pytest
 from jsonl import write_jsonl
 
 from verl_tui.cli import main
-from verl_tui.commands.signals import write_until_stopped
+from verl_tui.commands.shared import Options
+from verl_tui.commands.signals import write_runs
 from verl_tui.config import Config
 from verl_tui.exporters.tensorboard import LogDirectories, RunLogDirectory
 from verl_tui.monitor import Monitor, load
@@ -79,12 +80,13 @@ def test_an_export_that_follows_outlives_an_error_of_its_own(logs, monkeypatch, 
         if not works.pop(0):
             raise ZeroDivisionError
 
+    asked = Options(paths=[str(logs)], config=None, interval=1.0)
     monkeypatch.setattr("verl_tui.commands.signals.at_end", lambda _: None)
     monkeypatch.setattr(
         "verl_tui.exporters.following.follow",
         lambda _, config, **__: [Monitor(config) for _ in range(4)],
     )
-    assert write_until_stopped([str(logs)], Config(), write, interval=1.0) == 0
+    assert write_runs(asked, write, follow=True) == 0
     once, again = capsys.readouterr().err.splitlines()
     assert once.startswith("verl-tui: nothing was exported: ZeroDivisionError in ")
     assert once.endswith("; tried again at the next writing")

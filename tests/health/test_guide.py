@@ -140,7 +140,7 @@ NEW = {"condition": "above", "severity": "info", "threshold": 1, "window": 2}
         ("kl-high", {"threshold": "much"}, 'threshold` must be a number, not "much"'),
         ("kl-high", {"window": 0}, "window` must be a whole number above 0, not 0"),
         ("kl-high", {"window": 2.5}, "window` must be a whole number above 0"),
-        ("kl-high", {"treshold": 1}, "treshold`; did you mean `threshold`?"),
+        ("kl-high", {"treshold": 1}, "treshold`; did you mean threshold?"),
         ("kl-high", {"severity": "bad"}, "severity` must be info, warning or critical"),
         ("kl-high", {"id": "x"}, "unknown key `guide.rules.kl-high.id`"),
         ("kl-high", {"clear": 0.9}, "clear` must be from 0 to below `share`"),

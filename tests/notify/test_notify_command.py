@@ -67,7 +67,7 @@ def test_a_test_that_fails_says_why_and_not_where(server, capsys):
         (["notify", "--test", "log"], "--test sends one message and reads no PATH"),
         (["notify", "--show"], "name a log"),
         (["check", "--notify", "log"], "no address to notify"),
-        (["check", "--state", "x", "log"], "--state keeps what --notify has sent"),
+        (["check", "--state", "x", "log"], "--state goes with --notify"),
     ],
 )
 def test_what_makes_no_sense_is_refused(argv, message, capsys):

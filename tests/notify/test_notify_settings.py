@@ -85,7 +85,7 @@ def test_the_example_of_the_manual_is_understood():
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"severty": "info"}, "unknown key `notify.severty`; did you mean `severity`?"),
+        ({"severty": "info"}, "unknown key `notify.severty`; did you mean severity?"),
         (
             {"url": "https://SECRET"},
             "unknown key `notify.url`; an address and what gives access stand in the environment or in `file` only",

@@ -38,7 +38,7 @@ def test_an_action_that_is_not_there_and_a_key_given_twice():
     found = keymap({"pauze": "x", "quit": "m", "metrics": "m,ctrl+x"}, KNOWN)
     assert found.keys == {"quit": "m", "metrics": "m,ctrl+x"}
     assert found.refused == (
-        "[keys] pauze: there is no such action, did you mean pause?",
+        "[keys] pauze: there is no such action; did you mean pause?",
         "[keys] m is given to quit and metrics",
     )
 

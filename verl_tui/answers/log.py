@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError, Reading, RunError
+from verl_tui.given_files import NothingError, UsageError, why
 from verl_tui.on_demand.log_blocks import (
     BLOCK,
     LogFile,
@@ -18,10 +17,11 @@ from verl_tui.on_demand.log_blocks import (
 )
 from verl_tui.rendering.log.line_rows import StepLine, TextQuery
 from verl_tui.rendering.log.target import LogTarget, texts
-from verl_tui.sources.files import CHUNK, opened, why
+from verl_tui.sources.files import CHUNK, opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
     from verl_tui.rendering.text.search import Search
     from verl_tui.runs.run import Run
@@ -52,7 +52,7 @@ def log_of(
 
     Raises:
         NothingError: It has no log as text, it cannot be read, or the step is still to come.
-        RunError: The log has no such line.
+        UsageError: The log has no such line.
     """
     path = _path(reading, at)
     try:
@@ -114,21 +114,21 @@ def _around(
     elif at.line is not None:
         start = _line_start(file, at.line, reading.starts.get(str(path), 0))
     if start is None:
-        found = _before(file, file.size, count)
+        found = _beside(file, file.size, count, -1)
     else:
-        before = _before(file, start, count // 2)
-        after = _from(file, start, count - len(before))
-        found = _before(file, start, count - len(after)) + after
+        before = _beside(file, start, count // 2, -1)
+        after = _beside(file, start, count - len(before), 1)
+        found = _beside(file, start, count - len(after), -1) + after
     return found, start, bool(found) and found[0].start > 0
 
 
-def _no_step(run: Run, path: Path, step: int) -> RunError:
+def _no_step(run: Run, path: Path, step: int) -> UsageError:
     """Return the error that a log has no line of a step, which may be still to come."""
     reached, last = run.step or 0, run.total_steps
     if reached < step <= (last or step):
         of = f"{reached} of {last}" if last else f"{reached}"
         return NothingError(f"{one_line(run.name)} has reached step {of} so far")
-    return RunError(f"{one_line(str(path))} has no line of step {step}")
+    return UsageError(f"{one_line(str(path))} has no line of step {step}")
 
 
 def _matching(file: LogFile, search: Search, count: int) -> _Found:
@@ -137,7 +137,7 @@ def _matching(file: LogFile, search: Search, count: int) -> _Found:
     origin: int | None = file.size
     while len(found) <= count and origin is not None:
         origin = _last_match(file, TextQuery(search), origin)
-        found += () if origin is None else _from(file, origin, 1)
+        found += () if origin is None else _beside(file, origin, 1, 1)
     return found[:count][::-1], None, len(found) > count
 
 
@@ -148,26 +148,16 @@ def _last_match(file: LogFile, query: StepLine | TextQuery, origin: int) -> int 
     return search.found
 
 
-def _before(file: LogFile, end: int, count: int) -> list[LogLine]:
-    """Return the last lines that begin before a position."""
+def _beside(file: LogFile, at: int, count: int, way: int) -> list[LogLine]:
+    """Return the next lines from a position on (1), or the last that begin before it (-1)."""
     found: list[LogLine] = []
-    number = (end - 1) // BLOCK
-    while number >= 0 and len(found) < count:
+    number = (at if way > 0 else at - 1) // BLOCK
+    while 0 <= number * BLOCK < file.size and len(found) < count:
         block = read_block(file, number)
-        found[:0] = [line for line in block.lines if line.start < end]
-        number = block.before
-    return found[-count:] if count else []
-
-
-def _from(file: LogFile, start: int, count: int) -> list[LogLine]:
-    """Return lines from one on."""
-    found: list[LogLine] = []
-    number = start // BLOCK
-    while number * BLOCK < file.size and len(found) < count:
-        block = read_block(file, number)
-        found += block.lines[bisect_left([one.start for one in block.lines], start) :]
-        number = block.after
-    return found[:count]
+        lines = [one for one in block.lines if (one.start >= at) is (way > 0)]
+        found = found + lines if way > 0 else lines + found
+        number = block.after if way > 0 else block.before
+    return found[:count] if way > 0 else found[max(0, len(found) - count) :]
 
 
 def _line_start(file: LogFile, number: int, base: int) -> int:

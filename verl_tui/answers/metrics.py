@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError, Reading, RunError
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.metrics import describe, known_metrics
 from verl_tui.plain_data import Data, value_fields
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -76,7 +77,7 @@ def points_of(
         around: The step that they are nearest to, None for the last points.
 
     Raises:
-        RunError: There is no such metric.
+        UsageError: There is no such metric.
         NothingError: The run has no value of it so far.
     """
     shared = {**reading.part, "steps_estimated": has_estimated_steps(reading.run)}
@@ -135,7 +136,7 @@ def _holds(series: Series, reading: Reading, start: int, around: int | None) -> 
     return start >= bisect_left(series.steps, begin)
 
 
-def _no_metric(run: Run, metric: str, where: str) -> RunError:
+def _no_metric(run: Run, metric: str, where: str) -> UsageError:
     """Return the error that a run has no value of a metric, or that there is no such metric."""
     name, of = one_line(metric, 80), one_line(run.name)
     if metric in run.keys:
@@ -146,7 +147,7 @@ def _no_metric(run: Run, metric: str, where: str) -> RunError:
     within = [key for key in run.keys if metric in key][:3]
     like = [one_line(one, 80) for one in dict.fromkeys([*within, *near])][:3]
     hint = f"; alike: {', '.join(like)}" if like else ""
-    return RunError(f"{of} has no metric {name}{where}{hint}")
+    return UsageError(f"{of} has no metric {name}{where}{hint}")
 
 
 def _is_known(metric: str, run: Run) -> bool:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from verl_tui.given_files import UsageError
+from verl_tui.health.finding import Verdict
 from verl_tui.runs.run import Run
-from verl_tui.runs.run_id import run_id
+from verl_tui.runs.run_id import find_run, run_id
 from verl_tui.sources.discovery.passed_over import sentences
 from verl_tui.sources.ends import EndSource, end_source
 from verl_tui.sources.feed import Feed
 from verl_tui.sources.files import Source, file_size
 from verl_tui.sources.source_reader import source_of
-from verl_tui.text import one_line
-from verl_tui.words import few
 
 if TYPE_CHECKING:
     from verl_tui.sources.discovery.found import FoundFile
@@ -32,18 +30,6 @@ DEEP = 16 * 2**20
 """Bytes at the end of a long log that must contain at least one of the requested values or samples,
 else the request is taken for a mistake (heuristic: hundreds of steps of the wordiest logs).
 """
-_NAMED = 8
-"""Most runs named in a sentence."""
-
-
-class RunError(UsageError):
-    """There is no such run, metric or step; the text is one sentence."""
-
-
-class NothingError(RunError):
-    """There is nothing to answer from; the text is one sentence."""
-
-    code = 3
 
 
 class Reading(NamedTuple):
@@ -65,6 +51,18 @@ class Reading(NamedTuple):
     """Path -> the byte at which the part that was read begins; 0 for paths not in here."""
     wanted: int | None = None
     """Bytes that were read at the end of each long log, None if all."""
+    now: float = 0.0
+    """When it is asked for, in seconds since the epoch."""
+    guide: Any = None
+    """The rules by which it is judged, None where no answer takes them."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on it; nothing is judged of a part."""
+        from verl_tui.health.judge import Judge
+
+        run = self.run
+        return Judge(self.guide, run).verdict(self.now) if self.whole else Verdict()
 
     @property
     def searched(self) -> str | None:
@@ -122,7 +120,7 @@ def readings(
         alive: Whether to look up which processes write its logs, by which its state is judged.
 
     Raises:
-        RunError: There are several runs and none of them is named, or none has this name.
+        UsageError: There are several runs and none of them is named, or none has this name.
         NothingError: There is none.
     """
     wanted, spent, whole = None if long is None else first, 0, False
@@ -168,7 +166,7 @@ def read_run(
     feed = Feed(specs, source_of=chosen)
     feed.settle()
     said, names = _scanned(feed)
-    run = Run(meant_run(names, name, said))
+    run = find_run(list(map(Run, names)), name, said)
     feed.keep(run.name)
     for batch in chain(feed.read(), feed.finish()):
         run.apply(batch, now)
@@ -199,19 +197,3 @@ def _complete_from(ends: Iterable[EndSource]) -> int | None:
     found = [end.complete_from for end in ends if end.steps]
     known = [step for step in found if step is not None]
     return max(known, default=None) if known == found else None
-
-
-def meant_run(known: Sequence[str], name: str | None, said: Sequence[str]) -> str:
-    """Return the run that is asked for by its name or a part of it, else the only one."""
-    meant = [one for one in known if (name or "") in one]
-    if name in meant:
-        return name
-    if len(meant) == 1:
-        return meant[0]
-    if not known:
-        raise NothingError("; ".join(said) or "no run found")
-    listed = few(map(one_line, meant or known), _NAMED)
-    if name is not None:
-        words = ("none of the runs", "in the names of several runs")[bool(meant)]
-        raise RunError(f"--run {one_line(name)}: {words}: {listed}")
-    raise RunError(f"{len(known)} runs: {listed}; name one with --run")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.answers.run_reading import NothingError, Reading
+from verl_tui.given_files import NothingError, why
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import Data, plain
 from verl_tui.records import Sample
-from verl_tui.sources.files import why
 from verl_tui.text import one_line
 from verl_tui.words import number
 
 if TYPE_CHECKING:
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.runs.samples import Place, Samples
 
 SHOWN = 500
@@ -93,7 +92,7 @@ def _chosen(
     for place in places:
         step = _opened(samples, place)
         if order != "last":
-            return [(step, at) for at in _by_score(step, count, best=order == "best")]
+            return [(step, at) for at in step.ranked(best=order == "best")[:count]]
         indices = range(len(step))[-(count - len(found)) :]
         found = [*((step, at) for at in indices), *found]
         if len(found) >= count:
@@ -120,19 +119,6 @@ def _opened(samples: Samples, place: Place) -> StepSamples:
         return StepSamples(samples, place)
     except OSError as error:
         raise NothingError(f"{one_line(str(error.filename))}: {why(error)}") from error
-
-
-def _by_score(step: StepSamples, count: int, *, best: bool) -> list[int]:
-    """Return the indices of the samples with the lowest scores, or the highest; the first among
-    equals. Samples without a score do not count.
-    """
-    sign = -1 if best else 1
-    scored = (
-        (sign * score, at)
-        for at, score in enumerate(step.scores())
-        if score is not None and not math.isnan(score)
-    )
-    return [at for _, at in heapq.nsmallest(count, scored)]
 
 
 def _described(step: StepSamples, index: int, *, full: bool) -> Data:

@@ -5,37 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from verl_tui.answers.run_reading import NothingError, Reading
-from verl_tui.check.data import run_data
-from verl_tui.health.finding import Severity, Verdict
-from verl_tui.health.judge import Judge
+from verl_tui.check.data import run_data, times_in_words
+from verl_tui.given_files import NothingError
+from verl_tui.health.finding import Severity
 from verl_tui.ledger import in_words, ledger, listed
 from verl_tui.runs.views.provenance import has_estimated_steps
 from verl_tui.text import one_line
-from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from verl_tui.health.guide import Guide
+    from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
 
 LONG = 64 * 2**20
 """Bytes from which a log is read from its end: the verdict takes all of it."""
 
 
-def state_of(reading: Reading, now: float, guide: Guide) -> Data | None:
-    """Return how a run is; None if more of it has to be read.
-
-    Args:
-        reading: The run.
-        now: Seconds since the epoch.
-        guide: The rules in force.
-    """
+def state_of(reading: Reading) -> Data | None:
+    """Return how a run is; None if more of it has to be read."""
     run = reading.run
     if not reading.whole and run.step is None:
         return None
-    verdict = Judge(guide, run).verdict(now) if reading.whole else Verdict()
-    known = run_data(run, verdict, guide, now)
+    known = run_data(run, reading.verdict, reading.guide, reading.now)
     step, total, findings = known["step"], known["total_steps"], known["findings"]
     # only a line number in an unread part would show the stage of a start
     staged = any(source.stage is not None for source in run.sources.values())
@@ -60,23 +51,16 @@ def _progress(step: int | None, total: int | None) -> float | None:
     return min(1.0, step / total) if step is not None and total else None
 
 
-def state_line(found: Data) -> str:
-    """Return the answer as a line of text."""
+def state_lines(found: Data) -> Iterator[str]:
+    """Yield the answer as a line of text."""
     # on a screen, too, what has no word of its end is `stopped?`
     parts, done = [found["state"].replace("ended?", "stopped?")], found["progress"]
     if found["step"] is not None:
         of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
         parts.append(f"step {found['step']}{of}")
-    if found["steps_estimated"]:
-        parts.append("steps estimated")
-    if found["remaining_s"] is not None:
-        left = max(0.0, found["remaining_s"] - (found["last_record_age_s"] or 0.0))
-        parts.append(f"about {duration(left)} left")
-    if found["last_record_age_s"] is not None:
-        ago = age(found["last_record_age_s"])
-        parts.append(f"last record {'just now' if ago == 'now' else f'{ago} ago'}")
+    parts += times_in_words(found)
     parts += filter(None, (_judged(found), found["phase"]))
-    return f"{one_line(found['run'])}: {', '.join(parts)}"
+    yield f"{one_line(found['run'])}: {', '.join(parts)}"
 
 
 def _judged(found: Data) -> str:
@@ -86,17 +70,14 @@ def _judged(found: Data) -> str:
     return f"{found['verdict'] or 'no verdict yet'}{worst}"
 
 
-def findings_of(reading: Reading, now: float, guide: Guide, least: str) -> Data:
+def findings_of(reading: Reading, least: str) -> Data:
     """Return the findings on a run, the worst first.
 
     Args:
         reading: The run, all of it read.
-        now: Seconds since the epoch.
-        guide: The rules in force.
         least: The lowest severity to include.
     """
-    verdict = Judge(guide, reading.run).verdict(now)
-    lowest = Severity[least.upper()]
+    verdict, lowest = reading.verdict, Severity[least.upper()]
     listed = [one.as_data() for one in verdict.findings if one.severity >= lowest]
     return {
         **reading.part,
@@ -125,14 +106,14 @@ def findings_lines(found: Data) -> Iterator[str]:
             yield f"  advice: {one_line(finding['advice'], 1000)}"
 
 
-def ledger_of(reading: Reading, now: float, guide: Guide) -> Data:
+def ledger_of(reading: Reading) -> Data:
     """Return where the hours of a run went, all of which has been read.
 
     Raises:
         NothingError: Nothing tells how long its steps took.
     """
     run = reading.run
-    found = ledger(run, Judge(guide, run).verdict(now), guide, now)
+    found = ledger(run, reading.verdict, reading.guide, reading.now)
     if found is None:
         why = "nothing tells how long its steps took" if run.step else "no step so far"
         raise NothingError(f"{one_line(run.name)}: {why}")

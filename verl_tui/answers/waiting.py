@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from verl_tui.answers.run_reading import NothingError, Reading, RunError, meant_run
+from verl_tui.answers.run_reading import Reading
 from verl_tui.comparison.run_columns import Awaited, awaited, unknown
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.guard import ABSENT, is_gone, is_over
 from verl_tui.health.finding import Moment
 from verl_tui.monitor import Monitor
 from verl_tui.reading import refreshes
 from verl_tui.runs.run import Run
+from verl_tui.runs.run_id import find_run
 from verl_tui.runs.views.state import State, state, state_words
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
 
 
-class TooLateError(RunError):
+class TooLateError(UsageError):
     """The time is over, and the condition does not hold; the text is one sentence."""
 
     code = 4
 
 
-class NeverError(RunError):
+class NeverError(UsageError):
     """The condition can no longer hold, or never could; the text is one sentence."""
 
     code = 5
@@ -57,7 +59,7 @@ def waited_for(
         say: Takes a sentence on what is not there yet.
 
     Raises:
-        RunError: It cannot be read, there is no such run, it can no longer hold, or it is too late.
+        UsageError: It cannot be read, there is no such run, it can never hold, or it is too late.
     """
     monitor = Monitor(config)
     _check_names(condition, monitor)
@@ -74,7 +76,8 @@ def waited_for(
         now = time.time()
         monitor.judge(now)
         if name not in monitor.runs:
-            name = meant_run([*monitor.runs], name, monitor.sentences)
+            known = [*monitor.runs.values()]
+            name = find_run(known, name, monitor.sentences).name
         run, at = monitor.runs[name], Moment(now, monitor.verdicts)
         found = awaited(condition, run, at)
         if found.holds:
@@ -98,13 +101,13 @@ def _check_names(condition: str, monitor: Monitor) -> None:
     try:
         asked = awaited(condition, Run(""), Moment(0.0, {})).asked
     except ValueError as error:
-        raise RunError(f"--wait: {error}") from None
+        raise UsageError(f"--wait: {error}") from None
     for column, wanted in asked:
         known = words.get(column, [wanted])
         if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):
-            near = " or ".join(get_close_matches(wanted, dict.fromkeys(known), 3, 0.5))
-            meant = f"; did you mean {near}?" if near else ""
-            raise NeverError(f"--wait: no {column} is called {wanted}{meant}")
+            hint = nearest(wanted, dict.fromkeys(known), cutoff=0.5)
+            said = f"--wait: no {column} is called {wanted}"
+            raise NeverError("; ".join(filter(None, (said, hint))))
 
 
 def _refuse(run: Run, condition: str, found: Awaited, now: float, *, gone: bool) -> str:

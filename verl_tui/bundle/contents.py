@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -21,8 +22,9 @@ from verl_tui.check.data import report
 from verl_tui.check.note import note_text
 from verl_tui.exporters.csv import write_csv
 from verl_tui.failures import note_failure
+from verl_tui.given_files import why
 from verl_tui.on_demand.samples import StepSamples
-from verl_tui.plain_data import Data, plain
+from verl_tui.plain_data import Data, mapped, plain
 from verl_tui.rendering.charts.page import ChartFilter, list_charts
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
@@ -31,7 +33,6 @@ from verl_tui.rendering.log.target import texts
 from verl_tui.rendering.session.snapshot import View
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.views.signs_of_life import worker_errors
-from verl_tui.sources.files import why
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.tables import (
     completions,
@@ -310,13 +311,8 @@ def _samples(of: Bundle) -> list[Data]:
             break
     if not found:
         of.problems.append("samples: the run has none")
-    return [_cut(sample._asdict()) for sample in found]
-
-
-def _cut(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _cut(one) for key, one in value.items()}
-    return value[:_SAMPLE_TEXT] if isinstance(value, str) else value
+    cut = itemgetter(slice(_SAMPLE_TEXT))
+    return [mapped(sample._asdict(), cut) for sample in found]
 
 
 def _one(name: str, about: str, content: Callable[[Bundle], Any]) -> _Part:

@@ -4,7 +4,7 @@ next; and as an exit code for cron.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.health.finding import (
@@ -33,6 +33,7 @@ from verl_tui.runs.views.state import (
 )
 from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.http.addresses import SERVER
+from verl_tui.times import age, duration
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -202,6 +203,24 @@ def run_data(
     first = next(iter(verdict.primary), None)
     following = next_step(run, first, current, top)
     return {**described, **_judgement(described, run, guide, verdict, following)}
+
+
+def times_in_words(found: Data, by: str = "") -> Iterator[str]:
+    """Yield what an answer tells of a run's times: whether its steps are estimated, what is left,
+    and when its last record came.
+
+    Args:
+        found: The answer.
+        by: What says when that was, where it is not the record itself.
+    """
+    if found["steps_estimated"]:
+        yield "steps estimated"
+    if (left := found["remaining_s"]) is not None:
+        passed = found["last_record_age_s"] or 0.0
+        yield f"about {duration(max(0.0, left - passed))} left"
+    if (quiet := found["last_record_age_s"]) is not None:
+        ago = age(quiet)
+        yield f"last record {'just now' if ago == 'now' else f'{ago} ago'}{by}"
 
 
 def _age(run: Run, now: float) -> Data:

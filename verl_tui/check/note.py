@@ -17,6 +17,7 @@ from verl_tui.check.data import (
     awaits_steps,
     is_trained,
     outcome,
+    times_in_words,
 )
 from verl_tui.comparison.outcomes import KINDS
 from verl_tui.comparison.tables import TextTable
@@ -34,11 +35,10 @@ from verl_tui.runs.views.state import (
     evaluated,
     is_evaluation,
     state_words,
-    time_left,
     unread_form,
 )
 from verl_tui.text import one_line
-from verl_tui.times import age, duration
+from verl_tui.times import age
 from verl_tui.words import counted, few, number
 
 if TYPE_CHECKING:
@@ -205,15 +205,9 @@ def progress(described: Data, run: Run) -> tuple[str, str]:
 
 
 def _times(described: Data, run: Run, now: float) -> Iterator[str]:
-    if has_estimated_steps(run):
-        yield "steps estimated"
-    if (left := time_left(run, now)) is not None:
-        yield f"about {duration(left)} left"
-    if (quiet := described["last_record_age_s"]) is not None:
-        ago = age(quiet)
-        when = "just now" if ago == "now" else f"{ago} ago"
-        by_file = run.dated_by_file and evidence(run, now) is None
-        yield f"last record {when}" + " by its file's time" * by_file
+    by_file = run.dated_by_file and evidence(run, now) is None
+    found = {**described, "steps_estimated": has_estimated_steps(run)}
+    yield from times_in_words(found, " by its file's time" * by_file)
     if (early := ahead(run, now)) is not None:
         yield f"last record dated {age(early)} ahead of the clock"
 
@@ -331,17 +325,11 @@ def figures(described: Data) -> Iterator[tuple[str, str, str, Data]]:
     """Yield the newest losses and indicators: key or id, label, value with its unit, and all that
     is known.
     """
-    for key, one in described["losses"].items():
-        about = describe(key)
-        yield (
-            key,
-            about.label,
-            _with_unit(one["value"], about.unit),
-            {"key": key, **one},
-        )
-    for id, one in described["indicators"].items():
-        unit = INDICATORS[id].unit or describe(one["key"]).unit
-        yield id, INDICATORS[id].label, _with_unit(one["value"], unit), one
+    for id, told in (*described["losses"].items(), *described["indicators"].items()):
+        one = {"key": id, **told}
+        logged = describe(one["key"])
+        about = INDICATORS.get(id, logged)
+        yield id, about.label, _with_unit(one["value"], about.unit or logged.unit), one
 
 
 def _with_unit(value: float | None, unit: str) -> str:

@@ -6,9 +6,8 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -16,8 +15,10 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.commands.shared import CommandError, Options
+from verl_tui.commands.shared import Options
+from verl_tui.given_files import UsageError
 from verl_tui.times import parse_elapsed
+from verl_tui.words import lowered, nearest
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -30,17 +31,20 @@ DEBUG_LOG = """
 --debug-log FILE  write down what is read, how long it takes, and errors, for a report on verl-tui
                   itself
 """
+LIKE = 0.75
+"""Similarity from which on a word counts as a mistyped command or option: one wrong letter in 5."""
+_EXAMPLE = re.compile(r"^ {4}(.+)$", re.MULTILINE)
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
+_ENTRY = re.compile(r"(\| )?(.*?)(?: (with|without) (--\S+))?")
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
-    """Return the commands of a package, or the one that has a name: modules that state `HELP`; of a
-    module those of its table `COMMANDS`.
+    """Return the commands of a package, or the one that has a name: modules that `run`, and groups
+    of commands; of a module those of its table `COMMANDS`.
 
-    A command states `HELP` (a line for the list, without a full stop), `EXAMPLES` (its first is
-    shown where no path was named), `OPTIONS` (see `CommandParser.declare`) and `run`; it may state
-    `EXITS` (its exit codes, where they are not just 0 and 3), `EPILOG`, `USAGE`, and as `REST` what
-    takes the words after `--`. One without `run` is a group of commands.
+    The docstring of a command is its help: a sentence, what it takes (see `CommandParser.declare`;
+    nothing of a group), and what stands below that. The first example is also shown where no path
+    was named. It may state `USAGE`, and as `REST` what takes the words after `--`.
     """
     if not hasattr(group, "__path__"):
         commands: Mapping[str, Any] = group.COMMANDS
@@ -51,7 +55,17 @@ def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]
         for one in names
         if name in (None, one)
     }
-    return {one: module for one, module in found.items() if hasattr(module, "HELP")}
+    marks = {"run", "COMMANDS", "__path__"}
+    return {one: module for one, module in found.items() if marks & {*vars(module)}}
+
+
+def taken_by(command: Any) -> str:
+    """Return what a command takes, as its docstring declares it."""
+    return f"{_paragraphs(command)[1]}\n"
+
+
+def _paragraphs(command: Any) -> list[str]:
+    return str(command.__doc__).strip().split("\n\n")
 
 
 class _Paragraphs(argparse.HelpFormatter):
@@ -82,26 +96,30 @@ class CommandParser(argparse.ArgumentParser):
         """The parser that has this one among its commands, or theirs; a program's is itself."""
         self.rest = "paths"
         """The argument that takes the words after `--`."""
+        self._beside: list[tuple[str, str, str]] = []
+        """An option, `with` or `without`, and another."""
 
     def declare(self, text: str) -> None:
         """Add the options and arguments of a text, an entry each.
 
-        An entry is `-o, --output FILE  words on it`, its further lines indented. The name of the
-        value says what it must be, see `_VALUES`; `a|b` in small letters are the words to choose
-        from. `...` behind it takes several values. Words that end in `(default: X)` give that
-        default. Neighbours that begin with `|` exclude each other.
+        An entry is `-o, --output FILE  words on it`, its further lines indented; without words it
+        has the usual ones. The name of the value says what it must be, see `_VALUES`; `a|b` in
+        small letters are the words to choose from. `...` behind it takes several values. Words
+        that end in `(default: X)` give that default. Neighbours that begin with `|` exclude each
+        other; `with --other` or `without --other` behind it says what it makes sense beside.
         """
         group: argparse._ActionsContainer | None = None
-        for entry in re.split(r"\n(?=\S)", dedent(text).strip()):
-            head, _, words = entry.partition("  ")
-            if not head.startswith("| "):
+        for declared, words in _entries(text):
+            sign, head, how, other = _ENTRY.fullmatch(declared).groups()  # type: ignore[union-attr]
+            if not sign:
                 group = None
             elif group is None:
                 group = self.add_mutually_exclusive_group()
-            (group or self).add_argument(
-                *_names(head.removeprefix("| ")),
-                **_settings(head, " ".join(words.split())),
-            )
+            names = _names(head)
+            settings = _settings(head, words or _USUAL[head])
+            (group or self).add_argument(*names, **settings)
+            if how:
+                self._beside.append((names[-1], how, other))
 
     def add_commands(self, commands: Mapping[str, Any]) -> None:
         """Add commands with their options."""
@@ -112,27 +130,34 @@ class CommandParser(argparse.ArgumentParser):
             parser_class=CommandParser,
         )
         for name, module in commands.items():
-            described = f"{module.HELP[0].upper()}{module.HELP[1:]}."
-            parser = choice.add_parser(name, help=module.HELP, description=described)
+            about, *below = _paragraphs(module)
+            about = " ".join(about.split())
+            words = lowered(about.removesuffix("."))
+            parser = choice.add_parser(name, help=words, description=about)
             self.commands[name] = parser
             parser.program = self.program
             if not hasattr(module, "run"):
                 parser.add_commands(commands_of(module))
-            else:
-                parser.rest = getattr(module, "REST", "paths")
-                parser.usage = getattr(module, "USAGE", None)
-                parser.declare(module.OPTIONS + DEBUG_LOG)
-                examples = getattr(module, "EXAMPLES", ("",))
-                parser.set_defaults(
-                    execute=module.run, program=self.program, example=examples[0]
-                )
-            parser.epilog = _ending(module)
+                parser.epilog = "\n\n".join(below)
+                continue
+            parser.rest = getattr(module, "REST", "paths")
+            parser.usage = getattr(module, "USAGE", None)
+            parser.declare(taken_by(module) + DEBUG_LOG)
+            parser.epilog = "\n\n".join(below[1:]) + f", {_ANY_EXITS}"
+            example = _EXAMPLE.search(parser.epilog)
+            taken = [one.help for one in parser._actions if one.dest == "paths"]
+            parser.set_defaults(
+                execute=module.run,
+                program=self.program,
+                example=example and example[1],
+                pipes="or -" in str(taken),
+            )
 
     def read(self, argv: list[str]) -> argparse.Namespace:
         """Parse a command line of this command or one of its own.
 
         Raises:
-            CommandError: It makes no sense.
+            UsageError: It makes no sense.
         """
         if not self.commands:
             return self._read_mixed(argv)
@@ -153,6 +178,9 @@ class CommandParser(argparse.ArgumentParser):
             self._refuse(unknown)
         rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]
         setattr(options, self.rest, rest)
+        for name, how, other in self._beside:
+            if options.has(name) and options.has(other) is not (how == "with"):
+                self.error(f"{name} goes {how} {other}")
         return options
 
     def _refuse(self, words: list[str]) -> NoReturn:
@@ -160,8 +188,9 @@ class CommandParser(argparse.ArgumentParser):
         if not wrong:
             self.error(f"`{self.prog}` does not take {' '.join(words)}")
         names = [name for one in self._actions for name in one.option_strings]
-        hint = _did_you_mean(wrong[0], names)
-        self.error(f"`{self.prog}` has no option {wrong[0]}{hint}")
+        hint = nearest(wrong[0], names, 1, LIKE)
+        said = f"`{self.prog}` has no option {wrong[0]}"
+        self.error("; ".join(filter(None, (said, hint))))
 
     @property
     def valued(self) -> list[str]:
@@ -172,18 +201,22 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             words = [str(choice) for choice in action.choices]
-            hint = _did_you_mean(str(value), words)
-            raise argparse.ArgumentError(
-                action,
-                f"there is no {value}{hint or ': choose from ' + ', '.join(words)}",
-            )
+            hint = nearest(str(value), words) or f"choose from {', '.join(words)}"
+            raise argparse.ArgumentError(action, f"there is no {value}; {hint}")
 
     def error(self, message: str) -> NoReturn:
         """Refuse with one sentence instead of the whole usage."""
         see = f"see `{self.prog} --help`"
-        raise CommandError(
+        raise UsageError(
             f"{message} ({see})" if message.endswith("?") else f"{message}; {see}"
         )
+
+
+def _entries(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what a text declares, each with the words on it."""
+    for entry in re.split(r"\n(?=\S)", dedent(text).strip()):
+        head, _, words = entry.strip().partition("  ")
+        yield head, " ".join(words.split())
 
 
 def _names(head: str) -> list[str]:
@@ -216,25 +249,6 @@ def _is_empty(word: str) -> bool:
     """
     option, sign, value = word.partition("=")
     return not (value if sign and option.startswith("--") else word).strip()
-
-
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that asks for the nearest word, empty if none is near."""
-    plain = {one.lstrip("-"): one for one in known}
-    near = get_close_matches(word.lstrip("-"), plain, n=1)
-    return f", did you mean {plain[near[0]]}?" if near else ""
-
-
-def _ending(module: Any) -> str:
-    """Return the text below the options of a command: examples, further help, exit codes."""
-    examples = "".join(f"\n    {line}" for line in getattr(module, "EXAMPLES", ()))
-    codes = getattr(module, "EXITS", "0 done, 3 nothing readable")
-    parts = (
-        f"for example:{examples}" if examples else "",
-        getattr(module, "EPILOG", ""),
-        f"exit codes: {codes}, {_ANY_EXITS}" if hasattr(module, "run") else "",
-    )
-    return "\n\n".join(part for part in parts if part)
 
 
 def _file(*endings: str, why: str = "") -> Callable[[str], Path]:
@@ -271,6 +285,20 @@ def _number(
     return value
 
 
+_USUAL = dict(
+    _entries(
+        """
+--ascii  draw with ASCII only
+--baseline RUN  run that the others are compared with: its name, a part of it, or its path (the
+                first run, if not given)
+--config FILE  configuration file to use instead of the default (see `verl-tui config`)
+--no-mouse  leave the mouse to the terminal
+--json  write JSON for programs
+PATH...  log, directory, quoted glob, address or -
+"""
+    )
+)
+"""Words on what several commands take."""
 _GREATEST = sys.float_info.max
 _FACTOR = _number(float, 0, _GREATEST, "number above 0")
 _VALUES: Mapping[str, Callable[[str], object]] = {

@@ -1,41 +1,5 @@
-"""`verl-tui bundle`: evidence for a bug report in one file."""
+"""Evidence for a bug report in one file, with secrets masked.
 
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from verl_tui.commands.shared import (
-    CONFIG,
-    EXIT_NOTHING,
-    CommandError,
-    Options,
-    check_target,
-    piped,
-    print_messages,
-    print_note,
-    writing,
-)
-from verl_tui.given_files import replacing
-
-if TYPE_CHECKING:
-    from verl_tui.monitor import Monitor
-    from verl_tui.runs.run import Run
-
-HELP = "evidence for a bug report in one file, with secrets masked"
-EXAMPLES = (
-    "verl-tui bundle logs/run_7 --list",
-    "verl-tui bundle logs/run_7 -o run_7.zip --stacks",
-)
-EPILOG = (
-    "It holds a summary to paste into an issue, verdict and findings, settings, versions, "
-    "curves, the ends of the logs and their tracebacks, the state of each source, GPUs and "
-    "processes. What is in it is listed first. Tokens, keys, passwords, home directories and "
-    "the names of users and hosts are masked, by names and known forms: look through it before "
-    "you publish it."
-)
-OPTIONS = f"""
 -o, --output FILE.zip  file to make
 --run RUN     which run, if PATH holds several: its name, a part of it, or its path
 --list        only list what would be in it
@@ -45,28 +9,52 @@ OPTIONS = f"""
 --samples     include the newest samples, which may be private
 --keep-names  leave the names of users and hosts, mail and IP addresses as they are
 PATH...       log or directory of a run
-{CONFIG}"""
+--config FILE
+
+for example:
+    verl-tui bundle logs/run_7 --list
+    verl-tui bundle logs/run_7 -o run_7.zip --stacks
+
+It holds a summary to paste into an issue, verdict and findings, settings, versions, curves, the
+ends of the logs and their tracebacks, the state of each source, GPUs and processes. What is in it
+is listed first. Tokens, keys, passwords, home directories and the names of users and hosts are
+masked, by names and known forms: look through it before you publish it.
+
+exit codes: 0 done, 3 nothing readable
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from verl_tui.commands.shared import (
+    Options,
+    check_target,
+    print_messages,
+    print_note,
+    writing,
+)
+from verl_tui.given_files import UsageError, replacing
 
 
 def run(options: Options) -> int:
     """Write the bundle; return the exit code."""
     if not options.list:
         if options.output is None:
-            raise CommandError(
+            raise UsageError(
                 "name the file to make: -o FILE.zip, or list what would be in it: --list"
             )
         check_target(options.output)
-    if piped(options.paths):
-        raise CommandError(
-            "-: standard input is kept nowhere, write it to a file first"
-        )
+    options.need_paths()
     from verl_tui.bundle.contents import Bundle, masked_files, zipped
+    from verl_tui.runs.run_id import find_run
     from verl_tui.secrets import own_mask
     from verl_tui.sources.host.gpus import read_once
 
     now, monitor = options.now, options.load()
     monitor.apply(read_once(now), now)
-    run = _chosen(monitor, options.run)
+    run = find_run([*monitor.runs.values()], options.run)
     wanted = options.lines, options.stacks, options.samples
     found = Bundle(monitor, run, now, *wanted)
     mask = own_mask(keep_names=options.keep_names)
@@ -87,16 +75,6 @@ def run(options: Options) -> int:
         out.buffer.write(data)
     print_note(f"wrote {options.output}")
     return 0
-
-
-def _chosen(monitor: Monitor, named: str | None) -> Run:
-    """Return the requested run: the only one, or the one that was named."""
-    from verl_tui.runs.run_id import find_run
-
-    runs = list(monitor.runs.values())
-    if not runs:
-        raise CommandError("no run to gather evidence on", EXIT_NOTHING)
-    return find_run(runs, "" if named is None else named)
 
 
 def _is_agreed(path: Path) -> bool:

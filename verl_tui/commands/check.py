@@ -1,4 +1,27 @@
-"""`verl-tui check`: one look without a screen."""
+"""Report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable.
+
+--consequences   also write out the consequences of each finding
+-v, --verbose    also name the rules that are not applicable or not judged yet, and say why
+--json
+--best-by METRIC  metric that picks the best checkpoint: an indicator or the log's own key, with
+                 :min or :max (default: reward)
+--against RUN    compare the runs with this one, a name or a path: exits 2 if a figure is worse than
+                 its band, 1 if one is outside its band in another way
+--band FIGURE=SHARE... with --against  width of a figure's band on either side, such as
+                 final_reward=5%, throughput=20% or step_time=off; may be repeated
+--strict         also exit with 3 where a run has no verdict, and none is critical: for gates in CI
+--notify         send what was found (see `verl-tui notify --help`); with --state, what is new
+--state FILE with --notify  file that keeps what was sent, so that the next check sends only what
+                 changed
+PATH...
+--config FILE
+
+for example:
+    verl-tui check logs/run_7
+    verl-tui check 'logs/run_*' --json | jq .runs[0].state
+
+exit codes: 0 healthy, 1 warning, 2 critical, 3 nothing readable, or with --strict no verdict
+"""
 
 from __future__ import annotations
 
@@ -11,9 +34,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    PATHS,
-    CommandError,
     Options,
     close_stdout,
     colour,
@@ -22,36 +42,12 @@ from verl_tui.commands.shared import (
     print_messages,
     unwritten,
 )
-from verl_tui.given_files import is_there
+from verl_tui.given_files import UsageError, is_there
 
 if TYPE_CHECKING:
     from verl_tui.comparison.differences import Against
-    from verl_tui.config import Config
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
-
-HELP = "report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable"
-EXAMPLES = (
-    "verl-tui check logs/run_7",
-    "verl-tui check 'logs/run_*' --json | jq .runs[0].state",
-)
-EXITS = (
-    "0 healthy, 1 warning, 2 critical, 3 nothing readable, or with --strict no verdict"
-)
-OPTIONS = f"""
---consequences   also write out the consequences of each finding
--v, --verbose    also name the rules that are not applicable or not judged yet, and say why
---json           write JSON for programs
---best-by METRIC  metric that picks the best checkpoint: an indicator or the log's own key, with
-                 :min or :max (default: reward)
---against RUN    compare the runs with this one, a name or a path: exits 2 if a figure is worse than
-                 its band, 1 if one is outside its band in another way
---band FIGURE=SHARE...  width of a figure's band on either side, such as final_reward=5%,
-                 throughput=20% or step_time=off; may be repeated
---strict         also exit with 3 where a run has no verdict, and none is critical: for gates in CI
---notify         send what was found (see `verl-tui notify --help`); with --state, what is new
---state FILE     file that keeps what was sent, so that the next check sends only what changed
-{PATHS}{CONFIG}"""
 
 
 def run(options: Options) -> int:
@@ -60,17 +56,12 @@ def run(options: Options) -> int:
     from verl_tui.runs.views.checkpoints import BestBy
 
     against = options.against
-    if options.band and against is None:
-        raise CommandError(
-            "--band says how far a run may lie from that of --against RUN"
-        )
     options.need_paths()
-    config = options.configuration()
     widths = {} if against is None else _widths(options.band or ())
-    notifier = _notifier(options, config)
+    notifier = _notifier(options)
     if against is not None and is_there(against):
         options.paths.append(against)  # it need not be among the others
-    monitor = options.load(config)
+    monitor = options.load()
     by = BestBy.of(options.best_by)
     held = None if against is None else _held(monitor, against, widths)
     found = report(monitor, options.now, by, held)
@@ -111,16 +102,14 @@ def _widths(bands: Sequence[str]) -> Mapping[str, float | None]:
     for text in bands:
         figure, _, wide = text.partition("=")
         if figure not in WIDTHS:
-            raise CommandError(f"--band: {figure} is none of {', '.join(WIDTHS)}")
+            raise UsageError(f"--band: {figure} is none of {', '.join(WIDTHS)}")
         share = re.fullmatch(r"(\d*\.?\d+)(%?)", wide)
         if wide == "off":
             del widths[figure]
         elif share is not None:
             widths[figure] = float(share[1]) / (100 if share[2] else 1)
         else:
-            raise CommandError(
-                f"--band: {text} has no share such as 5% or 0.05, nor off"
-            )
+            raise UsageError(f"--band: {text} has no share such as 5% or 0.05, nor off")
     return widths
 
 
@@ -137,16 +126,14 @@ def _held(
     meant = (*baseline, *all_meant(runs, named))
     chosen = [run for run in runs if run not in meant]
     if not chosen:
-        raise CommandError(f"--against {named}: it is all there is, no run is left")
+        raise UsageError(f"--against {named}: it is all there is, no run is left")
     return {run.name: hold(run, baseline, monitor.guide, widths) for run in chosen}
 
 
-def _notifier(options: Options, config: Config) -> Notifier | None:
+def _notifier(options: Options) -> Notifier | None:
     """Return the notifier if notifications were requested, before anything is read."""
-    notifier = notifier_for(config) if options.notify else None
-    if options.state is not None:
-        if notifier is None:
-            raise CommandError("--state keeps what --notify has sent")
+    notifier = notifier_for(options.settings) if options.notify else None
+    if notifier is not None and options.state is not None:
         notifier.read_state(options.state)
     return notifier
 

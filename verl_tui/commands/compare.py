@@ -1,35 +1,6 @@
-"""`verl-tui compare`: settings and outcomes of several runs side by side, with statistics."""
+"""Settings and outcomes of several runs side by side, with differences and their intervals.
 
-from __future__ import annotations
-
-import json
-import shutil
-import sys
-from typing import TYPE_CHECKING
-
-from verl_tui.commands.shared import (
-    BASELINE,
-    CONFIG,
-    PATHS,
-    CommandError,
-    Options,
-    plain_output,
-    print_message,
-)
-from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from verl_tui.comparison.compare import Comparison
-    from verl_tui.health.finding import Moment
-    from verl_tui.monitor import Monitor
-
-HELP = "settings and outcomes of several runs side by side, with differences and their intervals"
-EXAMPLES = (
-    "verl-tui compare 'logs/run_*'",
-    "verl-tui compare 'logs/run_*' --baseline run_3 --md",
-    "verl-tui compare logs --where 'reward > 0.6' --columns 'best val, lr' --sort 'best val'",
-)
-OPTIONS = f"""{BASELINE}
+--baseline RUN
 --columns LIST  write these columns first: the last, best, max or min value of a metric, that at a
                 step, or a setting: 'reward, best val, reward@200, lr'
 --where CONDITION  compare only the runs that meet it: 'reward > 0.6 and lr < 1e-5', 'not val'
@@ -40,8 +11,37 @@ OPTIONS = f"""{BASELINE}
           (default: end)
 | --md    write Markdown, for a pull request
 | --csv   write a table with one row per run
-| --json  write JSON for programs
-{PATHS}{CONFIG}"""
+| --json
+PATH...
+--config FILE
+
+for example:
+    verl-tui compare 'logs/run_*'
+    verl-tui compare 'logs/run_*' --baseline run_3 --md
+    verl-tui compare logs --where 'reward > 0.6' --columns 'best val, lr' --sort 'best val'
+
+exit codes: 0 done, 3 nothing readable
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.shared import (
+    Options,
+    plain_output,
+    print_message,
+)
+from verl_tui.given_files import UsageError
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from verl_tui.comparison.compare import Comparison
+    from verl_tui.health.finding import Moment
+    from verl_tui.monitor import Monitor
 
 
 def run(options: Options) -> int:
@@ -79,12 +79,12 @@ def _narrow(monitor: Monitor, options: Options, at: Moment) -> tuple[str, ...]:
     columns, said = parse_columns(options.columns or "", runs, at)
     order, wrong = parse_columns(sort.removeprefix("-"), runs, at)
     if said or wrong:
-        raise CommandError(said or wrong)
+        raise UsageError(said or wrong)
     if options.where is not None:
         try:
             found, said = meeting(options.where, runs, at)
         except ValueError as error:
-            raise CommandError(f"--where: {error}") from None
+            raise UsageError(f"--where: {error}") from None
         said = f", {said}" * bool(said)
         print_message(f"{len(found)} of {counted(len(runs), 'run')} match{said}")
         runs = found

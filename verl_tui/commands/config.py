@@ -1,15 +1,23 @@
-"""`verl-tui config`: where the configuration lies, and its defaults."""
+"""Where the configuration is read from, and all of its defaults.
+
+--config FILE
+
+for example:
+    verl-tui config
+    verl-tui config --config mine.toml
+
+exit codes: 0 done
+"""
 
 from __future__ import annotations
 
-from verl_tui.commands.shared import CONFIG, Options
+from typing import TYPE_CHECKING
+
 from verl_tui.config import config_path, documented_defaults, load_config
 from verl_tui.given_files import is_there
 
-HELP = "where the configuration is read from, and all of its defaults"
-EXAMPLES = ("verl-tui config", "verl-tui config --config mine.toml")
-EXITS = "0 done"
-OPTIONS = CONFIG
+if TYPE_CHECKING:
+    from verl_tui.commands.shared import Options
 
 
 def run(options: Options) -> int:

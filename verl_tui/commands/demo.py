@@ -1,4 +1,19 @@
-"""`verl-tui demo`: a simulated training, opened live."""
+"""A simulated training that writes real logs, opened live.
+
+--dir DIR       keep the logs in DIR
+--pace SECONDS  time between two steps (default: 1)
+--seed SEED     seed of the simulation (default: 7)
+--headless      only write the logs, open nothing
+--config FILE
+--ascii
+--no-mouse
+
+for example:
+    verl-tui demo
+    verl-tui demo --headless --dir demo
+
+exit codes: 0 done, 3 no terminal
+"""
 
 from __future__ import annotations
 
@@ -11,31 +26,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_OUTPUT,
-    SCREEN,
-    CommandError,
     Options,
     need_terminal,
     writing,
 )
+from verl_tui.given_files import OutputError
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
 
-HELP = "a simulated training that writes real logs, opened live"
-EXAMPLES = ("verl-tui demo", "verl-tui demo --headless --dir demo")
-EXITS = "0 done, 3 no terminal"
-OPTIONS = f"""
---dir DIR       keep the logs in DIR
---pace SECONDS  time between two steps (default: 1)
---seed SEED     seed of the simulation (default: 7)
---headless      only write the logs, open nothing
-{SCREEN}"""
-
 
 def run(options: Options) -> int:
     """Simulate until the user leaves; return the exit code."""
-    config = options.configuration()
+    config = options.settings
     if not options.headless:
         need_terminal()
     kept: Path | None = options.dir
@@ -61,7 +64,7 @@ def _play(directory: Path, options: Options, config: Config) -> int:
     runs = [run.directory for run in simulation.runs]
     if taken := ", ".join(path.name for path in runs if path.exists()):
         said = f"{directory} already holds {taken}: name another directory"
-        raise CommandError(said, EXIT_OUTPUT)
+        raise OutputError(said)
     simulation.prepare()
     stop = threading.Event()
     if options.headless:

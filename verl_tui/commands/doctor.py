@@ -1,25 +1,27 @@
-"""`verl-tui doctor`: what is found and how it is recognised, and what it runs on."""
+"""What is found at paths, by which evidence, what is passed over; terminal, GPUs, limits.
+
+--json
+PATH...  log, directory, quoted glob, address or -; none: the machine alone
+--config FILE
+
+for example:
+    verl-tui doctor
+    verl-tui doctor logs/run_7
+    verl-tui doctor logs --json
+
+exit codes: 0 fine, 1 something is wrong, 3 nothing readable
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from verl_tui.commands.shared import CONFIG, EXIT_NOTHING, Options
 from verl_tui.config import Config, ConfigError, config_path
-from verl_tui.given_files import is_there
+from verl_tui.given_files import NothingError, is_there
 
-HELP = "what is found at paths, by which evidence, what is passed over; terminal, GPUs, limits"
-EXAMPLES = (
-    "verl-tui doctor",
-    "verl-tui doctor logs/run_7",
-    "verl-tui doctor logs --json",
-)
-EXITS = "0 fine, 1 something is wrong, 3 nothing readable"
-OPTIONS = f"""
---json   write JSON for programs
-PATH...  log, directory, quoted glob, address or -; none: the machine alone
-{CONFIG}"""
+if TYPE_CHECKING:
+    from verl_tui.commands.shared import Options
 
 
 def run(options: Options) -> int:
@@ -57,7 +59,7 @@ def run(options: Options) -> int:
     else:
         print(doctor_text(found), end="")
     if paths and not is_readable(found):
-        return EXIT_NOTHING
+        return NothingError.code
     return 1 if found["wrong"] else 0
 
 
@@ -68,7 +70,7 @@ def _configuration(options: Options) -> tuple[Config, dict[str, Any]]:
     path = config_path(options.config)
     problem = None
     try:
-        config = options.configuration()
+        config = options.settings
     except ConfigError as error:
         config = Config()
         problem = f"{error}; the defaults are used here"

@@ -1,4 +1,9 @@
-"""`verl-tui get`: small answers on one run for scripts, a row of `COMMANDS` and `get.toml` each."""
+"""Small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours.
+
+for example:
+    verl-tui get state logs/run_7
+    verl-tui get metrics logs/run_7 --json
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    EXIT_NOTHING,
-    CommandError,
     Options,
     guide_of,
     print_message,
@@ -21,16 +23,16 @@ from verl_tui.commands.shared import (
     print_note,
 )
 from verl_tui.commands.signals import heeded
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
-    from verl_tui.health.guide import Guide
     from verl_tui.plain_data import Data
 
-HELP = "small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours"
-EXAMPLES = ("verl-tui get state logs/run_7", "verl-tui get metrics logs/run_7 --json")
+AnswerLines: TypeAlias = "Callable[[Data], Iterable[str]]"
+"""Makes lines of text of an answer."""
 VERSION = 1
 """Version of the answers: grows when a field is removed or changes its meaning."""
 _POINTS, _LINES, _SAMPLES = 20, 20, 3
@@ -39,9 +41,7 @@ _POINTS, _LINES, _SAMPLES = 20, 20, 3
 
 def _waited(options: Options) -> Reading | None:
     """Return the run as it is when what is waited for holds; None if nothing is."""
-    if options.wait is None:
-        if options.timeout is not None:
-            raise CommandError("--timeout needs what is waited for: --wait CONDITION")
+    if not options.has("--wait"):
         return None
     from verl_tui.answers.waiting import waited_for
 
@@ -49,54 +49,53 @@ def _waited(options: Options) -> Reading | None:
         options.need_paths(),
         options.run,
         options.wait,
-        options.configuration(),
+        options.settings,
         timeout=options.timeout,
         unread=heeded(),
         say=print_message,
     )
 
 
-def _read(
+def answered(
     options: Options,
-    answer: Callable[[Reading, float], Data | None],
+    answer: Callable[[Reading], Data | None],
+    lines: AnswerLines,
     *,
     long: int | None = None,
-    alive: bool = False,
-) -> Data:
-    """Return an answer and say what was passed over; see `readings`."""
-    from verl_tui.answers.run_reading import NothingError, readings
+    judges: bool = False,
+) -> int:
+    """Write an answer, and say what was passed over; return the exit code.
 
+    Args:
+        options: Say which run, and how it is written.
+        answer: Answers; None if more of the run has to be read.
+        lines: Makes an answer text.
+        long: See `readings`.
+        judges: Whether the answer takes the rules.
+    """
+    from verl_tui.answers.run_reading import readings
+
+    guide = guide_of(options.settings) if judges else None
     waited, now = _waited(options), time.time()
     long = None if getattr(options, "whole", False) else long
-    more = readings(options.need_paths(), options.run, now, long=long, alive=alive)
+    more = readings(options.need_paths(), options.run, now, long=long, alive=judges)
     say = cache(print_messages)  # once, however often is read
     for reading in [waited] if waited else more:
         say(reading.sentences)
         read = any(one.records for one in reading.run.statuses)
-        if read and (found := answer(reading, now)) is not None:
-            return found
+        found = answer(reading._replace(now=now, guide=guide)) if read else None
+        if found is not None:
+            return _write(found, lines, options)
     raise NothingError(f"nothing readable so far in {reading.run.name}")
 
 
-def _judged(
-    options: Options,
-    answer: Callable[[Reading, float, Guide], Data | None],
-    long: int | None = None,
-) -> Data:
-    """Return an answer that takes the rules."""
-    guide = guide_of(options.configuration())
-
-    def judged(reading: Reading, now: float) -> Data | None:
-        return answer(reading, now, guide)
-
-    return _read(options, judged, long=long, alive=True)
-
-
-def _write(found: Data, lines: Iterable[str], options: Options) -> int:
+def _write(found: Data, lines: AnswerLines, options: Options) -> int:
     """Write an answer to standard output as JSON, or as lines of text; return the exit code."""
     if options.json:
-        lines = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+        written = [json.dumps({"version": VERSION, **found}, allow_nan=False)]
+    else:
+        written = [*lines(found)]
+    sys.stdout.write("".join(f"{line}\n" for line in written))
     sys.stdout.flush()
     return 0
 
@@ -104,22 +103,20 @@ def _write(found: Data, lines: Iterable[str], options: Options) -> int:
 def _findings(options: Options) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
 
-    found = _judged(options, partial(findings_of, least=options.severity))
-    return _write(found, findings_lines(found), options)
+    answer = partial(findings_of, least=options.severity)
+    return answered(options, answer, findings_lines, judges=True)
 
 
 def _state(options: Options) -> int:
-    from verl_tui.answers.state import LONG, state_line, state_of
+    from verl_tui.answers.state import LONG, state_lines, state_of
 
-    found = _judged(options, state_of, LONG)
-    return _write(found, [state_line(found)], options)
+    return answered(options, state_of, state_lines, long=LONG, judges=True)
 
 
 def _ledger(options: Options) -> int:
     from verl_tui.answers.state import ledger_lines, ledger_of
 
-    found = _judged(options, ledger_of)
-    return _write(found, ledger_lines(found), options)
+    return answered(options, ledger_of, ledger_lines, judges=True)
 
 
 def _runs(options: Options) -> int:
@@ -128,8 +125,8 @@ def _runs(options: Options) -> int:
     found, sentences = run_names(options.need_paths())
     print_messages(sentences)
     if not found:
-        raise CommandError("no run found", EXIT_NOTHING)
-    return _write({"runs": list(found)}, map(one_line, found), options)
+        raise NothingError("no run found")
+    return _write({"runs": [*found]}, lambda _: map(one_line, found), options)
 
 
 def _metrics(options: Options) -> int:
@@ -141,39 +138,36 @@ def _metrics(options: Options) -> int:
         points_of,
     )
     from verl_tui.answers.run_reading import LONG
-    from verl_tui.runs.views.provenance import ESTIMATED
 
-    _check(options)
+    if options.plot and options.json:
+        raise UsageError("--plot draws, --json writes for programs")
+    if options.metric is None:
+        answer = partial(metrics_of, pattern=options.filter)
+        return answered(options, answer, _noted(metrics_lines))
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
-
-    def points(reading: Reading, _now: float) -> Data | None:
-        count = options.last or _POINTS
-        return points_of(reading, options.metric, count, options.around)
-
-    def metrics(reading: Reading, _now: float) -> Data | None:
-        return metrics_of(reading, options.filter)
-
-    if options.metric is None:
-        found, lines = _read(options, metrics), metrics_lines
-    else:
-        found = _read(options, points, long=LONG)
-        lines = plot_lines if options.plot else points_lines
-    if found["steps_estimated"] and not options.json:
-        print_note(f"{found['run']}: {ESTIMATED}")
-    return _write(found, lines(found), options)
+    points = partial(
+        points_of,
+        metrics=options.metric,
+        count=options.last or _POINTS,
+        around=options.around,
+    )
+    lines = _noted(plot_lines if options.plot else points_lines)
+    return answered(options, points, lines, long=LONG)
 
 
-def _check(options: Options) -> None:
-    """Refuse options that contradict each other."""
-    if options.metric is None:
-        for name in ("plot", "around"):
-            if getattr(options, name) not in (None, False):
-                raise CommandError(f"--{name} needs the metric: --metric KEY")
-    elif options.plot and options.json:
-        raise CommandError("--plot draws, --json writes for programs")
-    elif options.filter is not None:
-        raise CommandError("--filter chooses among all metrics, --metric names one")
+def _noted(
+    lines: AnswerLines,
+) -> AnswerLines:
+    """Return what makes text of an answer, and says beside it that its steps are estimated."""
+    from verl_tui.runs.views.provenance import ESTIMATED
+
+    def noted(found: Data) -> Iterable[str]:
+        if found["steps_estimated"]:
+            print_note(f"{found['run']}: {ESTIMATED}")
+        return lines(found)
+
+    return noted
 
 
 def _samples(options: Options) -> int:
@@ -181,19 +175,15 @@ def _samples(options: Options) -> int:
     from verl_tui.answers.samples import samples_lines, samples_of
 
     only = options.training or options.validation
-
-    def answer(reading: Reading, _now: float) -> Data | None:
-        return samples_of(
-            reading,
-            options.best or options.worst or options.last or _SAMPLES,
-            order="best" if options.best else "worst" if options.worst else "last",
-            around=options.around,
-            validation=options.validation if only else None,
-            full=options.full,
-        )
-
-    found = _read(options, answer, long=LONG)
-    return _write(found, samples_lines(found), options)
+    answer = partial(
+        samples_of,
+        count=options.best or options.worst or options.last or _SAMPLES,
+        order="best" if options.best else "worst" if options.worst else "last",
+        around=options.around,
+        validation=options.validation if only else None,
+        full=options.full,
+    )
+    return answered(options, answer, samples_lines, long=LONG)
 
 
 def _log(options: Options) -> int:
@@ -207,7 +197,7 @@ def _log(options: Options) -> int:
     try:
         grep = None if options.grep is None else Search(options.grep)
     except ValueError as error:
-        raise CommandError(f"--grep: {error}") from error
+        raise UsageError(f"--grep: {error}") from error
     reading, now = _waited(options), time.time()
     if reading is None:
         reading = read_run(
@@ -223,7 +213,7 @@ def _log(options: Options) -> int:
         print_message(
             f"--grep {options.grep}: some lines took too long to search, and were left out"
         )
-    return _write(found, log_lines(found), options)
+    return _write(found, log_lines, options)
 
 
 def _around_error(options: Options, reading: Reading, now: float) -> bool:
@@ -232,36 +222,22 @@ def _around_error(options: Options, reading: Reading, now: float) -> bool:
 
     end = reading.run.outcome
     if options.error and (end is None or end.kind is EventKind.FINISHED):
-        raise CommandError(f"--error: no error has ended {reading.run.name}")
+        raise UsageError(f"--error: no error has ended {reading.run.name}")
     asked = {options.around, options.last, options.grep} != {None}
     return options.error or (not asked and state(reading.run, now) is State.CRASHED)
 
 
 _TABLE = toml_table(__file__, "get.toml")
-_PARTS = {**_TABLE["parts"], "config": CONFIG}
-
-
-def _command(name: str, run: Callable[[Options], int]) -> SimpleNamespace:
-    """Return a command, with the names of a module that is one."""
-    row = _TABLE[name]
-    return SimpleNamespace(
-        run=run,
-        HELP=row["help"],
-        EXAMPLES=tuple(f"verl-tui get {line}" for line in row["examples"]),
-        OPTIONS=_filled(row["options"]),
-        EPILOG=_filled(row["fields"]),
-        EXITS=_TABLE["exits"],
-    )
 
 
 def _filled(text: str) -> str:
-    for name, part in _PARTS.items():
+    for name, part in _TABLE["parts"].items():
         text = text.replace(f"<<{name}>>", part)
     return text
 
 
 COMMANDS: Mapping[str, SimpleNamespace] = {
-    name: _command(name, run)
+    name: SimpleNamespace(run=run, __doc__=_filled(_TABLE[name]))
     for name, run in (
         ("findings", _findings),
         ("ledger", _ledger),

@@ -1,10 +1,29 @@
-"""`verl-tui guard`: follow runs without a screen, stop those that have gone mad, keep the best of
-others.
+"""Follow runs without a screen; run a command when a circuit breaker trips, or at each new best.
+
+--on ID... without --on-best  also trip on this finding
+--on-best METRIC    run CMD at each new best of this metric instead: an indicator or the log's own
+                    key, with :min or :max
+--kl LIMIT          threshold of circuit-breaker-kl (0.2, if not given)
+--reward-drop SHARE  threshold of circuit-breaker-reward (0.2, if not given)
+--count N           breaches in a row that trip either of them (5, if not given)
+--dry-run           report the command, but do not run it
+PATH...
+--config FILE
+
+for example:
+    verl-tui guard logs/run_7 -- scancel 4711
+    verl-tui guard logs/run_7 --on hang -- ./stop.sh
+
+CMD gets these facts as environment variables: VERL_TUI_RUN, _RUN_ID, _PATHS, _STATE, _FINDING,
+_SEVERITY, _STEP, _SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in
+VERL_TUI_RUN, _RUN_ID, _PATHS, _METRIC, _KEY, _STEP, _VALUE, _PATH (the checkpoint of that step),
+_NEAREST_STEP and _NEAREST_PATH. Events are one line of JSON each.
+
+exit codes: 0 nothing tripped, 2 something tripped, 3 nothing readable, 128 + N ended by signal N
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -12,9 +31,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    PATHS,
-    CommandError,
     Options,
     guide_of,
     need_runs,
@@ -23,37 +39,15 @@ from verl_tui.commands.shared import (
     print_messages,
 )
 from verl_tui.commands.signals import heeded
+from verl_tui.given_files import UsageError, why
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.guard import Guard, Orders
 
-HELP = (
-    "follow runs without a screen; run a command when a circuit breaker trips, "
-    "or at each new best"
-)
-EXAMPLES = (
-    "verl-tui guard logs/run_7 -- scancel 4711",
-    "verl-tui guard logs/run_7 --on hang -- ./stop.sh",
-)
-EXITS = "0 nothing tripped, 2 something tripped, 3 nothing readable, 128 + N ended by signal N"
 USAGE = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
-EPILOG = (
-    "CMD gets these facts as environment variables: VERL_TUI_RUN, _RUN_ID, _PATHS, _STATE, "
-    "_FINDING, _SEVERITY, _STEP, _SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with "
-    "--on-best in VERL_TUI_RUN, _RUN_ID, _PATHS, _METRIC, _KEY, _STEP, _VALUE, _PATH (the "
-    "checkpoint of that step), _NEAREST_STEP and _NEAREST_PATH. Events are one line of JSON each."
-)
 REST = "command"
-OPTIONS = f"""
---on ID...          also trip on this finding
---on-best METRIC    run CMD at each new best of this metric instead: an indicator or the log's own
-                    key, with :min or :max
---kl LIMIT          threshold of circuit-breaker-kl (0.2, if not given)
---reward-drop SHARE  threshold of circuit-breaker-reward (0.2, if not given)
---count N           breaches in a row that trip either of them (5, if not given)
---dry-run           report the command, but do not run it
-{PATHS}{CONFIG}"""
 
 
 def run(options: Options) -> int:
@@ -62,13 +56,9 @@ def run(options: Options) -> int:
     from verl_tui.runs.views.checkpoints import BestBy
 
     named = options.on or ()
-    if named and options.on_best is not None:
-        raise CommandError(
-            "--on and --on-best are for two guards: each runs a command of its own"
-        )
     command = tuple(options.command)
     if command and shutil.which(command[0]) is None:
-        raise CommandError(f"{command[0]}: no such command, or not executable")
+        raise UsageError(f"{command[0]}: no such command, or not executable")
     config = _limited(options)
     paths = options.need_paths()
     need_runs(paths)
@@ -109,13 +99,11 @@ def _limited(options: Options) -> Config:
     """Return the configuration with the limits of the command line, once the named findings are
     known to exist.
     """
-    config = options.configuration()
+    config = options.settings
     known = {rule.id for rule in guide_of(config).rules}
     for id in {*(options.on or ())} - known:
-        near = difflib.get_close_matches(id, known, 3, 0.3) or sorted(known)
-        raise CommandError(
-            f"--on {id}: no such finding; did you mean {', '.join(near)}?"
-        )
+        hint = nearest(id, known, cutoff=0.3) or "`verl-tui guide` lists them"
+        raise UsageError(f"--on {id}: no such finding; {hint}")
     rules = {name: dict(rule) for name, rule in config.guide.get("rules", {}).items()}
     thresholds = {
         "circuit-breaker-kl": options.kl,
@@ -141,5 +129,5 @@ def _write_event(event: Mapping[str, object]) -> str:
     except BrokenPipeError:
         raise
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return why(error)
     return ""

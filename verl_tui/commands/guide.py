@@ -1,24 +1,27 @@
-"""`verl-tui guide`: the rules in force."""
+"""The rules in force, with their thresholds and sources.
 
-from __future__ import annotations
-
-from verl_tui.commands.shared import CONFIG, Options, guide_of
-
-HELP = "the rules in force, with their thresholds and sources"
-EXAMPLES = ("verl-tui guide", "verl-tui guide --format prometheus > verl-rules.yml")
-EXITS = "0 done"
-OPTIONS = f"""
 --format text|prometheus|grafana  text, Prometheus' alert rules, or a Grafana dashboard
                 (default: text)
 --step SECONDS  how long a step usually takes: alert rules look back by the clock (default: 60)
-{CONFIG}"""
+--config FILE
+
+for example:
+    verl-tui guide
+    verl-tui guide --format prometheus > verl-rules.yml
+
+exit codes: 0 done
+"""
+
+from __future__ import annotations
+
+from verl_tui.commands.shared import Options, guide_of
 
 
 def run(options: Options) -> int:
     """Write the rules; return the exit code."""
     from verl_tui.exporters.guide import alert_rules, dashboard, describe
 
-    guide = guide_of(options.configuration())
+    guide = guide_of(options.settings)
     if options.format == "prometheus":
         print(alert_rules(guide, options.step), end="")
     elif options.format == "grafana":

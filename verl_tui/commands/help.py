@@ -1,5 +1,15 @@
-"""`verl-tui help`: the manual, without a network: pages that are installed beside the code, and
-pages made from the declarations that the program itself uses.
+"""The manual: keys, formats, rules, metrics, configuration, commands.
+
+--skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
+TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
+--config FILE
+
+for example:
+    verl-tui help keys
+    verl-tui help kl-high
+    verl-tui help export csv
+
+exit codes: 0 done
 """
 
 from __future__ import annotations
@@ -11,15 +21,11 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    EXIT_OUTPUT,
-    CommandError,
     Options,
     colour,
     guide_of,
@@ -27,21 +33,15 @@ from verl_tui.commands.shared import (
     writing,
 )
 from verl_tui.config import Config, ConfigError, documented_defaults
-from verl_tui.given_files import NO_LINK, is_link, replacing
+from verl_tui.given_files import NO_LINK, OutputError, UsageError, is_link, replacing
 from verl_tui.indicators import INDICATORS, Indicator, spellings
 from verl_tui.rendering.text.ascii_table import ascii_locale, in_ascii
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
 
 
-HELP = "the manual: keys, formats, rules, metrics, configuration, commands"
-EXAMPLES = ("verl-tui help keys", "verl-tui help kl-high", "verl-tui help export csv")
-EXITS = "0 done"
-OPTIONS = f"""
---skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
-TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
-{CONFIG}"""
 _SKILL = Path(__file__).with_name("SKILL.md")
 """The page for agents, with the head that the form of skills asks for."""
 _DIRECTIONS = {
@@ -55,10 +55,10 @@ def run(options: Options) -> int:
     """Show a page, or write it; return the exit code."""
     if options.skill is not None:
         if options.topics != ["agents"]:
-            raise CommandError("--skill is of one topic: help agents --skill DIR")
+            raise UsageError("--skill is of one topic: help agents --skill DIR")
         return _write_skill(options.skill)
     try:
-        config = options.configuration()
+        config = options.settings
     except ConfigError as error:  # help is needed then
         print_message(str(error))
         config = Config()
@@ -70,7 +70,7 @@ def _write_skill(directory: Path) -> int:
     """Write the page for agents where they look for skills; return the exit code."""
     path = directory / "verl-tui" / _SKILL.name
     if is_link(path.parent):
-        raise CommandError(f"{path.parent}: {NO_LINK}", EXIT_OUTPUT)
+        raise OutputError(f"{path.parent}: {NO_LINK}")
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
@@ -108,9 +108,8 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
-    near = " or ".join(get_close_matches(name, known, 3, 0.5))
-    meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
-    raise CommandError(f"help {name}: there is no such topic; {meant}")
+    meant = nearest(name, known, cutoff=0.5) or f"the topics are {', '.join(TOPICS)}"
+    raise UsageError(f"help {name}: there is no such topic; {meant}")
 
 
 def _topic(name: str, config: Config) -> str:

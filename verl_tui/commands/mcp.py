@@ -1,4 +1,17 @@
-"""`verl-tui mcp PATH...`: answers as tools for agents, by the Model Context Protocol."""
+"""Answers of get, check, compare and explain as tools for agents (MCP).
+
+PATH...  log, directory, quoted glob or address
+--config FILE
+
+for example:
+    verl-tui mcp logs
+    verl-tui mcp 'logs/run_*' --config agents.toml
+
+A client starts this command and asks it for tools on standard input. All only read, and only at or
+below PATH..., links resolved; keys, tokens and passwords in answers are hidden.
+
+exit codes: 0 the client has gone, 128 + N ended by signal N
+"""
 
 from __future__ import annotations
 
@@ -7,39 +20,27 @@ import select
 import signal
 from functools import partial
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from verl_tui import __version__
-from verl_tui.commands.shared import (
-    CONFIG,
-    CommandError,
-    Options,
-    piped,
-)
 from verl_tui.commands.signals import at_end
 from verl_tui.given_files import UsageError
 
-HELP = "answers of get, check, compare and explain as tools for agents (MCP)"
-EXAMPLES = ("verl-tui mcp logs", "verl-tui mcp 'logs/run_*' --config agents.toml")
-EXITS = "0 the client has gone, 128 + N ended by signal N"
-EPILOG = """A client starts this command and asks it for tools on standard input. All only read, and
-only at or below PATH..., links resolved; keys, tokens and passwords in answers are hidden."""
-OPTIONS = f"""
-PATH...  log, directory, quoted glob or address
-{CONFIG}"""
+if TYPE_CHECKING:
+    from verl_tui.commands.shared import (
+        Options,
+    )
 
 
 def run(options: Options) -> int:
     """Serve until the client goes away; return the exit code."""
     paths = options.need_paths()
-    options.configuration()
-    if piped(paths):
-        raise CommandError("-: standard input is the client's; write the log to a file")
+    _ = options.settings
     try:
         import anyio
         import mcp.server.stdio  # noqa: F401 - all of it is there, or nothing
     except ModuleNotFoundError as error:
-        raise CommandError("`mcp` needs mcp: pip install 'verl-tui[mcp]'") from error
+        raise UsageError("`mcp` needs mcp: pip install 'verl-tui[mcp]'") from error
     at_end(signal.SIG_DFL)  # what waits for standard input ends in no other way
     Thread(target=_end_without_reader, args=[os.dup(1)], daemon=True).start()
     if options.config is not None:

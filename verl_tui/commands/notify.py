@@ -1,63 +1,55 @@
-"""`verl-tui notify`: send a test message, or show what would be sent of runs."""
+"""Send a test notification (--test), or show what would be sent of runs (--show PATH).
+
+--test  send a message, and say what happened
+--show  show messages, send nothing
+--preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
+        the JSON
+PATH...
+--config FILE
+
+for example:
+    verl-tui notify --show 'logs/run_*'
+    VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test
+
+The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file that
+VERL_TUI_NOTIFY_FILE names, and is never shown.
+
+exit codes: 0 done, 3 nothing readable, 69 the test message could not be sent
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from verl_tui.commands.shared import (
-    CONFIG,
-    EXIT_NOTHING,
     NO_ADDRESS,
-    PATHS,
-    CommandError,
     Options,
     destination_for,
     print_message,
     settings_for,
 )
-
-if TYPE_CHECKING:
-    from verl_tui.config import Config
+from verl_tui.given_files import NothingError, UsageError
 
 EXIT_UNSENT = 69
 """A message that could not be sent."""
-HELP = "send a test notification (--test), or show what would be sent of runs (--show PATH)"
-EXAMPLES = (
-    "verl-tui notify --show 'logs/run_*'",
-    "VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test",
-)
-EXITS = "0 done, 3 nothing readable, 69 the test message could not be sent"
-EPILOG = (
-    "The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file "
-    "that VERL_TUI_NOTIFY_FILE names, and is never shown."
-)
-OPTIONS = f"""
---test  send a message, and say what happened
---show  show messages, send nothing
---preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
-        the JSON
-{PATHS}{CONFIG}"""
 
 
 def run(options: Options) -> int:
     """Send or show; return the exit code."""
     if options.test == options.show:
-        raise CommandError(
+        raise UsageError(
             "either --test sends a message, or --show PATH shows what would be sent"
         )
     if options.test and options.paths:
-        raise CommandError("--test sends one message and reads no PATH")
-    config = options.configuration()
-    return _test(options, config) if options.test else _show(options, config)
+        raise UsageError("--test sends one message and reads no PATH")
+    return _test(options) if options.test else _show(options)
 
 
-def _test(options: Options, config: Config) -> int:
+def _test(options: Options) -> int:
     from verl_tui.notify.delivery import NotSentError, deliver
     from verl_tui.notify.message import Message
 
-    to = destination_for(settings_for(config), options.preset)
+    to = destination_for(settings_for(options.settings), options.preset)
     if to is None:
-        raise CommandError(NO_ADDRESS)
+        raise UsageError(NO_ADDRESS)
     try:
         words = "this is a test: messages from here arrive"
         answer = deliver(to, Message(event="test", time=options.now, message=words))
@@ -68,17 +60,17 @@ def _test(options: Options, config: Config) -> int:
     return 0
 
 
-def _show(options: Options, config: Config) -> int:
+def _show(options: Options) -> int:
     """Show what a check would send, the limits considered."""
     from verl_tui.notify.delivery import json_of
     from verl_tui.notify.notifier import Changes
     from verl_tui.notify.notify_settings import Limits
 
     now = options.now
-    settings = settings_for(config)
-    monitor = options.load(config)
+    settings = settings_for(options.settings)
+    monitor = options.load()
     if not monitor.runs:
-        return EXIT_NOTHING
+        return NothingError.code
     found = Changes(settings).look(monitor, now)
     limits = Limits(settings)
     shown = limits.take(found, now)

@@ -1,4 +1,25 @@
-"""`verl-tui replay`: a recorded run played as if live."""
+"""A recorded run played as if live: pause, step, seek.
+
+--speed FACTOR  speed factor (the whole run in a few minutes, if not given)
+--from STEP    begin where the run was at this step
+--until STEP   pause at this step
+--paused       start paused
+PATH...        log, directory or quoted glob
+--config FILE
+--ascii
+--no-mouse
+
+for example:
+    verl-tui replay logs/run_7 --speed 20
+    verl-tui replay logs/run_7 --from 100 --paused
+
+Times are those that the log states, else estimated from its progress bar or its step timers, else
+one second per step; the first line says which. Runs that overlapped in time are played at their
+true times, others each from its own start. All records are kept in memory. Keys: press ?, or see
+the last row.
+
+exit codes: 0 done, 3 nothing readable or no terminal
+"""
 
 from __future__ import annotations
 
@@ -6,46 +27,19 @@ import sys
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_NOTHING,
-    SCREEN,
-    CommandError,
     Options,
     need_terminal,
-    piped,
     print_messages,
 )
+from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
     from verl_tui.replay import Recording
 
-HELP = "a recorded run played as if live: pause, step, seek"
-EXAMPLES = (
-    "verl-tui replay logs/run_7 --speed 20",
-    "verl-tui replay logs/run_7 --from 100 --paused",
-)
-EXITS = "0 done, 3 nothing readable or no terminal"
-EPILOG = (
-    "Times are those that the log states, else estimated from its progress bar or its step "
-    "timers, else one second per step; the first line says which. Runs that overlapped in time "
-    "are played at their true times, others each from its own start. All records are kept in "
-    "memory. Keys: press ?, or see the last row."
-)
-OPTIONS = f"""
---speed FACTOR  speed factor (the whole run in a few minutes, if not given)
---from STEP    begin where the run was at this step
---until STEP   pause at this step
---paused       start paused
-PATH...        log, directory or quoted glob
-{SCREEN}"""
-
 
 def run(options: Options) -> int:
     """Play until the user leaves; return the exit code."""
-    if piped(options.paths):
-        raise CommandError(
-            "-: standard input cannot be replayed, write it to a file first"
-        )
-    paths, config = options.need_paths(), options.configuration()
+    paths, config = options.need_paths(), options.settings
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 
@@ -58,7 +52,7 @@ def run(options: Options) -> int:
         why = "nothing readable"
         if recording.runs:
             why = "no step in " + ", ".join(recording.runs)
-        raise CommandError(f"nothing to replay: {why}", EXIT_NOTHING)
+        raise NothingError(f"nothing to replay: {why}")
     at = _moment(recording, vars(options)["from"])
     until = _moment(recording, options.until)
     from verl_tui.tui import replay
@@ -84,7 +78,7 @@ def _moment(recording: Recording, step: int | None) -> float | None:
         return None
     moment = recording.when(step)
     if moment is None:
-        raise CommandError(
+        raise UsageError(
             f"no run comes to step {step:,}: the last is {recording.last_step:,}"
         )
     return moment

@@ -1,4 +1,23 @@
-"""`verl-tui report`: runs in one file, for a pull request, a wiki or a program."""
+"""Verdicts, comparison, curves, findings, checkpoints and samples in one file.
+
+-o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
+--format md|html|json without --status  form of what goes to standard output, or of a file with
+                another ending
+--force         replace a file that exists
+--status        write a short page in Markdown on how the runs are now, the worst first; it replaces
+                an earlier one as a whole (standard output, if no -o is given)
+--charts DIR without --status  also write each chart as an SVG file into this directory
+--baseline RUN without --status
+PATH...
+--config FILE
+
+for example:
+    verl-tui report 'logs/run_*' -o report.html
+    verl-tui report logs/new logs/old --baseline old -o report.md --charts charts
+    verl-tui report logs/run_7 --status -o STATUS.md
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -10,38 +29,26 @@ from typing import TYPE_CHECKING
 
 from verl_tui import __version__
 from verl_tui.commands.shared import (
-    BASELINE,
-    CONFIG,
-    EXIT_NOTHING,
-    EXIT_OUTPUT,
-    PATHS,
-    CommandError,
     Options,
     plain_output,
     print_message,
     print_note,
     writing,
 )
-from verl_tui.given_files import is_link, is_ordinary, is_taken, read_given
+from verl_tui.given_files import (
+    NothingError,
+    OutputError,
+    UsageError,
+    is_link,
+    is_ordinary,
+    is_taken,
+    read_given,
+)
 from verl_tui.sources.files import is_folder
 
 if TYPE_CHECKING:
     from verl_tui.report.record import Report
 
-HELP = "verdicts, comparison, curves, findings, checkpoints and samples in one file"
-EXAMPLES = (
-    "verl-tui report 'logs/run_*' -o report.html",
-    "verl-tui report logs/new logs/old --baseline old -o report.md --charts charts",
-    "verl-tui report logs/run_7 --status -o STATUS.md",
-)
-OPTIONS = f"""
--o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
---format md|html|json  form of what goes to standard output, or of a file with another ending
---force         replace a file that exists
---status        write a short page in Markdown on how the runs are now, the worst first; it replaces
-                an earlier one as a whole (standard output, if no -o is given)
---charts DIR    also write each chart as an SVG file into this directory
-{BASELINE}{PATHS}{CONFIG}"""
 _FORMATS = {
     ".md": "md",
     ".html": "html",
@@ -85,15 +92,13 @@ def _status(options: Options) -> int:
     from verl_tui.check.data import is_readable, report
     from verl_tui.report.status import MARK, status_text
 
-    if options.format or options.charts or options.baseline:
-        raise CommandError("--status goes without --format, --charts and --baseline")
     target = options.output or "-"
     if target != "-":
         ours = options.force or _begins_with(Path(target), MARK)
         _check_target(Path(target), force=ours)
     now, monitor = options.now, options.load()
     _put(status_text(monitor, now, __version__), target, replace=True)
-    return 0 if is_readable(report(monitor, now)) else EXIT_NOTHING
+    return 0 if is_readable(report(monitor, now)) else NothingError.code
 
 
 def _begins_with(path: Path, mark: str) -> bool:
@@ -117,17 +122,17 @@ def _form(options: Options) -> str:
     """Return the form that was asked for.
 
     Raises:
-        CommandError: Nothing says it.
+        UsageError: Nothing says it.
     """
     if options.output is None:
-        raise CommandError("name a file with -o, such as -o report.html, .md or .json")
+        raise UsageError("name a file with -o, such as -o report.html, .md or .json")
     ending = Path(options.output).suffix.lower()
     form: str | None = options.format or _FORMATS.get(ending)
     if form is not None:
         return form
     if options.output == "-":
-        raise CommandError("-o -: say which form with --format md, html or json")
-    raise CommandError(
+        raise UsageError("-o -: say which form with --format md, html or json")
+    raise UsageError(
         f"{options.output}: a report ends in .md, .html or .json; --format says it for others"
     )
 
@@ -135,11 +140,11 @@ def _form(options: Options) -> str:
 def _check_target(path: Path, *, force: bool) -> None:
     """Refuse, before anything is read, an output that could not be written afterwards."""
     if is_folder(path):
-        raise CommandError(f"{path} is a directory: name a file", EXIT_OUTPUT)
+        raise OutputError(f"{path} is a directory: name a file")
     if not force and is_taken(path):
-        raise CommandError(f"{path} exists: --force replaces it", EXIT_OUTPUT)
+        raise OutputError(f"{path} exists: --force replaces it")
     if not is_folder(path.parent):
-        raise CommandError(f"{path}: there is no directory {path.parent}", EXIT_OUTPUT)
+        raise OutputError(f"{path}: there is no directory {path.parent}")
 
 
 def _write(report: Report, form: str, options: Options) -> None:

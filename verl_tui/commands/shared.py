@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from verl_tui import debug_log
 from verl_tui.config import Config, ConfigError, config_path, load_config
-from verl_tui.given_files import NO_LINK, UsageError, is_link, is_taken
+from verl_tui.given_files import (
+    NO_LINK,
+    NothingError,
+    OutputError,
+    UsageError,
+    is_link,
+    is_taken,
+    why,
+)
 from verl_tui.text import one_line
 from verl_tui.trainers import broken
 
@@ -33,14 +41,8 @@ if TYPE_CHECKING:
     from verl_tui.notify.notify_settings import NotifySettings
     from verl_tui.runs.run import Run
 
-EXIT_USAGE = UsageError.code
-"""A command line or a configuration that makes no sense; argparse's own 2 means `critical` here."""
-EXIT_NOTHING = 3
-"""Nothing readable, or no terminal to draw on."""
 EXIT_OWN_ERROR = 70
 """An error of verl-tui's own."""
-EXIT_OUTPUT = 73
-"""An output file that cannot be written, or a port that cannot be had."""
 EXIT_INTERRUPTED = 130
 EXIT_PIPE = 141
 """The reader of the output has gone: the code of a program that SIGPIPE kills."""
@@ -48,32 +50,10 @@ _LAST_STREAM = 2
 """The number of standard error, the last of the standard streams."""
 _UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of a write: a full disk, a file that is too large, a terminal that is gone."""
-PATHS = """
-PATH...  log, directory, quoted glob, address or -
-"""
-CONFIG = """
---config FILE  configuration file to use instead of the default (see `verl-tui config`)
-"""
-SCREEN = f"""{CONFIG}
---ascii  draw with ASCII only
---no-mouse  leave the mouse to the terminal
-"""
-BASELINE = """
---baseline RUN  run that the others are compared with: its name, a part of it, or its path (the
-                first run, if not given)
-"""
 NO_ADDRESS = (
     "no address to notify: put it into VERL_TUI_NOTIFY_URL, or into a file that nobody else may "
     "read and its path into VERL_TUI_NOTIFY_FILE"
 )
-
-
-class CommandError(UsageError):
-    """A command cannot be carried out; the text is one sentence."""
-
-    def __init__(self, sentence: str, code: int = EXIT_USAGE) -> None:
-        super().__init__(sentence)
-        self.code = code
 
 
 # -- what is written -------------------------------------------------------------------------------
@@ -134,34 +114,34 @@ def check_target(path: Path | str, *, replaces: bool = False) -> None:
         replaces: Whether the command replaces a file that is there.
 
     Raises:
-        CommandError: It is there, or is a link: through that another file would be overwritten.
+        UsageError: It is there, or is a link: through that another file would be overwritten.
     """
     into_folder = os.path.isdir(path)  # noqa: PTH112 - pathlib raises where it is unreadable
     if replaces and is_link(path) and not into_folder:
-        raise CommandError(f"{path}: {NO_LINK}", EXIT_OUTPUT)
+        raise OutputError(f"{path}: {NO_LINK}")
     if not replaces and is_taken(path):
         sentence = f"{path}: exists already, and is not overwritten"
-        raise CommandError(sentence, EXIT_OUTPUT)
+        raise OutputError(sentence)
 
 
 @contextmanager
-def writing(wanted: object, code: int = EXIT_OUTPUT) -> Iterator[None]:
+def writing(wanted: object, kind: type[UsageError] = OutputError) -> Iterator[None]:
     """Turn the error that something cannot be written into a sentence with the reason.
 
     Raises:
-        CommandError: It cannot be written.
+        UsageError: It cannot be written; an error of this kind.
     """
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise CommandError(unwritten(error, wanted), code) from error
+        raise kind(unwritten(error, wanted)) from error
 
 
 def unwritten(error: OSError, wanted: object) -> str:
     """Return why a file cannot be written."""
-    return f"{error.filename or wanted}: {(error.strerror or str(error)).lower()}"
+    return f"{error.filename or wanted}: {why(error)}"
 
 
 def colour() -> bool:
@@ -212,7 +192,7 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
         words: The words of the command line, which are written down first.
 
     Raises:
-        CommandError: The file exists or cannot be made.
+        UsageError: The file exists or cannot be made.
     """
     if path is None:
         yield
@@ -243,27 +223,37 @@ def debugging(path: Path | None, words: Sequence[str]) -> Iterator[None]:
 class Options(Namespace):
     """The options and paths of a command line, by their names."""
 
+    def has(self, option: str) -> bool:
+        """Return whether an option without a default was given."""
+        value = getattr(self, option.lstrip("-").replace("-", "_"), None)
+        return value is not None and value is not False
+
     def need_paths(self) -> list[str]:
         """Return the paths that were named.
 
         Raises:
-            CommandError: None was named, or standard input is to be read and is a terminal.
+            UsageError: None was named, or standard input is to be read and is a terminal.
         """
         paths: list[str] = self.paths
         if not paths:
-            raise CommandError(
+            raise UsageError(
                 "name a log, the directory of a run, or a quoted glob, for example: "
                 f"{self.example}; `verl-tui demo` shows a simulated training and needs nothing, "
                 "`verl-tui help` explains"
             )
+        if piped(paths) and not self.pipes:
+            raise UsageError(
+                "-: this command reads no standard input, write it to a file first"
+            )
         if piped(paths) and sys.stdin.isatty():
-            raise CommandError(
+            raise UsageError(
                 "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
             )
         return paths
 
-    def configuration(self) -> Config:
-        """Return the configuration with the changes of the command line, its rules and notification
+    @cached_property
+    def settings(self) -> Config:
+        """The configuration with the changes of the command line, its rules and notification
         settings checked.
         """
         config = load_config(self.config)
@@ -285,14 +275,13 @@ class Options(Namespace):
         """The moment of the command, in seconds since the epoch."""
         return time.time()
 
-    def load(self, config: Config | None = None) -> Monitor:
+    def load(self) -> Monitor:
         """Return the runs at the named paths, read and judged, with a message on what was not
         read.
         """
         from verl_tui.monitor import load
 
-        paths = self.need_paths()
-        monitor = load(paths, config or self.configuration(), self.now)
+        monitor = load(self.need_paths(), self.settings, self.now)
         print_messages(monitor.sentences)
         return monitor
 
@@ -305,7 +294,7 @@ class Options(Namespace):
             purpose: What runs are needed for, named in the error if there are none.
 
         Raises:
-            CommandError: No run has numbers, or none has that name.
+            UsageError: No run has numbers, or none has that name.
         """
         from verl_tui.runs.run_id import find_run
         from verl_tui.runs.views.state import State, state
@@ -319,7 +308,7 @@ class Options(Namespace):
             print_message(f"left out, as there is no training in it: {left}")
         first = next((run for run in runs if run.keys), None)
         if first is None:
-            raise CommandError(f"no run with numbers to {purpose}", EXIT_NOTHING)
+            raise NothingError(f"no run with numbers to {purpose}")
         if self.baseline is not None:
             first = find_run(runs, self.baseline)
         return sorted(runs, key=lambda run: run is not first)
@@ -337,7 +326,7 @@ def need_runs(paths: Sequence[str]) -> None:
     for while there is no run. The readers are imported only if a server has to be asked.
 
     Raises:
-        CommandError: There is no run, and none may come.
+        UsageError: There is no run, and none may come.
     """
     from verl_tui.sources.http import addresses
 
@@ -353,7 +342,7 @@ def need_runs(paths: Sequence[str]) -> None:
     if not (found.runs or found.pending):
         *said, last = said or ["no run found"]
         print_messages(said)
-        raise CommandError(last, EXIT_NOTHING)
+        raise NothingError(last)
     print_messages(said)
 
 
@@ -379,13 +368,13 @@ def destination_for(
     """Return where messages go, None where the user has named no address.
 
     Raises:
-        CommandError: The address or its file is not usable, or apprise is missing.
+        UsageError: The address or its file is not usable, or apprise is missing.
     """
     from verl_tui.notify.delivery import destination
 
     found = destination(os.environ, settings.file, preset or settings.preset)
     if found is not None and found.preset == "apprise" and not find_spec("apprise"):
-        raise CommandError(
+        raise UsageError(
             f"{found.where}: this address needs apprise: pip install 'verl-tui[notify]'"
         )
     return found
@@ -396,7 +385,7 @@ def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
     the user has turned that off; without a command, that of one which was asked to send.
 
     Raises:
-        CommandError: It was, and there is no address.
+        UsageError: It was, and there is no address.
     """
     settings = settings_for(config)
     if command not in (None, *settings.commands):
@@ -407,7 +396,7 @@ def notifier_for(config: Config, command: str | None = None) -> Notifier | None:
 
         return Notifier(settings, to)
     if command is None:
-        raise CommandError(NO_ADDRESS)
+        raise UsageError(NO_ADDRESS)
     return None
 
 
@@ -424,7 +413,6 @@ def need_terminal(paths: Sequence[str] = ()) -> None:
         return
     else:
         why = "this is not a terminal"
-    raise CommandError(
-        f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture",
-        EXIT_NOTHING,
+    raise NothingError(
+        f"{why}: use `verl-tui check PATH` for a report, or `--snapshot FILE.svg` for a picture"
     )

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    EXIT_OUTPUT,
-    CommandError,
+    Options,
     need_runs,
     print_message,
     unread,
     unwritten,
 )
+from verl_tui.given_files import NothingError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from verl_tui.config import Config
     from verl_tui.monitor import Monitor
 
 _BY_OTHERS = (signal.SIGTERM, signal.SIGHUP)
@@ -76,42 +75,55 @@ def _end(number: int, _: FrameType | None) -> None:
     raise EndedError(number)
 
 
-def write_until_stopped(
-    paths: Sequence[str],
-    config: Config,
+def write_runs(
+    options: Options,
     write: Callable[[Monitor], None],
     *,
-    interval: float,
+    follow: bool,
     newest: bool = False,
+) -> int:
+    """Write the runs that were named, once, or what is new until a signal comes; return the exit
+    code.
+
+    Args:
+        options: Name the runs.
+        write: Writes them as they are now.
+        follow: Whether what is new is written, too, at the interval of the options.
+        newest: Whether only the newest values are written, see
+            `verl_tui.exporters.following.follow`.
+    """
+    if follow:
+        return _write_on(options, write, newest=newest)
+    monitor = options.load()
+    if not any(run.keys or run.samples.places for run in monitor.runs.values()):
+        raise NothingError("nothing to export")
+    write(monitor)
+    return 0
+
+
+def _write_on(
+    options: Options, write: Callable[[Monitor], None], *, newest: bool
 ) -> int:
     """Follow runs and write what is new; return the exit code.
 
     Once it has worked, neither a target that cannot be written for a while, such as a full disk,
     nor an error of our own ends the export: it is reported, and the next interval tries again.
-
-    Args:
-        paths: The paths that the user named.
-        config: The user's configuration.
-        write: Writes the runs as they are now.
-        interval: Seconds between two writings.
-        newest: Whether only the newest values are written, see
-            `verl_tui.exporters.following.follow`.
     """
     from verl_tui.exporters.following import follow
 
+    paths, config = options.need_paths(), options.settings
     need_runs(paths)
     caught: list[int] = []
     at_end(lambda number, _: caught.append(number))
     has_worked, problem = False, ""
-    following = follow(
+    for monitor in follow(
         paths,
         config,
-        interval=interval,
+        interval=options.interval,
         clock=time.time,
         stop=lambda: caught,
         newest=newest,
-    )
-    for monitor in following:
+    ):
         before, problem = problem, ""
         try:
             write(monitor)
@@ -125,12 +137,12 @@ def write_until_stopped(
             if before:
                 print_message("written again")
             has_worked = True
-    return EXIT_OUTPUT if problem else 0
+    return OutputError.code if problem else 0
 
 
 def _problem(error: Exception) -> str:
     """Return in words why something was not written."""
-    if isinstance(error, CommandError):
+    if isinstance(error, UsageError):
         return str(error)
     if isinstance(error, OSError):
         return unwritten(error, "-o")

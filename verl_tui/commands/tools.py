@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING, Any
 from verl_tui import commands
 from verl_tui.commands.arguments import CommandParser, commands_of
 from verl_tui.commands.completion import actions
-from verl_tui.commands.shared import EXIT_NOTHING, CommandError
 from verl_tui.failures import note_failure
-from verl_tui.given_files import UsageError, is_there
+from verl_tui.given_files import NothingError, UsageError, is_there
 from verl_tui.patterns import pattern
 from verl_tui.secrets import own_mask
 
@@ -91,12 +90,12 @@ def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
         served: The paths that the user named.
 
     Raises:
-        CommandError: It has no answer.
+        UsageError: It has no answer.
     """
     mask = own_mask(keep_names=True)
     mask.keep_homes = True  # agents act on paths
     out, said = StringIO(), StringIO()
-    code, why = EXIT_NOTHING, ""
+    code, why = NothingError.code, ""
     try:
         words = _words(name, arguments, served)
         with _ONE_AT_A_TIME, redirect_stdout(out), redirect_stderr(said):
@@ -107,8 +106,8 @@ def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
     except Exception as error:  # noqa: BLE001 - a net at the border: the next call may be answered
         why = f"an error of verl-tui's own: {note_failure(name, error)}"
     messages = f"{said.getvalue()}{why}".replace("verl-tui: ", "").splitlines()
-    if code == EXIT_NOTHING:
-        raise CommandError(mask.text(_OF_COMMANDS.sub("", "; ".join(messages))))
+    if code == NothingError.code:
+        raise UsageError(mask.text(_OF_COMMANDS.sub("", "; ".join(messages))))
     mask.learn(written := out.getvalue())
     data = {"markdown": written} if name == _IN_MARKDOWN else json.loads(written)
     found = mask.data({**data, "exit_code": code, "messages": messages})
@@ -127,10 +126,10 @@ def _brief(run: Data) -> Data:
 def _words(name: str, given: Data, served: Sequence[str]) -> list[str]:
     """Return the words of a command line; no value in it can be taken for an option."""
     if name not in tools():
-        raise CommandError(f"no tool {name}: there are {', '.join(tools())}")
+        raise UsageError(f"no tool {name}: there are {', '.join(tools())}")
     known = ("path", *_options(tools()[name]))
     for key in given.keys() - known:
-        raise CommandError(f"{name} takes no {key}: it takes {', '.join(known)}")
+        raise UsageError(f"{name} takes no {key}: it takes {', '.join(known)}")
     form = "--md" if name == _IN_MARKDOWN else "--json"
     path, *rest = (_option(key, given.get(key), served) for key in known)
     paths = [path[0].partition("=")[2]] if path else served
@@ -151,7 +150,7 @@ def within(path: str, served: Sequence[str]) -> str:
     """Return where a path leads, its links resolved.
 
     Raises:
-        CommandError: That is not at or below what is served, or nothing is there.
+        UsageError: That is not at or below what is served, or nothing is there.
     """
     if path in served:
         return path
@@ -162,8 +161,8 @@ def within(path: str, served: Sequence[str]) -> str:
         if tops & {real, *real.parents}:
             if is_there(real):
                 return str(real)
-            raise CommandError(f"{path}: no such file or directory")
-    raise CommandError(f"{path}: outside of what is served: {', '.join(served)}")
+            raise UsageError(f"{path}: no such file or directory")
+    raise UsageError(f"{path}: outside of what is served: {', '.join(served)}")
 
 
 # -- answers that fit into the context of a model --------------------------------------------------

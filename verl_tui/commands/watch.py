@@ -1,4 +1,22 @@
-"""`verl-tui PATH...`: watch runs in the terminal."""
+"""Watch runs in the terminal (the default command).
+
+--config FILE
+--ascii
+--no-mouse
+| --events             write what happens as lines of JSON on standard output, without a screen,
+                       until all runs have ended
+| --snapshot FILE.svg  draw one frame into FILE.svg or FILE.txt and exit
+--size COLSxROWS     size of the snapshot (default: 120x40)
+PATH...
+
+for example:
+    verl-tui 'logs/run_*'
+    some-training 2>&1 | verl-tui -
+    verl-tui logs/run_7 --snapshot run_7.svg
+    verl-tui watch 'logs/run_*' --events
+
+exit codes: 0 done, 2 (--events) a run ended critical, 3 nothing readable, or no terminal
+"""
 
 from __future__ import annotations
 
@@ -9,8 +27,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    PATHS,
-    SCREEN,
     Options,
     check_target,
     need_runs,
@@ -26,27 +42,11 @@ if TYPE_CHECKING:
 
 _FAREWELL = 3.0
 """Seconds in which the last notifications may go out once the user has quit."""
-HELP = "watch runs in the terminal (the default command)"
-EXAMPLES = (
-    "verl-tui 'logs/run_*'",
-    "some-training 2>&1 | verl-tui -",
-    "verl-tui logs/run_7 --snapshot run_7.svg",
-    "verl-tui watch 'logs/run_*' --events",
-)
-EXITS = "0 done, 2 (--events) a run ended critical, 3 nothing readable, or no terminal"
-UNNAMED = f"""{SCREEN}
-| --events             write what happens as lines of JSON on standard output, without a screen,
-                       until all runs have ended
-| --snapshot FILE.svg  draw one frame into FILE.svg or FILE.txt and exit
---size COLSxROWS     size of the snapshot (default: 120x40)
-"""
-"""The options that may stand before the first path if no command is named."""
-OPTIONS = UNNAMED + PATHS
 
 
 def run(options: Options) -> int:
     """Draw until the user leaves; return the exit code."""
-    paths, config = options.need_paths(), options.configuration()
+    paths, config = options.need_paths(), options.settings
     if options.events:
         return _tell(paths, config)
     if options.snapshot is None:

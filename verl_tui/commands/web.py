@@ -1,4 +1,20 @@
-"""`verl-tui web PATH...`: watch runs in a browser."""
+"""Watch runs in a browser, in the same app as in the terminal.
+
+--port PORT       port to listen on (default: 9751)
+--bind ADDRESS    address to listen on; on others than this machine's own, nothing is encrypted, so
+                  others may read along (default: 127.0.0.1)
+--public-url URL  address for browsers, if it differs: behind a tunnel to another port, or a TLS
+                  proxy
+PATH...           log, directory or quoted glob
+--config FILE
+--ascii
+--no-mouse
+
+for example:
+    verl-tui web 'logs/run_*'
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -10,40 +26,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    SCREEN,
-    CommandError,
     Options,
     need_runs,
-    piped,
     print_message,
     writing,
 )
+from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
     from verl_tui.web import WebServer
-
-HELP = "watch runs in a browser, in the same app as in the terminal"
-EXAMPLES = ("verl-tui web 'logs/run_*'",)
-OPTIONS = f"""
---port PORT       port to listen on (default: 9751)
---bind ADDRESS    address to listen on; on others than this machine's own, nothing is encrypted, so
-                  others may read along (default: 127.0.0.1)
---public-url URL  address for browsers, if it differs: behind a tunnel to another port, or a TLS
-                  proxy
-PATH...           log, directory or quoted glob
-{SCREEN}"""
 
 
 def run(options: Options) -> int:
     """Serve until ctrl+c; return the exit code."""
     paths = options.need_paths()
-    options.configuration()
+    _ = options.settings
     public = (options.public_url or "").rstrip("/")
-    _check(options, paths)
+    _check(options)
     try:
         from verl_tui.web import WebServer
     except ModuleNotFoundError as error:
-        raise CommandError(
+        raise UsageError(
             "`web` needs textual-serve: pip install 'verl-tui[web]'"
         ) from error
     need_runs(paths)
@@ -53,19 +56,13 @@ def run(options: Options) -> int:
     return 0
 
 
-def _check(options: Options, paths: Sequence[str]) -> None:
-    """Refuse paths and addresses that cannot be served."""
+def _check(options: Options) -> None:
+    """Refuse addresses that cannot be served."""
     public = options.public_url
-    if piped(paths):
-        raise CommandError(
-            "-: every page reads the log anew, and a pipe can be read only once; write it to a file"
-        )
     if options.port == 0:
-        raise CommandError("--port 0: name a port, browsers need to know it")
+        raise UsageError("--port 0: name a port, browsers need to know it")
     if public and not public.startswith(("http://", "https://")):
-        raise CommandError(
-            f"--public-url {public}: must begin with http:// or https://"
-        )
+        raise UsageError(f"--public-url {public}: must begin with http:// or https://")
 
 
 async def _serve(server: WebServer) -> None:

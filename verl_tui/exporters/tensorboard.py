@@ -327,7 +327,7 @@ def _samples(run: Run, place: Place, count: int) -> tuple[list[float], list[Samp
     """
     try:
         found = StepSamples(run.samples, place)
-        scores = [score for score in found.scores() if score is not None]
+        scores = [score for score in found.scores if score is not None]
         return list(filter(math.isfinite, scores)), found.first(count)
     except FileNotFoundError:
         return [], []

@@ -21,7 +21,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import tomli
 
-from verl_tui.given_files import UsageError
+from verl_tui.given_files import UsageError, why
 from verl_tui.health.finding import Severity
 from verl_tui.sources.http.addresses import NoAnswerError
 
@@ -139,18 +139,17 @@ def read_private(path: Path) -> tuple[str, str]:
         # A named pipe would have us wait for its writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         with open(descriptor, "rb") as file:  # noqa: PTH123 - it was opened already
-            if why := _not_private(path, os.fstat(descriptor)):
-                raise UsageError(f"{path}: {why}")
+            if reason := _not_private(path, os.fstat(descriptor)):
+                raise UsageError(f"{path}: {reason}")
             data = tomli.loads(file.read(_LIMIT).decode("utf-8-sig"))
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise UsageError(f"{path}: {why}") from None
+        raise UsageError(f"{path}: {why(error)}") from None
     except (ValueError, RecursionError):  # no text, no TOML, or too deep
         data = {}  # the parser's own words could quote the address
     own = {key: one.strip() for key, one in data.items() if isinstance(one, str)}
     if not own.get("url") or own.keys() != data.keys() or own.keys() - {"url", "token"}:
-        why = 'a file with an address has a line url = "…", and may have one for token'
-        raise UsageError(f"{path}: {why}")
+        form = 'a file with an address has a line url = "…", and may have one for token'
+        raise UsageError(f"{path}: {form}")
     return own["url"], own.get("token", "")
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from verl_tui.health.finding import Severity
 from verl_tui.secrets import shown
+
+if TYPE_CHECKING:
+    from verl_tui.plain_data import Data
 
 VERSION = 1
 """Version of the fields: grows when a field is removed or changes its meaning."""
@@ -77,7 +79,7 @@ class Message:
         """Title and body."""
         return f"{self.title}\n{self.body}"
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> Data:
         """Return the message for JSON; the fields are documented and stable."""
         at = datetime.fromtimestamp(self.time, timezone.utc)
         return {
@@ -92,7 +94,7 @@ class Message:
         }
 
 
-def of_guard(event: Mapping[str, object], now: float) -> Message:
+def of_guard(event: Data, now: float) -> Message:
     """Return the message about one of the guard's events."""
     kind = str(event["event"])
     id = event.get("run_id")

@@ -9,12 +9,12 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from queue import Full, Queue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
 from verl_tui.given_files import (
@@ -23,6 +23,7 @@ from verl_tui.given_files import (
     is_link,
     read_given,
     replacing,
+    why,
 )
 from verl_tui.health.finding import Finding, Severity, Verdict
 from verl_tui.notify.delivery import Destination, NotSentError, deliver
@@ -39,6 +40,7 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.runs.run import Run
 
 _SAME = {"crash": State.CRASHED, "hang": State.STALLED}
@@ -193,7 +195,7 @@ class Changes:
             Message, time=now, run=shown(run.name, NAME), run_id=id, step=run.step
         )
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> Data:
         """Return what was sent, for a file."""
         return {
             "findings": [
@@ -204,7 +206,7 @@ class Changes:
             "states": {id: one.value for id, one in self._states.items()},
         }
 
-    def take(self, data: Mapping[str, Any]) -> None:
+    def take(self, data: Data) -> None:
         """Continue from an earlier state, as `as_data` returned it.
 
         Raises:
@@ -216,7 +218,7 @@ class Changes:
         self._states |= {id: State(value) for id, value in data["states"].items()}
 
 
-def _facts(one: Finding) -> dict[str, Any]:
+def _facts(one: Finding) -> Data:
     """Return what a message says of a finding; its evidence stays here, as it may quote the log."""
     return {
         "message": shown(one.message) or "",
@@ -374,7 +376,7 @@ class Notifier:
             debug_log.note_error("notifying", error)
             self._failure = f"notifications fail: {type(error).__name__}: {error}"
 
-    def tell(self, event: Mapping[str, object], now: float) -> None:
+    def tell(self, event: Data, now: float) -> None:
         """Send one of the guard's events, if the user wants that."""
         if event["event"] in self._guard:
             self._send((of_guard(event, now),), now)
@@ -435,13 +437,12 @@ class Notifier:
         except FileNotFoundError:
             return
         except OSError as error:
-            why = (error.strerror or str(error)).lower()
-            raise UsageError(f"{path}: {why}") from error
+            raise UsageError(f"{path}: {why(error)}") from error
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
-            why = "is not a file that `check --state` wrote: name another one, or remove it"
-            raise UsageError(f"{path}: {why}") from None
+            other = "is not a file that `check --state` wrote: name another one, or remove it"
+            raise UsageError(f"{path}: {other}") from None
 
-    def _take(self, data: Mapping[str, Any]) -> None:
+    def _take(self, data: Data) -> None:
         if not data.items() >= _KIND.items():
             raise ValueError
         self.changes.take(data)

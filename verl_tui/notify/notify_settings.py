@@ -4,7 +4,6 @@ back.
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from verl_tui.config import (
 from verl_tui.health.finding import SEVERITIES, Finding, Severity
 from verl_tui.notify.message import GUARD_EVENTS, Message
 from verl_tui.runs.views.state import State
-from verl_tui.words import few
+from verl_tui.words import few, nearest
 
 COMMANDS = ("watch", "guard")
 """Commands that send without an option, once there is an address."""
@@ -150,9 +149,8 @@ def _read(
     values = read_settings(table, keys, place)
     for id in values.get("ids", ()):
         if id not in known:
-            near = difflib.get_close_matches(id, known, 3)
-            hint = f"; did you mean {', '.join(near)}?" if near else ""
-            raise ValueError(f"`{place}ids`: no finding is called {id}{hint}")
+            hint = nearest(id, known) or "`verl-tui guide` lists them"
+            raise ValueError(f"`{place}ids`: no finding is called {id}; {hint}")
     return values
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import is_not
 from typing import TYPE_CHECKING, Protocol
 
@@ -307,13 +308,23 @@ class StepSamples:
     def __len__(self) -> int:
         return self._rows.count_so_far
 
+    @cached_property
     def scores(self) -> list[float | None]:
-        """Return the score of each sample."""
+        """The score of each sample."""
         return [fact.score for fact in self._rows.facts(0, len(self))]
 
     def row(self, index: int) -> Sample | Unreadable:
         """Return a sample, or why it cannot be read."""
         return self._rows.row(index)
+
+    def ranked(self, *, best: bool = False) -> list[int]:
+        """Return the indices of the samples with a score, from the lowest on, or from the best; of
+        equals the first comes first.
+        """
+        sign = -1 if best else 1
+        scores = ((one, at) for at, one in enumerate(self.scores) if one is not None)
+        known = [(sign * one, at) for one, at in scores if math.isfinite(one)]
+        return [at for _, at in sorted(known)]
 
     def first(self, most: int) -> list[Sample]:
         """Return the first samples that can be read, so many at most."""

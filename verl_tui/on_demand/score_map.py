@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.samples import Place, Samples
 
     Rows = DumpFile | KeptRows
+    Opener = tuple[object, Callable[[], Rows]]
 
 BUDGET = 2**30
 """Bytes read of dumps, those of the newest steps; of the newest step all."""
@@ -55,7 +56,7 @@ class ScoreMap(Job):
         """Finite scores: the two lowest, which differ, and the highest."""
         self.there = 0
         """Steps with samples, read or not."""
-        self.wanted: dict[Place, tuple[object, Callable[[], Rows]]] = {}
+        self.wanted: dict[Place, Opener] = {}
         """Steps to read, the newest first: what changes when a step does, and what opens it."""
         self.failed: set[Place] = set()
         """Steps that cannot be read whole."""
@@ -84,7 +85,7 @@ class ScoreMap(Job):
         self._seen = samples.revision
         places = [one for one in samples.places if one.validation is validation]
         self.there, left = len(places), BUDGET
-        wanted: dict[Place, tuple[object, Callable[[], Rows]]] = {}
+        wanted: dict[Place, Opener] = {}
         for place in reversed(places):
             dump, kept = samples.dump(place), samples.kept(place)
             left -= dump.size if dump else 0

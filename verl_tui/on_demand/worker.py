@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from verl_tui.sources.files import why
+from verl_tui.given_files import why
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable

@@ -9,18 +9,12 @@ import os
 from dataclasses import replace
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from verl_tui.comparison.written import (
-    as_data as comparison_data,
-)
-from verl_tui.comparison.written import (
-    escaped,
-    markdown_table,
-)
+from verl_tui.comparison import written as comparison
 from verl_tui.given_files import replacing
 from verl_tui.patterns import pattern
-from verl_tui.plain_data import plain
+from verl_tui.plain_data import Data, plain
 from verl_tui.rendering.charts.renderer import ChartRenderer
 from verl_tui.rendering.session.run_order import LETTERS
 from verl_tui.rendering.text.piece import text_of
@@ -118,7 +112,7 @@ def table(table: TextTable) -> str:
     line = sentences.line
     rows = tuple(tuple(map(line, row)) for row in table.rows)
     clean = table._replace(columns=tuple(map(line, table.columns)), rows=rows)
-    return "\n".join(markdown_table(clean))
+    return "\n".join(comparison.markdown_table(clean))
 
 
 def in_text(chart: ReportChart) -> str:
@@ -137,7 +131,7 @@ def fenced_block(text: str) -> str:
     return fenced(text).replace("\n", _KEPT)
 
 
-_FILTERS = (counted, escaped, fenced_block, in_text, table)
+_FILTERS = (counted, comparison.escaped, fenced_block, in_text, table)
 """Of the templates, beside the sentences."""
 
 
@@ -149,7 +143,7 @@ _MOST_POINTS, _MOST_OF_GREY = 200, 50
 """Most stretches of steps that a curve is summed up in, for runs with a colour and without."""
 
 
-def as_data(report: Report) -> dict[str, Any]:
+def as_data(report: Report) -> Data:
     """Return a report ready for JSON: no value is NaN or infinite."""
     origin = report.origin
     return {
@@ -163,12 +157,12 @@ def as_data(report: Report) -> dict[str, Any]:
             "left_out": list(report.left_out),
         },
         "runs": [_run(run) for run in report.runs],
-        "comparison": comparison_data(report.comparison),
+        "comparison": comparison.as_data(report.comparison),
         "charts": [_chart(chart) for chart in report.charts],
     }
 
 
-def _run(run: ReportedRun) -> dict[str, Any]:
+def _run(run: ReportedRun) -> Data:
     same = {name: run.described[name] for name in ("id", "verdict", "why", "next")}
     return {
         "name": run.name,
@@ -181,7 +175,7 @@ def _run(run: ReportedRun) -> dict[str, Any]:
     }
 
 
-def _best(best: Best) -> dict[str, Any]:
+def _best(best: Best) -> Data:
     known = best._asdict()
     del known["lowest"]
     for name in ("nearest", "latest"):
@@ -189,7 +183,7 @@ def _best(best: Best) -> dict[str, Any]:
     return known
 
 
-def _chart(chart: ReportChart) -> dict[str, Any]:
+def _chart(chart: ReportChart) -> Data:
     return {
         "family": chart.family,
         "title": chart.title,
@@ -200,7 +194,7 @@ def _chart(chart: ReportChart) -> dict[str, Any]:
     }
 
 
-def _curve(curve: RunCurve) -> dict[str, Any]:
+def _curve(curve: RunCurve) -> Data:
     """Return the least and the greatest value of each stretch of steps, by its first step."""
     points = curve.data.main.points
     most = _MOST_OF_GREY if curve.place is None else _MOST_POINTS

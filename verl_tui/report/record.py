@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from verl_tui.check.data import report as check_report
 from verl_tui.check.note import (
@@ -29,11 +29,12 @@ from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.text import Text
 
     from verl_tui.monitor import Monitor
+    from verl_tui.plain_data import Data
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.runs.run import Run
 
@@ -43,6 +44,10 @@ MOST_DETAILED = 20
 """Runs whose findings are written out: the worst of many."""
 _ORDER = ("critical", "warning", "healthy", "no warning", None)
 """Verdicts from the worst on."""
+
+
+IndentedLines: TypeAlias = "tuple[tuple[int, str], ...]"
+"""Lines, each behind a number: how far it is indented, or its step."""
 
 
 class Origin(NamedTuple):
@@ -65,21 +70,21 @@ class ReportedRun(NamedTuple):
     """Its place among those with a colour."""
     condition: str
     """Step, state and age, as `check` says them."""
-    described: Mapping[str, Any]
+    described: Data
     """Verdict, findings and everything else, as `check --json` has it."""
     bests: tuple[Best, ...]
     """Where reward and validation were best."""
     excerpts: ReportedSamples | None
     """None where they are left out."""
-    findings: tuple[tuple[int, str], ...]
+    findings: IndentedLines
     """Lines on its findings as `check` writes them, each with its indentation; none where they are
     not written out.
     """
-    read: tuple[tuple[int, str], ...]
+    read: IndentedLines
     """The same on the files read."""
-    notes: tuple[tuple[int, str], ...] = ()
+    notes: IndentedLines = ()
     """The user's notes, each with its step."""
-    hours: Mapping[str, Any] | None = None
+    hours: Data | None = None
     """Where its hours went, None where that is not known; written out where samples are."""
 
 
@@ -152,12 +157,12 @@ def make_report(
     )
 
 
-def worst_first(runs: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def worst_first(runs: Iterable[Data]) -> list[Data]:
     """Return runs, as `check --json` has them, by their verdicts."""
     return sorted(runs, key=lambda run: _ORDER.index(run["verdict"]))
 
 
-def _lines(noted: Iterable[tuple[int, Text]]) -> tuple[tuple[int, str], ...]:
+def _lines(noted: Iterable[tuple[int, Text]]) -> IndentedLines:
     """Return lines of `check` without what only it needs."""
     return tuple(
         (indent, _NOTED.sub("", text.plain).replace(FOLDED, ""))
@@ -193,7 +198,7 @@ def _finals(comparison: Comparison) -> dict[str, float]:
     return found
 
 
-def _condition(described: Mapping[str, Any], run: Run, now: float) -> str:
+def _condition(described: Data, run: Run, now: float) -> str:
     """Return what stands behind the verdict in the first line of `check`."""
     head = described["verdict"] or no_verdict(described)
     headline = next(opening(described, run, now)).plain.removeprefix(f"{run.name}: ")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from functools import cache, partial
-from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.failures import note_failure
+from verl_tui.given_files import why
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.records import Sample, Unreadable
 from verl_tui.secrets import Mask
-from verl_tui.sources.files import why
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from verl_tui.runs.run import Run
 
 LONGEST = 1200
@@ -61,39 +58,30 @@ def excerpts_of(run: Run) -> ReportedSamples:
     taken = partial(ReportedSamples, step, place.validation)
     try:
         found = StepSamples(run.samples, place, size=_READ)
-        scores = list(found.scores())
-        if not scores:
+        if not len(found):
             return taken("its dump holds no sample")
-        shown = tuple(_excerpt(why, found.row(at)) for why, at in _chosen(scores))
+        shown = tuple(_excerpt(why, found.row(at)) for why, at in _chosen(found))
     except OSError as error:
         return taken(f"its samples cannot be read: {why(error)}")
     except Exception as error:  # noqa: BLE001 - a report without samples is better than none
         reason = note_failure(f"samples of {run.name}", error)
         return taken(f"its samples cannot be shown: {reason}")
-    known = counted(len(scores), "sample")
+    known = counted(len(found), "sample")
     if not found.complete:
         known = f"the first {known}, as far as its dump was read"
-    without = "" if any(map(_is_score, scores)) else ", which have no scores"
+    without = "" if found.ranked() else ", which have no scores"
     return taken(f"chosen from {known}{without}", shown)
 
 
-def _is_score(score: float | None) -> TypeGuard[float]:
-    return score is not None and isfinite(score)
-
-
-def _chosen(scores: Sequence[float | None]) -> list[tuple[str, int]]:
+def _chosen(found: StepSamples) -> list[tuple[str, int]]:
     """Return why samples are shown, and which: each once."""
-    # Of equal ones the first.
-    known = {
-        score: at for at, score in reversed([*enumerate(scores)]) if _is_score(score)
-    }
     reasons: dict[int, list[str]] = {}
-    if known:
-        top, least = max(known), min(known)
-        best = "best" if top > least else "scored like all others"
-        reasons[known[top]] = [best]
-        reasons.setdefault(known[least], ["worst"])
-    reasons.setdefault(len(scores) - 1, []).append("newest")
+    if scored := found.ranked():
+        top, least = found.ranked(best=True)[0], scored[0]
+        best = "best" if top != least else "scored like all others"
+        reasons[top] = [best]
+        reasons.setdefault(least, ["worst"])
+    reasons.setdefault(len(found) - 1, []).append("newest")
     return [(", ".join(why), at) for at, why in reasons.items()]
 
 

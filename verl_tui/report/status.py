@@ -21,7 +21,7 @@ from verl_tui.toml_tables import toml_table
 from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from verl_tui.monitor import Monitor
     from verl_tui.plain_data import Data
@@ -50,15 +50,18 @@ def status_text(monitor: Monitor, now: float, version: str) -> str:
     if len(found) > 1:
         lines += ["", f"{summary([one['verdict'] for one in found]).plain}."]
     for one in found:
-        said = [
-            f"- **{word}**: {_plain(what)}"
-            for word, what in _block(one, monitor)
-            if what
-        ]
-        lines += ["", f"## {_plain(one['name'])}", "", *said]
+        lines += ["", *markdown_block(one["name"], _block(one, monitor))]
     if unread := [f"- {_plain(one)}" for one in monitor.sentences]:
         lines += ["", "## Not read", "", *unread]
     return "\n".join(lines) + "\n"
+
+
+def markdown_block(name: str, told: Iterable[tuple[str, str | None]]) -> Iterator[str]:
+    """Yield what is told of a run in Markdown, for others to read: its name, and a line for each
+    word and its sentence.
+    """
+    yield from (f"## {_plain(name)}", "")
+    yield from (f"- **{word}**: {_plain(what)}" for word, what in told if what)
 
 
 def _plain(text: str) -> str:

@@ -7,9 +7,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from verl_tui.given_files import UsageError
+from verl_tui.given_files import NothingError, UsageError
 from verl_tui.patterns import pattern
 from verl_tui.records import SourceStatus, digest
+from verl_tui.text import one_line
+from verl_tui.words import few
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,24 +59,27 @@ _NAMED = 8
 """Most runs named in a sentence."""
 
 
-class UnknownRunError(UsageError):
-    """No run, or more than one, is meant; the text is one sentence."""
+def find_run(runs: Sequence[Run], word: str | None, said: Iterable[str] = ()) -> Run:
+    """Return the run that a word names: in full, by one of its paths, or by a part of its name;
+    without a word the only one.
 
-
-def find_run(runs: Sequence[Run], word: str) -> Run:
-    """Return the run that a word names: in full, by one of its paths, or by a part of its name.
+    Args:
+        runs: All there are.
+        word: As it was typed.
+        said: Why there may be none.
 
     Raises:
-        UnknownRunError: None is meant, or more than one.
+        NothingError: There is none.
+        UsageError: None is meant, or more than one.
     """
-    found = all_meant(runs, word)
+    if not runs:
+        raise NothingError("; ".join(said) or "no run found")
+    found = runs if word is None else all_meant(runs, word)
     if len(found) == 1:
         return found[0]
-    if not word:
-        raise UnknownRunError(
-            f"there are {len(found)} runs: choose one with --run: {_names(found)}"
-        )
-    raise UnknownRunError(f"{word} may be {_names(found)}: name one of them in full")
+    if word is None:
+        raise UsageError(f"{len(found)} runs: {_names(found)}; name one with --run")
+    raise UsageError(f"{word} may be {_names(found)}: name one of them in full")
 
 
 def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
@@ -82,7 +87,7 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
     names.
 
     Raises:
-        UnknownRunError: None is meant.
+        UsageError: None is meant.
     """
     for names in (
         lambda run: word == run.name,
@@ -93,7 +98,7 @@ def all_meant(runs: Sequence[Run], word: str) -> list[Run]:
         if found:
             return found
     known = _names(runs) or "there is none"
-    raise UnknownRunError(f"{word} is none of the runs: {known}")
+    raise UsageError(f"{word} is none of the runs: {known}")
 
 
 def _is_below(path: str, word: str) -> bool:
@@ -105,5 +110,4 @@ def _is_below(path: str, word: str) -> bool:
 
 
 def _names(runs: Sequence[Run]) -> str:
-    more = ["…"] if len(runs) > _NAMED else []
-    return ", ".join([*(run.name for run in runs[:_NAMED]), *more])
+    return few((one_line(run.name) for run in runs), _NAMED)

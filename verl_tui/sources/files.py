@@ -79,11 +79,6 @@ def is_file(path: Path | os.DirEntry[str]) -> bool:
         return False
 
 
-def why(error: OSError) -> str:
-    """Return in a few words why a file cannot be read, without its name."""
-    return os.strerror(error.errno).lower() if error.errno else str(error)
-
-
 def status_at(path: Path) -> os.stat_result | None:
     """Return the status of what lies at a path, None where nothing can be seen."""
     try:

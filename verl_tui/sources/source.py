@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from verl_tui.given_files import why
 from verl_tui.records import Record, Records, Restart, SourceStatus, digest
-from verl_tui.sources.files import CHUNK, Chunk, Source, Tail, why
+from verl_tui.sources.files import CHUNK, Chunk, Source, Tail
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,6 @@ row and `[keys]` of the configuration are made of these rows.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -17,6 +16,7 @@ from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -240,9 +240,8 @@ def keymap(
 def _problem(name: str, keys: str, known: Collection[str]) -> str:
     """Return why keys cannot be given to an action, empty if they can."""
     if name not in known:
-        near = " or ".join(difflib.get_close_matches(name, known, 3))
-        hint = f", did you mean {near}?" if near else ": the help (?) has their names"
-        return f"{one_line(name, 40)}: there is no such action{hint}"
+        hint = nearest(name, known) or "the help (?) has their names"
+        return f"{one_line(name, 40)}: there is no such action; {hint}"
     for key in keys.split(","):
         if not _is_key(key):
             return f"{name}: {one_line(key, 40) or 'nothing'} is no key"

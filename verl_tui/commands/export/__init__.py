@@ -1,4 +1,5 @@
-"""`verl-tui export`: runs written for other programs, one module each."""
+"""Write the data as CSV, for TensorBoard or for Prometheus.
 
-HELP = "write the data as CSV, for TensorBoard or for Prometheus"
-EXAMPLES = ("verl-tui export csv logs/run_7 -o run_7.csv",)
+for example:
+    verl-tui export csv logs/run_7 -o run_7.csv
+"""

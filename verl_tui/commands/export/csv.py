@@ -1,13 +1,20 @@
-"""`verl-tui export csv`: every numeric metric as a table."""
+"""Every numeric metric, one row per step.
+
+-o, --output FILE|-|DIR  - is standard output (default: -)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export csv logs/run_7 -o run_7.csv
+    verl-tui export csv logs/run_7 | head
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    EXIT_NOTHING,
     EXIT_OWN_ERROR,
-    PATHS,
-    CommandError,
     Options,
     check_target,
     plain_output,
@@ -15,15 +22,7 @@ from verl_tui.commands.shared import (
     print_note,
     writing,
 )
-
-HELP = "every numeric metric, one row per step"
-EXAMPLES = (
-    "verl-tui export csv logs/run_7 -o run_7.csv",
-    "verl-tui export csv logs/run_7 | head",
-)
-OPTIONS = f"""
--o, --output FILE|-|DIR  - is standard output (default: -)
-{PATHS}{CONFIG}"""
+from verl_tui.given_files import NothingError
 
 
 def run(options: Options) -> int:
@@ -36,7 +35,7 @@ def run(options: Options) -> int:
     monitor = options.load()
     runs = [run for run in monitor.runs.values() if run.keys]
     if not runs:
-        raise CommandError("no numbers to export", EXIT_NOTHING)
+        raise NothingError("no numbers to export")
     plain_output()
     with writing(options.output):
         files, problems = export(runs, options.output)

@@ -1,4 +1,27 @@
-"""`verl-tui export prometheus`: metrics to scrape, at a port or in a file for node_exporter."""
+"""Metrics for Prometheus to scrape, at a port or in a file.
+
+--port PORT without --textfile  port to listen on (9750, if not given; 0: any free one)
+--bind ADDRESS without --textfile  address to listen on (127.0.0.1, if not given; others need a
+                   login or a certificate)
+--login-file FILE without --textfile  file with user:password for scrapers; or use the environment
+                   variable VERL_TUI_LOGIN
+--tls-cert FILE with --tls-key  certificate chain, PEM: serves https
+--tls-key FILE with --tls-cert  the certificate's key, PEM
+--textfile FILE.prom  write this file instead of listening, for node_exporter's textfile collector
+--follow with --textfile  with --textfile: keep writing until ctrl+c (a port is always served until
+                   then)
+--interval SECONDS  longest time between two updates; new values come at once (default: 10)
+--runs N           export at most N runs, the newest (default: 100)
+--metrics N        export at most N metrics per run (default: 500)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export prometheus 'logs/run_*'
+    verl-tui export prometheus logs/run_7 --textfile verl.prom --follow
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -6,23 +29,23 @@ import os
 import stat
 import time
 from contextlib import closing
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    EXIT_NOTHING,
-    EXIT_USAGE,
-    PATHS,
-    CommandError,
     Options,
     check_target,
     print_message,
     writing,
 )
-from verl_tui.commands.signals import write_until_stopped
-from verl_tui.given_files import is_ordinary, is_there, read_given
+from verl_tui.commands.signals import write_runs
+from verl_tui.given_files import (
+    UsageError,
+    is_ordinary,
+    is_there,
+    read_given,
+)
 
 if TYPE_CHECKING:
     import ssl
@@ -36,36 +59,17 @@ LOGIN = "VERL_TUI_LOGIN"
 PORT = 9750
 _LONGEST = 4096
 """Bytes of a file with a login."""
-HELP = "metrics for Prometheus to scrape, at a port or in a file"
-EXAMPLES = (
-    "verl-tui export prometheus 'logs/run_*'",
-    "verl-tui export prometheus logs/run_7 --textfile verl.prom --follow",
-)
-OPTIONS = f"""
---port PORT        port to listen on ({PORT}, if not given; 0: any free one)
---bind ADDRESS     address to listen on (127.0.0.1, if not given; others need a login or a
-                   certificate)
---login-file FILE  file with user:password for scrapers; or use the environment variable {LOGIN}
---tls-cert FILE    certificate chain, PEM: serves https
---tls-key FILE     the certificate's key, PEM
---textfile FILE.prom  write this file instead of listening, for node_exporter's textfile collector
---follow           with --textfile: keep writing until ctrl+c (a port is always served until then)
---interval SECONDS  longest time between two updates; new values come at once (default: 10)
---runs N           export at most N runs, the newest (default: 100)
---metrics N        export at most N metrics per run (default: 500)
-{PATHS}{CONFIG}"""
-_OF_PORTS = ("port", "bind", "login_file", "tls_cert", "tls_key")
 
 
 def run(options: Options) -> int:
     """Serve or write the metrics; return the exit code."""
-    paths = options.need_paths()
-    config = options.configuration()
-    _check(options)
+    options.need_paths()
+    if options.textfile is not None:
+        check_target(options.textfile, replaces=True)
     try:
         from verl_tui.exporters.prometheus import exposition
     except ModuleNotFoundError as error:
-        raise CommandError(
+        raise UsageError(
             "`export prometheus` needs prometheus-client: pip install 'verl-tui[prometheus]'"
         ) from error
     say = cache(print_message)  # once what the limits leave out
@@ -85,29 +89,27 @@ def run(options: Options) -> int:
         from prometheus_client import generate_latest
 
         from verl_tui.given_files import replacing
+        from verl_tui.sources.host.gpus import read_once
+
+        if not options.follow:
+            monitor.apply(read_once(options.now), options.now)
 
         text = generate_latest(judged(monitor)).decode()
         with writing(options.textfile), replacing(options.textfile) as out:
             out.write(text)
 
-    follow = partial(
-        write_until_stopped, paths, config, interval=options.interval, newest=True
-    )
     if options.textfile is None:
         with closing(_server(options)) as endpoint:
             print_message(f"metrics are at {endpoint.address}")
-            return follow(lambda monitor: endpoint.show(judged(monitor)))
-    if options.follow:
-        return follow(write)
-    from verl_tui.sources.host.gpus import read_once
 
-    monitor = options.load(config)
-    if not any(run.keys or run.samples.places for run in monitor.runs.values()):
-        raise CommandError("nothing to export", EXIT_NOTHING)
-    monitor.apply(read_once(options.now), options.now)
-    write(monitor)
-    print_message(f"wrote {options.textfile}")
-    return 0
+            def show(monitor: Monitor) -> None:
+                endpoint.show(judged(monitor))
+
+            return write_runs(options, show, follow=True, newest=True)
+    code = write_runs(options, write, follow=options.follow, newest=True)
+    if not options.follow:
+        print_message(f"wrote {options.textfile}")
+    return code
 
 
 def _server(options: Options) -> MetricsServer:
@@ -119,9 +121,9 @@ def _server(options: Options) -> MetricsServer:
     try:
         exposed = not is_loopback(bind)
     except (OSError, UnicodeError) as error:
-        raise CommandError(f"--bind {bind}: there is no such address") from error
+        raise UsageError(f"--bind {bind}: there is no such address") from error
     if exposed and login is None and tls is None:
-        raise CommandError(
+        raise UsageError(
             f"--bind {bind} lets others read the metrics: ask them for a login (--login-file FILE, "
             f"or {LOGIN}=user:password in the environment), or encrypt (--tls-cert FILE --tls-key "
             "FILE)"
@@ -130,35 +132,19 @@ def _server(options: Options) -> MetricsServer:
         return MetricsServer(bind, port, login=login, tls=tls)
 
 
-def _check(options: Options) -> None:
-    """Refuse options that contradict each other."""
-    if options.textfile is not None:
-        for name in _OF_PORTS:
-            if getattr(options, name) is not None:
-                option = f"--{name.replace('_', '-')}"
-                raise CommandError(f"{option} is for a port, and --textfile opens none")
-        check_target(options.textfile, replaces=True)
-    elif options.follow:
-        raise CommandError(
-            "--follow is for --textfile; a port is served until ctrl+c anyhow"
-        )
-    if (options.tls_cert is None) != (options.tls_key is None):
-        raise CommandError("--tls-cert and --tls-key belong together")
-
-
 def _login(file: Path | None) -> str | None:
     """Return `user:password`, None where no login is configured."""
     if file is None:
         where, text = LOGIN, os.environ.get(LOGIN)
     else:
         where = str(file)
-        with writing(file, EXIT_USAGE):
+        with writing(file, UsageError):
             text = read_given(file, _LONGEST).decode("utf-8-sig", "replace")
     if text is None:
         return None
     user, _, password = text.strip().partition(":")
     if not user or not password or set(password) & {"\n", "\ufffd"}:
-        raise CommandError(f"{where}: must hold one line user:password")
+        raise UsageError(f"{where}: must hold one line user:password")
     _warn_of_readers(file)
     return f"{user}:{password}"
 
@@ -171,11 +157,11 @@ def _encryption(options: Options) -> ssl.SSLContext | None:
     for file in (options.tls_cert, options.tls_key):
         if not is_ordinary(file):  # a pipe would have us wait for its writer
             why = "is no file" if is_there(file) else "no such file"
-            raise CommandError(f"{file}: {why}")
+            raise UsageError(f"{file}: {why}")
     try:
         context = encryption(options.tls_cert, options.tls_key)
     except OSError as error:
-        raise CommandError(
+        raise UsageError(
             f"{options.tls_cert}, {options.tls_key}: not a PEM certificate and its PEM key "
             "without a passphrase"
         ) from error

@@ -1,4 +1,18 @@
-"""`verl-tui export tensorboard`: event files, once or as the runs go on."""
+"""TensorBoard event files, one directory per run.
+
+-o, --output DIR    gets one directory per run
+--follow            keep writing what is new until ctrl+c
+--interval SECONDS  time between two writes with --follow (default: 30)
+--samples N         samples of a step that become texts (default: 4)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export tensorboard 'logs/run_*' -o board
+    verl-tui export tensorboard logs/run_7 -o board --follow
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 from __future__ import annotations
 
@@ -6,31 +20,16 @@ import time
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
-    CONFIG,
-    EXIT_NOTHING,
     EXIT_OWN_ERROR,
-    PATHS,
-    CommandError,
     Options,
     print_messages,
     writing,
 )
-from verl_tui.commands.signals import write_until_stopped
+from verl_tui.commands.signals import write_runs
+from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
-
-HELP = "TensorBoard event files, one directory per run"
-EXAMPLES = (
-    "verl-tui export tensorboard 'logs/run_*' -o board",
-    "verl-tui export tensorboard logs/run_7 -o board --follow",
-)
-OPTIONS = f"""
--o, --output DIR    gets one directory per run
---follow            keep writing what is new until ctrl+c
---interval SECONDS  time between two writes with --follow (default: 30)
---samples N         samples of a step that become texts (default: 4)
-{PATHS}{CONFIG}"""
 
 
 def run(options: Options) -> int:
@@ -38,24 +37,18 @@ def run(options: Options) -> int:
     from verl_tui.exporters.tensorboard import LogDirectories
 
     if options.output is None:
-        raise CommandError("name the directory with -o DIR")
-    config = options.configuration()
+        raise UsageError("name the directory with -o DIR")
     directories = LogDirectories(options.output, options.samples)
 
     def write_new(monitor: Monitor) -> None:
         print_messages(directories.write(tuple(monitor.runs.values()), time.time()))
 
     with writing(options.output):
-        if options.follow:
-            return write_until_stopped(
-                options.need_paths(), config, write_new, interval=options.interval
-            )
-        monitor = options.load(config)
-        if not any(run.keys or run.samples.places for run in monitor.runs.values()):
-            raise CommandError("nothing to export", EXIT_NOTHING)
-        write_new(monitor)
+        code = write_runs(options, write_new, follow=options.follow)
+    if options.follow:
+        return code
     if directories.failed:
         return EXIT_OWN_ERROR
     if directories.is_empty:
-        raise CommandError("nothing was written", EXIT_NOTHING)
+        raise NothingError("nothing was written")
     return 0

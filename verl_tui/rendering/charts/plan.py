@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +26,7 @@ from verl_tui.runs.views.checkpoints import is_better_low
 from verl_tui.runs.views.provenance import losses
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
+from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -219,9 +219,9 @@ def unknown_charts(wanted: Iterable[str], runs: Iterable[Run]) -> Iterator[str]:
     keys = set(chain.from_iterable(run.keys for run in runs))
     for name in wanted if keys else ():
         if "/" not in name and name not in INDICATORS and name not in keys:
-            near = get_close_matches(name, [*INDICATORS, *keys], 1)
-            meant = f"; did you mean {one_line(near[0])}?" if near else ""
-            yield f"charts in the configuration: nothing is called {one_line(name)}{meant}"
+            meant = one_line(nearest(name, [*INDICATORS, *keys], 1))
+            said = f"charts in the configuration: nothing is called {one_line(name)}"
+            yield "; ".join(filter(None, (said, meant)))
 
 
 def single_metric(run: Run, key: str, label: str = "") -> PlannedChart:

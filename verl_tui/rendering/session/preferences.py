@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from verl_tui.given_files import is_ordinary, is_there, replacing
+from verl_tui.given_files import is_ordinary, is_there, replacing, why
 from verl_tui.text import safe
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def written(path: Path | None, write: Callable[[Path], object]) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path)
     except OSError as error:
-        return f"not remembered: {path}: {(error.strerror or str(error)).lower()}"
+        return f"not remembered: {path}: {why(error)}"
     return ""
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
+from verl_tui.given_files import why
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming
 from verl_tui.sources.discovery.found import ROTATED, FoundFile
@@ -26,7 +27,6 @@ from verl_tui.sources.files import (
     is_binary,
     is_folder,
     opened,
-    why,
     why_unread,
 )
 from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tensorboard, tutorial

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from verl_tui.evaluation import LOOKED_AT, Evaluation
+from verl_tui.given_files import why
 from verl_tui.records import (
     Dump,
     Record,
@@ -32,7 +33,7 @@ from verl_tui.sources.fields.sample import (
     read_sample,
 )
 from verl_tui.sources.fields.sample_figures import figure_records
-from verl_tui.sources.files import is_folder, opened, why
+from verl_tui.sources.files import is_folder, opened
 from verl_tui.sources.folders.step_files import Stamp, StepFolder
 from verl_tui.sources.formats import rollouts
 from verl_tui.sources.formats.lines import LONGEST_LINE

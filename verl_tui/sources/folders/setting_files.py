@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from verl_tui.given_files import why
 from verl_tui.records import Records, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import Fields, loads, names, unreadable
 from verl_tui.sources.fields.setting_values import (
@@ -14,7 +15,7 @@ from verl_tui.sources.fields.setting_values import (
     load_yaml,
     scalar,
 )
-from verl_tui.sources.files import Source, opened, why
+from verl_tui.sources.files import Source, opened
 from verl_tui.text import one_line
 
 if TYPE_CHECKING:

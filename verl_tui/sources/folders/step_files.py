@@ -8,9 +8,10 @@ import os
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from verl_tui.given_files import why
 from verl_tui.records import Record, Records, Restart, Unreadable
 from verl_tui.sources.fields.sample import RewardSum
-from verl_tui.sources.files import Source, opened, status_at, why
+from verl_tui.sources.files import Source, opened, status_at
 from verl_tui.sources.formats import tables
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from verl_tui.given_files import why
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Records, Restart, Settings
 from verl_tui.sources.fields.jsonl import Fields, integer, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings, scalar
-from verl_tui.sources.files import Source, Tail, is_file, opened, why
+from verl_tui.sources.files import Source, Tail, is_file, opened
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import decoded, safe
 

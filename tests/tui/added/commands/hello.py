@@ -1,7 +1,9 @@
-"""Greets whoever reads this."""
+"""Greets whoever reads this.
 
-HELP = "greets whoever reads this"
-OPTIONS = "--loud  in capitals"
+--loud  in capitals
+
+exit codes: 0 done
+"""
 
 
 def run(options):

@@ -1,7 +1,9 @@
-"""Writes a postcard."""
+"""Writes a postcard.
 
-HELP = "writes a postcard"
-OPTIONS = "--loud  in capitals"
+--loud  in capitals
+
+exit codes: 0 done
+"""
 
 
 def run(options):
