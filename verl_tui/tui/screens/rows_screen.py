@@ -56,6 +56,8 @@ class RowsPage(NamedTuple):
     """How many there are that match the filter."""
     title: str = ""
     """By default what the screen is called, of which run."""
+    opens: Callable[[int], object] | None = None
+    """Goes where an opened entry leads, once the screen has closed; None if it leads nowhere."""
 
 
 class RowsScreen(BufferedScreen, ModalScreen[None]):
@@ -213,6 +215,12 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         if event.entry < len(self._page.names):
             self._chosen = self._page.names[event.entry]
         self._draw_detail()
+
+    @on(Entries.Opened)
+    def _entry_opened(self, message: Entries.Opened) -> None:
+        if self._page.opens and self.is_active:
+            self.dismiss()
+            self._page.opens(message.entry)
 
     async def action_other(self, way: int) -> None:
         """Look at the next or previous run."""
