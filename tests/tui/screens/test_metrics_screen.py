@@ -15,6 +15,7 @@ from watching import (
     showing,
     text,
     until,
+    write_run,
 )
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
@@ -215,6 +216,21 @@ async def test_a_new_step_shows(tmp_path):
             assert text(app).count(said) >= 12
             await press(pilot, "v")  # and in the table
             await drawn(pilot)
+
+
+async def test_a_new_step_of_a_selected_run_shows(tmp_path):
+    app = loaded(write_run(tmp_path, "a"), write_run(tmp_path, "b"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f2", "space", "j", "space", "k", "escape")
+        await opened(pilot)
+        before = text(app)
+        (key,) = (one for one in app.monitor.runs["b"].keys if "kl" in one)
+        rows = MetricRows((key,), [31], [[777.0]], [99])
+        log = SourceStatus("more.jsonl", "tutorial")
+        app.monitor.apply(Batch("b", log, (rows,), live=True), NOW)
+        app.paint()
+        await drawn(pilot)
+        assert text(app) != before
 
 
 # -- one cursor and one window, as on the dashboard ------------------------------------------------

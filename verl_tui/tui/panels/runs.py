@@ -86,10 +86,10 @@ class RunsPanel(TextPanel):
         """Lists only the runs whose name contains this, or that meet it; all where none does."""
         return self.view.listing.filter
 
-    @filter.setter
-    def filter(self, text: str) -> None:
+    def narrow(self, text: str, *, lenient: bool) -> None:
+        """List only the runs that match."""
         if self.view is not NOTHING:  # else no list is seen
-            self.view.listing.filter = text
+            self.view.listing.filter = text.strip()
         self.redraw()
 
     def needed(self, view: View, width: int, height: int) -> int:

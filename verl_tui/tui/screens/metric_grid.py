@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.tiles import Strip, tiled
 from verl_tui.rendering.metrics.listing import (
     LEAST_HEIGHT,
-    ListedMetrics,
+    MetricList,
     Shelf,
     grid_shape,
     shelf_words,
@@ -49,7 +49,7 @@ class MetricGrid(ChartTiles):
     _shelves: tuple[Shelf, ...] = ()
     _page: tuple[Shelf, ...] = ()
 
-    def __init__(self, shown: ListedMetrics) -> None:
+    def __init__(self, shown: MetricList) -> None:
         super().__init__(self._page_tiles, self._page_data)
         self.keys: list[str] = []
         """The metrics of the page, those of the first charts."""
@@ -63,11 +63,11 @@ class MetricGrid(ChartTiles):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def show(self, shown: ListedMetrics) -> None:
+    def show(self) -> None:
         """Draw the page of the chosen metric."""
-        self._shown = shown
-        if self.chosen not in shown.keys:
-            self.chosen = next(iter(shown.keys), "")
+        keys = self._shown.keys
+        if self.chosen not in keys:
+            self.chosen = next(iter(keys), "")
         self.draw()
 
     def _page_tiles(self, size: Size) -> list[Tile]:
@@ -93,7 +93,7 @@ class MetricGrid(ChartTiles):
         """Return what the charts show, their axes lined up, and the names of groups."""
         shown, run = self._shown, self._shown.view.run
         if not run or not self.keys:
-            return [ChartData("", label="metrics", empty=shown.otherwise)]
+            return [ChartData("", label="metrics", empty=shown.if_empty)]
         self._mark()
         data: list[ChartData] = []
         headings: list[ChartData] = []
