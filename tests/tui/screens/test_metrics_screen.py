@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from jsonl import write_jsonl
 from watching import (
     NOW,
@@ -158,6 +160,16 @@ async def test_filter(tmp_path):
         await pilot.click(other, offset=(3, 3))
         await settle(pilot)
         assert screen(app).chosen == other.data.key
+
+
+async def test_says_one_number_of_metrics(demo):
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "slash", Typed("e"))
+        said = set(re.findall(r"\d of (\d+)(?:  filter| metrics)", text(app)))
+        await press(pilot, "escape")
+        await drawn(pilot)
+        assert {*re.findall(r"  (\d+) metrics", text(app))} == said
 
 
 async def test_sorting(tmp_path):

@@ -20,7 +20,6 @@ from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.sparkline import sparkline
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.session.preferences import UserState
 from verl_tui.rendering.session.snapshot import View, nothing_yet
 from verl_tui.rendering.text.hues import family_role
@@ -65,14 +64,11 @@ def movement(values: Sequence[float]) -> float | None:
 
 
 def _listed(
-    run: Run | None, wanted: MetricFilter, order: MetricOrder
+    run: Run, keys: Sequence[str], wanted: MetricFilter, order: MetricOrder
 ) -> tuple[MetricGroup, ...]:
     """Return the metrics that pass a filter: in groups if sorted by key, else in one without
     name.
     """
-    if run is None:
-        return ()
-    keys = without_repeats(run.metrics)
     found = [key for key in keys if wanted.holds(key, describe(key).label)]
     way = -1 if order.reverse else 1
     if order.by == "key":
@@ -111,7 +107,7 @@ def listed_words(
             right.append((f" page {page[0]}/{page[1]}", "dim"))
     run = shown.view.run
     name = middle(one_line(run.name if run else "no run"), max(8, width // 3))
-    listed, known = len(shown.keys), len(run.metrics) if run else 0
+    listed, known, _ = shown.matches
     count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
     left: list[Piece] = [(name, "strong"), (f"  {count}", "")]
     words = f"  filter: {printable(shown.filter.text)}"
@@ -154,7 +150,12 @@ class MetricList:
         """The error in the filter typed last; the one before stays in force."""
         self.order = MetricOrder()
         self.groups: tuple[MetricGroup, ...] = ()
-        self._listed: LastResult[tuple[MetricGroup, ...]] = LastResult()
+        self.every: Sequence[str] = ()
+        """All metrics of the run."""
+        self._found: tuple[MetricGroup, ...] = ()
+        """Those that pass the filter."""
+        self._made_from: object = None
+        """State that these were made from."""
 
     @property
     def keys(self) -> list[str]:
@@ -177,9 +178,12 @@ class MetricList:
         """
         self.view, self.look, self.user = view, look, user
         run, asked = view.run, (self.filter, self.order)
-        self.groups = self._listed.of(
-            (run, run and len(run.keys), asked), lambda: _listed(run, *asked)
-        )
+        made_from = (run, run and len(run.keys), *asked)
+        if made_from != self._made_from:
+            self._made_from = made_from
+            self.every = without_repeats(run.metrics) if run else ()
+            self._found = _listed(run, self.every, *asked) if run else ()
+        self.groups = self._found
         if not table:
             in_rows = keys_in_rows(view).difference(user.pins)
             self.groups = rows_apart(self.groups, in_rows)
@@ -187,8 +191,7 @@ class MetricList:
     @property
     def matches(self) -> Matches:
         """How many of a run's metrics are listed."""
-        run = self.view.run
-        return Matches(len(self.keys), len(run.keys) if run is not None else 0)
+        return Matches(len(self.keys), len(self.every))
 
     def charts(self, run: Run | None) -> list[PlannedChart]:
         """Return a chart of each listed metric that a run has."""
