@@ -20,6 +20,7 @@ from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
     not_shown,
+    reading,
     shown_state,
 )
 from verl_tui.rendering.text.numbers import compact, percent_done
@@ -291,8 +292,8 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 
 
 def _loading(view: View, width: int) -> Pieces:
+    words = f"{reading(view)} "[:width]
     share = view.monitor.loaded()
-    words = f"reading {int(share * 100)}% "[:width]
     return [(words, "dim"), *gauge(share, width - len(words), "bar")]
 
 

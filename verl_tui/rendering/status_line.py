@@ -265,4 +265,4 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
     if alone and view.monitor.sentences:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
         return middle(sentence, max(8, room)), "warning"
-    return looking(view) if view.loading else "no run yet", "dim"
+    return looking(view), "dim"
