@@ -418,7 +418,7 @@ def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     run, pager, source = window.view.run, window.pager, window.source
     left: Pieces = []
     if width >= ROOMY:
-        name = middle(run.name, max(8, width // 3)) if run else ""
+        name = window.view.name_in(max(8, width // 3))
         left += [("log ", "dim"), (f"{name}  ", "strong")]
     if not pager or not source:
         return left, []

@@ -27,7 +27,6 @@ from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import Piece, Pieces, fit, middle, natural, printable
 from verl_tui.rendering.text.search import Matches, Search, checked
 from verl_tui.rendering.text.table import FittedTable, TextColumn
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
@@ -105,8 +104,7 @@ def listed_words(
         right += [(f" {word}", "accent") for word in shown.look.words(shown.view.run)]
         if shown.keys:
             right.append((f" page {page[0]}/{page[1]}", "dim"))
-    run = shown.view.run
-    name = middle(one_line(run.name if run else "no run"), max(8, width // 3))
+    name = shown.view.name_in(max(8, width // 3)) or "no run"
     listed, known, _ = shown.matches
     count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
     left: list[Piece] = [(name, "strong"), (f"  {count}", "")]

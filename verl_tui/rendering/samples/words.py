@@ -50,7 +50,7 @@ def step_words(
         (f"step {place.step}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
         (f"  {_nth(place, places)}", "dim"),
-        (f"  {middle(run, 40)}", "dim"),
+        (f"  {run}", "dim"),
     ]
     follows = (f"{keys['samples.follow']} follows", "dim")
     return left, [("following", "accent") if browse.chosen.follow else follows]

@@ -12,7 +12,6 @@ from textual.widgets import Input
 
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.piece import Pieces, fit, printable
-from verl_tui.text import one_line
 from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -143,8 +142,8 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
 
     def of_run(self, words: str) -> str:
         """Return a title with the name of the run."""
-        run = self.view.run
-        return f"{words} of {one_line(run.name, 80)}" if run else words
+        name = self.view.name_in(80)
+        return f"{words} of {name}" if name else words
 
     def page(self, width: int) -> RowsPage:
         """Return what is shown of the view in rows of so many cells."""

@@ -177,7 +177,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             self._place.show([("samples", "strong")])
             self.text.show_rows(words.why_none(view, max(1, self.text.width - 1)))
             return
-        step = words.step_words(browse, run.samples.places, run.name, view.keys)
+        step = words.step_words(browse, run.samples.places, view.name_in(40), view.keys)
         self._place.show(*step)
         self._listed.show(*words.list_words(browse))
         self._draw_list(browse.page)
