@@ -22,6 +22,7 @@ from verl_tui.rendering.text.piece import (
     TextRows,
     cut,
     fit,
+    fitting,
     middle,
     paragraph,
     printable,
@@ -264,7 +265,7 @@ def caption(view: View, width: int) -> str:
         forms = [f"found at the end of its log; {words}", words]
     else:
         forms = _counts(view)
-    return next((text for text in forms if cell_len(text) <= width), "")
+    return fitting(forms, width)
 
 
 def _counts(view: View) -> list[str]:

@@ -29,6 +29,7 @@ from verl_tui.rendering.text.piece import (
     Pieces,
     cells_of,
     cut,
+    fitting,
     middle,
     paragraph,
     printable,
@@ -278,7 +279,7 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"{count} selected")
     words = [*filter(None, words), *not_shown(view)]
     forms = (" · ".join(words), note, *words[-1:])
-    return next((form for form in forms if form and len(form) <= width), "")
+    return fitting(filter(None, forms), width)
 
 
 def _no_runs(view: View, width: int) -> list[Pieces]:

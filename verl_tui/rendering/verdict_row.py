@@ -36,6 +36,7 @@ from verl_tui.rendering.text.piece import (
     Pieces,
     cells_of,
     fit,
+    fitting,
     printable,
 )
 from verl_tui.rendering.text.table import sized
@@ -100,7 +101,7 @@ class Headline(NamedTuple):
         """
         full = self._replace(cause=f"{self.cause}{self.doing}").head
         forms = (head + words for head in (full, self.head) for words in self.more)
-        if whole := next((one for one in forms if cell_len(one) <= width), ""):
+        if whole := fitting(forms, width):
             return whole
         left = width - cell_len(self.head)
         rest = _clipped("".join(self.more[-1:]), left) if left > _LEAST else ""

@@ -35,7 +35,7 @@ from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     from verl_tui.records import SampleFacts
 
@@ -102,6 +102,11 @@ class StepScores:
         return " · ".join(words)
 
 
+def right_or_wrong(scores: Set[float]) -> bool:
+    """Return whether scores say no more than that something is right or wrong."""
+    return bool(scores) and (scores <= {0, 1} or scores <= {-1, 1})
+
+
 def summarise(facts: Sequence[SampleFacts]) -> StepScores:
     """Sum up the scores of a step's samples."""
     scores: list[float] = []
@@ -111,12 +116,11 @@ def summarise(facts: Sequence[SampleFacts]) -> StepScores:
             scores.append(fact.score)
             if fact.group is not None:
                 groups[fact.group].append(fact.score)
-    different = set(scores)
     return StepScores(
         len(facts),
         scores,
         mean(scores) if scores else 0.0,
-        bool(scores) and (different <= {0, 1} or different == {-1, 1}),
+        right_or_wrong({*scores}),
         {group: several for group, several in groups.items() if len(several) > 1},
     )
 

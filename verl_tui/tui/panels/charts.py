@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Size
 
+    from verl_tui.rendering.charts.tiles import PageOfTiles
     from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.session.snapshot import View
 
@@ -201,11 +202,10 @@ class ChartsPanel(Panel):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
+    def _places(self, size: Size) -> PageOfTiles:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        tiles, headings = self._page.page
-        return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
+        return self._page.page
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""

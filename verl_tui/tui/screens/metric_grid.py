@@ -10,7 +10,7 @@ from verl_tui.means import clamp, page_rows
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.tiles import Strip, tiled
+from verl_tui.rendering.charts.tiles import PageOfTiles, Strip, tiled
 from verl_tui.rendering.metrics.listing import (
     LEAST_HEIGHT,
     MetricList,
@@ -19,7 +19,7 @@ from verl_tui.rendering.metrics.listing import (
     shelf_words,
     shelves,
 )
-from verl_tui.tui.widgets.chart import Chart, ChartTiles, Tile
+from verl_tui.tui.widgets.chart import Chart, ChartTiles
 
 if TYPE_CHECKING:
     from textual import events
@@ -70,7 +70,7 @@ class MetricGrid(ChartTiles):
             self.chosen = next(iter(keys), "")
         self.draw()
 
-    def _page_tiles(self, size: Size) -> list[Tile]:
+    def _page_tiles(self, size: Size) -> PageOfTiles:
         """Return where the metrics of the page stand, and the names of groups above them."""
         shown = self._shown
         asked = shown.user.metrics_columns, shown.user.metrics_rows
@@ -86,8 +86,7 @@ class MetricGrid(ChartTiles):
             for line in shelf.lines:
                 strips.append(Strip(len(line), columns, int(not shelf.group.in_rows)))
         self.keys = [key for shelf in self._page for key in shelf.keys]
-        tiles, headings = tiled(strips, *size)
-        return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
+        return tiled(strips, *size)
 
     def _page_data(self, size: Size) -> list[ChartData]:
         """Return what the charts show, their axes lined up, and the names of groups."""
