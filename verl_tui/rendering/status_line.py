@@ -12,7 +12,7 @@ from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import way_of
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
-from verl_tui.rendering.gpus.places import busy_percent, first_devices
+from verl_tui.rendering.gpus.places import busy_percent, device_places, first_devices
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
@@ -159,7 +159,7 @@ def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
 
 def _host(view: View) -> RowPart:
     """Return the utilisation of the GPUs in use."""
-    busy = busy_percent(first_devices(view))
+    busy = busy_percent(first_devices(device_places(view)))
     return [] if busy is None else _ways("", (50, f"GPU {busy:.0f}%"))
 
 

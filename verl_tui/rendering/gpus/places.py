@@ -81,7 +81,7 @@ def gpu_row(view: View, width: int) -> Pieces:
     """Return what there is to say of devices in a row, nothing where there are none; with a level
     for each of several, or of fewer where what stands out needs the room.
     """
-    devices = first_devices(view)
+    devices = first_devices(device_places(view))
     if not devices:
         return []
     parts, remarks = device_summary(devices), "  ".join(["", *callouts(devices)])
@@ -148,18 +148,15 @@ def gpu_rows(
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += why
-    devices = first_devices(view, places)
+    devices = first_devices(places)
     if not devices:
         return "GPUs", rows, ""
     return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
 
 
-def first_devices(
-    view: View, places: Iterable[DevicePlace] | None = None
-) -> Sequence[Device]:
+def first_devices(places: Iterable[DevicePlace]) -> Sequence[Device]:
     """Return the devices of the first place that has any, which the figures in a row are of."""
-    known = device_places(view) if places is None else places
-    return next((place.devices for place in known if place.devices), ())
+    return next((place.devices for place in places if place.devices), ())
 
 
 def _height_of_each(

@@ -179,8 +179,7 @@ class RunsPanel(TextPanel):
             rows = lay_out(view, runs, width, height, titled=titled)
             heading = rows.heading
             self._names = [run.name for run in runs]
-            made = LazyRows(len(rows.rows), lambda at: rows.rows[at]())
-            self._rows.set(made, rows.starts)
+            self._rows.set(LazyRows(rows.rows, lambda make: make()), rows.starts)
             self._mark(width, height)
             self.subtitle(caption(view, len(runs), self.size.width - 4))
         if heading != self._heading:

@@ -200,14 +200,13 @@ class MetricsScreen(ChartActions):
         run, pins = self.view.run, self._file.state.pins
         indicators = {of: name for name, of in run.indicators.items()} if run else {}
 
-        def row(at: int) -> Pieces:
-            key = keys[at]
+        def row(key: str) -> Pieces:
             series, end = (run.series(key), run.end) if run else (None, None)
             return columns.row(
                 ListedMetric(key, series, key in pins, end, indicators.get(key))
             )
 
-        self._table.set(LazyRows(len(keys), row), range(len(keys)))
+        self._table.set(LazyRows(keys, row), range(len(keys)))
         at = keys.index(self._grid.chosen) if self._grid.chosen in keys else 0
         self._grid.chosen = keys[at]
         self._table.choose(at)

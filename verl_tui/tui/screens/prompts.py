@@ -98,7 +98,7 @@ class PromptsScreen(RowsScreen):
         self._at = rows[at], step
         columns = made.PromptColumns(table, width, step)
         return RowsPage(
-            LazyRows(len(rows), lambda row: columns.row(rows[row], chosen=row == at)),
+            LazyRows(rows, lambda row: columns.row(row, chosen=row is rows[at])),
             range(len(rows)),
             names,
             made.map_words(found, table),

@@ -195,12 +195,9 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             return
         listing, visible = browse.listing, browse.listing.visible
         table = sample_table(page, listing, browse.order, rows.width)
-
-        def row(at: int) -> Pieces:
-            return table.row(listing.facts[visible[at]])
-
         self._titles.show([table.heading("dim")])
-        rows.set(LazyRows(len(visible), row), range(len(visible)))
+        made = LazyRows(visible, lambda index: table.row(listing.facts[index]))
+        rows.set(made, range(len(visible)))
         if browse.row != rows.chosen:
             rows.chosen = browse.row
             if browse.row is not None:
