@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import nan
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -21,6 +23,15 @@ def test_the_reading_of_logs_stands_above_the_runs():
     rows = lay_out(make_view(*listed, loading=True), listed, 40, 9, titled=True)
     assert words(rows)[0].startswith("reading 45%")
     assert rows.starts == [1, 2]
+
+
+def test_a_column_that_is_empty_for_all_runs_is_left_out():
+    listed = [make_run("run-0"), make_run("run-1", columns={"actor/grad": [nan] * 120})]
+    view = make_view(*listed)
+    view.listing.keep(run_columns=("reward", "lr", "actor/grad"))
+    rows = lay_out(view, listed, 100, 9, titled=True)
+    assert text_of(rows.heading).split() == ["reward", "actor/grad"]
+    assert ("nan", "odd") in rows.rows[1]()
 
 
 def test_the_strip_has_a_run_on_either_side_that_has_room():

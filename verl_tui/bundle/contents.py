@@ -25,7 +25,7 @@ from verl_tui.failures import note_failure
 from verl_tui.given_files import why
 from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import Data, mapped, plain
-from verl_tui.rendering.charts.page import ChartFilter, list_charts
+from verl_tui.rendering.charts.page import list_charts
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
@@ -271,7 +271,7 @@ def _charts(of: Bundle) -> str:
     """Return the first charts of the dashboard as text."""
     view = View(of.monitor, of.run, of.now)
     drawn = []
-    for one in list_charts(view, ChartFilter())[:_CHARTS]:
+    for one in list_charts(view)[:_CHARTS]:
         rows = ChartRenderer().rows(chart_data(one, view, ChartLook()), _WIDTH, _HEIGHT)
         drawn.append("\n".join(text_of(row).rstrip() for row in rows))
     return "\n\n".join(drawn or ["This run has no numbers to draw."]) + "\n"

@@ -16,11 +16,13 @@ from rich.cells import cell_len
 from verl_tui.health.finding import Episode, Finding, Severity, unjudged_rules
 from verl_tui.means import next_of
 from verl_tui.patterns import pattern
+from verl_tui.rendering.session.snapshot import View, reading
 from verl_tui.rendering.text.piece import (
     Pieces,
     TextRows,
     cut,
     fit,
+    fitting,
     middle,
     paragraph,
     printable,
@@ -31,8 +33,6 @@ from verl_tui.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from verl_tui.rendering.session.snapshot import View
 
     FindingName = tuple[str, str | None]
     """Rule and metric of a finding: its numbers change with every step."""
@@ -259,11 +259,11 @@ def caption(view: View, width: int) -> str:
     if not run or (view.loading and not (run.preview and verdict.findings)):
         return ""
     if view.loading:
-        words = f"reading {int(view.monitor.loaded() * 100)}%"
+        words = reading(view)
         forms = [f"found at the end of its log; {words}", words]
     else:
         forms = _counts(view)
-    return next((text for text in forms if cell_len(text) <= width), "")
+    return fitting(forms, width)
 
 
 def _counts(view: View) -> list[str]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len
 
 from verl_tui.health.finding import Finding, weighty
-from verl_tui.indicators import factor
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.session.run_order import ORDERS
@@ -20,6 +19,7 @@ from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
     not_shown,
+    reading,
     shown_state,
 )
 from verl_tui.rendering.text.numbers import compact, percent_done
@@ -28,6 +28,7 @@ from verl_tui.rendering.text.piece import (
     Pieces,
     cells_of,
     cut,
+    fitting,
     middle,
     paragraph,
     printable,
@@ -43,7 +44,6 @@ from verl_tui.rendering.verdict_row import (
     state_piece,
 )
 from verl_tui.runs.cached import cached_by_revision
-from verl_tui.runs.views.provenance import shown_kl
 from verl_tui.runs.views.state import (
     State,
     ahead,
@@ -160,7 +160,7 @@ def _columns(
     found = [first]
     for at, title in enumerate(view.listing.kept.run_columns):
         known = usual.get(title.casefold())
-        found += [known] if known else _chosen(title, runs, view, 9 - at / 100)
+        found += [known] if known else _chosen(title, runs, 9 - at / 100)
     ranked = _SORTED_BY.get(view.listing.order, view.listing.order)
     return [
         replace(one, stays=98) if one.title == ranked else one
@@ -200,10 +200,10 @@ def _usual(
         TextColumn("state", lambda one, n: [_state(one, n)], states if worded else 1, 11),
         TextColumn("step", lambda one, _: [(_steps(one.run), "name")], steps, 10, right=True),
         TextColumn("done", _done, 4, 2, right=True),
-        TextColumn("reward", lambda one, _: _last(one, "reward"), 7, 9, right=True),
+        TextColumn("reward", partial(_figure, "reward"), 7, 9, right=True),
         TextColumn("trend", _trend, 8, 1, most=24),
-        TextColumn("KL", lambda one, _: _last(one, shown_kl(one.run)), 7, 8, right=True),
-        TextColumn("throughput", lambda one, _: _last(one, "throughput"), 10, 5, right=True),
+        TextColumn("KL", partial(_figure, "KL"), 7, 8, right=True),
+        TextColumn("throughput", partial(_figure, "throughput"), 10, 5, right=True),
         TextColumn("ETA", lambda one, _: _time_left(one, eta), eta, 3, right=True),
         TextColumn("last", _activity, 7, 7, right=True),
         TextColumn("findings", _worst, 14, 4, most=64),
@@ -211,19 +211,14 @@ def _usual(
 
 
 def _chosen(
-    column: str, runs: Sequence[Run], view: View, stays: float
+    column: str, runs: Sequence[Run], stays: float
 ) -> Iterator[TextColumn[_Listed]]:
     """Yield a column that the user has chosen, which may be two, as wide as what stands in it."""
-    from verl_tui.comparison.run_columns import apart, value_of
-
-    def cell(one: _Listed, cells: int, title: str) -> Pieces:
-        value = value_of(title, one.run, view.moment)
-        text = compact(value) if isinstance(value, float) else value or ""
-        return [(middle(text, min(cells, _WIDEST)), "name")]
+    from verl_tui.comparison.run_columns import apart
 
     for title in apart([column], runs):
-        written = partial(cell, title=title)
-        yield TextColumn(printable(title), written, WIDEST, stays, right=True)
+        figure = partial(_figure, title)
+        yield TextColumn(printable(title), figure, WIDEST, stays, right=True)
 
 
 def _group_row(
@@ -277,7 +272,7 @@ def caption(view: View, listed: int, width: int) -> str:
         words.append(f"{count} selected")
     words = [*filter(None, words), *not_shown(view)]
     forms = (" · ".join(words), note, *words[-1:])
-    return next((form for form in forms if form and len(form) <= width), "")
+    return fitting(filter(None, forms), width)
 
 
 def _no_runs(view: View, width: int) -> list[Pieces]:
@@ -291,8 +286,8 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 
 
 def _loading(view: View, width: int) -> Pieces:
+    words = f"{reading(view)} "[:width]
     share = view.monitor.loaded()
-    words = f"reading {int(share * 100)}% "[:width]
     return [(words, "dim"), *gauge(share, width - len(words), "bar")]
 
 
@@ -407,12 +402,13 @@ def _state(one: _Listed, cells: int) -> Piece:
     return sign if cells == 1 else words, role or "name"
 
 
-def _last(one: _Listed, indicator: str) -> Pieces:
-    """Write the newest value of an indicator."""
-    series = one.run.present(one.run.indicators.get(indicator))
-    if not series:
-        return []
-    value = series.values[-1] * factor(indicator, series.key)
+def _figure(column: str, one: _Listed, cells: int) -> Pieces:
+    """Write the value of a column, as people type its name."""
+    from verl_tui.comparison.run_columns import value_of
+
+    value = value_of(column, one.run, one.view.moment)
+    if not isinstance(value, float):
+        return [(middle(value, min(cells, _WIDEST)), "name")] if value else []
     return [(compact(value), "name" if isfinite(value) else "odd")]
 
 

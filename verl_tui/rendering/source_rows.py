@@ -15,7 +15,7 @@ from verl_tui.rendering.text.piece import (
     paragraph,
     size_text,
 )
-from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn
+from verl_tui.rendering.text.table import WIDEST, FittedTable, TextColumn, stacked
 from verl_tui.runs.views.provenance import leading
 from verl_tui.text import one_line
 from verl_tui.times import age
@@ -42,7 +42,7 @@ def source_rows(view: View, width: int) -> TextRows:
     monitor, run = view.monitor, view.run
     passed = [f"{file.path}: {file.reason}" for file in monitor.passed]
     unreached = [_unreached(server, view.now) for server in monitor.unreached]
-    parts = [
+    parts: list[Iterable[Pieces]] = [
         _sentences("problems", monitor.problems, "down", width),
         _sentences(f"not reached: {len(unreached):,}", unreached, "warning", width),
         _sentences("waiting for", monitor.waiting, "warning", width),
@@ -52,12 +52,8 @@ def source_rows(view: View, width: int) -> TextRows:
         words = "No run yet, so nothing is being read."
         parts.append(paragraph(words, "dim", width))
     else:
-        parts.append([[("sources", "heading")], *_sources(run, view, width)])
-        parts.append([*_unreadable(run, width)])
-    rows: TextRows = []
-    for part in filter(None, parts):
-        rows += [[], *part] if rows else part
-    return [cut(row, width) for row in rows]
+        parts += _sources(run, view, width), _unreadable(run, width)
+    return [cut(row, width) for row in stacked(parts, apart=True)[0]]
 
 
 def _path(path: str, width: int) -> str:
@@ -91,6 +87,7 @@ def _unreached(server: Unreached, now: float) -> str:
 
 def _sources(run: Run, view: View, width: int) -> Iterator[Pieces]:
     leads, items = leading(run), _grouped(run.sources.values())
+    yield [("sources", "heading")]
     if not items:
         yield [("none", "dim")]
         return

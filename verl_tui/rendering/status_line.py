@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from math import isfinite
 from operator import itemgetter
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import way_of
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
+from verl_tui.rendering.gpus.places import busy_percent, device_places, first_devices
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
@@ -158,10 +158,9 @@ def _figures(run: Run, *, alone: bool) -> Iterator[RowPart]:
 
 
 def _host(view: View) -> RowPart:
-    """Return the utilisation of this host's GPUs."""
-    gpus = view.monitor.gpus.gpus if view.monitor.gpus else ()
-    busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
-    return _ways("", (50, f"GPU {fmean(busy):.0f}%")) if busy else []
+    """Return the utilisation of the GPUs in use."""
+    busy = busy_percent(first_devices(device_places(view)))
+    return [] if busy is None else _ways("", (50, f"GPU {busy:.0f}%"))
 
 
 def _forecast(view: View, run: Run) -> Iterator[RowPart]:
@@ -264,4 +263,4 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
     if alone and view.monitor.sentences:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
         return middle(sentence, max(8, room)), "warning"
-    return looking(view) if view.loading else "no run yet", "dim"
+    return looking(view), "dim"

@@ -19,7 +19,7 @@ from verl_tui.rendering.text.piece import (
     paragraph,
     printable,
 )
-from verl_tui.rendering.text.table import WIDEST, TextColumn, table_rows
+from verl_tui.rendering.text.table import WIDEST, TextColumn, stacked, table_rows
 from verl_tui.rendering.verdict_row import why_no_step
 from verl_tui.runs.time.forecast import (
     next_occasions,
@@ -77,17 +77,14 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
     found = breakdown(run)
     signs = _SOLID * len(_SIGNS) if solid else _SIGNS
     rates = [*filter(None, (steps_per_minute(run), generation_latency(run)))]
-    rows: TextRows = []
-    for part in (
+    parts = (
         _step_parts(run, found, view, width, signs),
         _progress(run, view, width),
         _speeds("throughput", [*rates, *throughput(run, found)], width),
         _speeds("generating and waiting", [*waiting(run, found)], width),
         _step_by_step(run, found, width, signs),
-    ):
-        lines = [*part]
-        rows += [[], *lines] if rows and lines else lines
-    return [cut(row, width) for row in rows]
+    )
+    return [cut(row, width) for row in stacked(parts, apart=True)[0]]
 
 
 def hours_rows(

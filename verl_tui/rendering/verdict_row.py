@@ -22,7 +22,13 @@ from verl_tui.health.next_step import (
 from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
 from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
-from verl_tui.rendering.session.snapshot import Unread, View, looking, shown_state
+from verl_tui.rendering.session.snapshot import (
+    Unread,
+    View,
+    looking,
+    reading,
+    shown_state,
+)
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
     ELLIPSIS,
@@ -30,6 +36,7 @@ from verl_tui.rendering.text.piece import (
     Pieces,
     cells_of,
     fit,
+    fitting,
     printable,
 )
 from verl_tui.rendering.text.table import sized
@@ -94,7 +101,7 @@ class Headline(NamedTuple):
         """
         full = self._replace(cause=f"{self.cause}{self.doing}").head
         forms = (head + words for head in (full, self.head) for words in self.more)
-        if whole := next((one for one in forms if cell_len(one) <= width), ""):
+        if whole := fitting(forms, width):
             return whole
         left = width - cell_len(self.head)
         rest = _clipped("".join(self.more[-1:]), left) if left > _LEAST else ""
@@ -118,7 +125,7 @@ def verdict_rows(view: View, width: int, height: int) -> list[Pieces]:
         one = one._replace(since=one.since.replace("since step ", "since "))
     right: Pieces = [(f"  +{one.others}", one.role)] if one.others else []
     if view.run and view.loading and one.mark != _WAITS:
-        right.append((f"  reading {view.monitor.loaded():.0%}", "dim"))
+        right.append((f"  {reading(view)}", "dim"))
     below = []
     if height > 1:
         rest = one._replace(mark="", cause="", since="", doing="").in_row(width)
@@ -151,13 +158,12 @@ def headline(view: View) -> Headline:
     """Return what there is to say of the shown run."""
     run = view.run
     if not run:
-        words = looking(view) if view.loading else "no run yet"
         said = [f": {printable(one)}" for one in view.monitor.sentences[:1]]
-        return Headline("dim", _WAITS, words, "", said)
+        return Headline("dim", _WAITS, looking(view), "", said)
     found = open_findings(view, run)
     if view.loading and not (run.preview and found):
         shown = "; a preview is shown" * run.preview
-        return Headline("dim", _WAITS, f"reading {view.monitor.loaded():.0%}{shown}")
+        return Headline("dim", _WAITS, reading(view) + shown)
     if found and (found[0].severity > Severity.INFO or found[0].id in ENDS):
         return _found(run, found)
     return _quiet(view, run, found)

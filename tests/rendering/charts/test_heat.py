@@ -12,7 +12,7 @@ from verl_tui.config import Config
 from verl_tui.distributions import of_values, shares
 from verl_tui.monitor import load
 from verl_tui.rendering.charts.chart_data import ChartData, ChartLine, Heat, lined_up
-from verl_tui.rendering.charts.page import ChartFilter, list_charts
+from verl_tui.rendering.charts.page import list_charts
 from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.rendering.charts.renderer import ChartRenderer
@@ -160,7 +160,7 @@ def test_scores_and_lengths_of_dumps(tmp_path):
         dump.unlink()
     view = View(monitor, run, 1.8e9)
     said = {}
-    for plan in list_charts(view, ChartFilter()):
+    for plan in list_charts(view):
         (data,) = lined_up([chart_data(plan, view, ChartLook())])
         rows = [*map(text_of, ChartRenderer().rows(data, 70, 24))]
         title = next((row for row in rows if " a step" in row), "")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from run_views import logged, make_run, make_view
 
 from verl_tui.records import MetricRows
-from verl_tui.rendering.charts.page import ChartFilter, ChartPage, list_charts
+from verl_tui.rendering.charts.page import ChartPage, list_charts
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, plan_charts
 from verl_tui.rendering.charts.planned_data import chart_data
 from verl_tui.runs.run import Run
@@ -26,7 +26,7 @@ def run_of(name="grpo", lr=1e-6, steps=20):
 
 
 def listed(view, text="", revealed=None):
-    found = list_charts(view, ChartFilter(text), revealed)
+    found = list_charts(view, text, revealed)
     return [(one.key, one.in_row) for one in found]
 
 
@@ -157,7 +157,7 @@ def test_what_explains_the_reward_stands_beside_it_and_machines_come_last():
         *("actor/kl_loss", "actor/ppo_kl", "val-core/math/acc/mean@1"),
         *("critic/score/mean", "actor/lr"),
     )
-    found = list_charts(make_view(run), ChartFilter())
+    found = list_charts(make_view(run))
     keys = [one.key for one in found]
     assert len(keys) == len(run.keys) - 1, "two devices share a chart"
     assert keys[:6] == [
@@ -172,8 +172,8 @@ def test_what_explains_the_reward_stands_beside_it_and_machines_come_last():
     assert both.label == "GPU 0–1 utilisation"
     assert both.devices == ("system/gpu.0.gpu", "system/gpu.1.gpu")
     assert both.shows("system/gpu.1.gpu")
-    assert not any(one.large for one in list_charts(make_view(run), ChartFilter("a")))
-    pinned = list_charts(make_view(run, pins=("system/gpu.1.gpu",)), ChartFilter())
+    assert not any(one.large for one in list_charts(make_view(run), "a"))
+    pinned = list_charts(make_view(run, pins=("system/gpu.1.gpu",)))
     assert pinned[0].key == "system/gpu.1.gpu"
     assert not any(one.large or one.devices for one in pinned)
 
@@ -183,14 +183,14 @@ def test_devices_have_letters_where_these_tell_them_apart(count):
     columns = {f"gpus/{n}/util": [n + s % 9 for s in range(30)] for n in range(count)}
     view = make_view(make_run(steps=30, columns=columns))
     view.monitor.band = lambda *_: (None, None)
-    (plan,) = (one for one in list_charts(view, ChartFilter()) if one.devices)
+    (plan,) = (one for one in list_charts(view) if one.devices)
     signs = [line.sign for line in chart_data(plan, view, ChartLook()).lines]
     assert signs == ([*map(str, range(count))] if count <= 10 else [""] * count)
 
 
 def test_a_policy_kl_that_never_moves_leaves_its_place_to_the_other():
     kl = {"actor/ppo_kl": [0.0] * 20, "actor/kl_loss": [n / 20 for n in range(20)]}
-    found = list_charts(make_view(make_run(steps=20, columns=kl)), ChartFilter())
+    found = list_charts(make_view(make_run(steps=20, columns=kl)))
     assert [one.key for one in found][1:] == ["actor/kl_loss", "actor/ppo_kl"]
 
 
@@ -210,18 +210,18 @@ def test_what_the_large_chart_shows_is_not_shown_again_beside_it():
     view = make_view(run)
 
     def repeated(**more):
-        found = list_charts(view, ChartFilter(), **more)
+        found = list_charts(view, **more)
         last = [one.key for one in found if one.repeats]
         assert last == [one.key for one in found][len(found) - len(last) :]
         return {*last}
 
     part = "rewards/format/mean"
     again = {"critic/rewards/mean", "samples/score", part, "rewards/answer/mean"}
-    rows = [one.label for one in list_charts(view, ChartFilter()) if one.repeats]
+    rows = [one.label for one in list_charts(view) if one.repeats]
     assert {"part format", "part answer"} < {*rows}
     assert repeated() == again
     assert repeated(revealed=part) == again - {part}
-    assert not any(one.repeats for one in list_charts(view, ChartFilter("reward")))
+    assert not any(one.repeats for one in list_charts(view, "reward"))
 
 
 def test_the_caption_says_where_what_is_not_shown_stands():

@@ -9,6 +9,7 @@ from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Gpu, GpuReading, Settings
 from verl_tui.rendering.gpus.places import device_places, gpu_row
+from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.text.piece import text_of
 
 DEVICES = tuple(Gpu(str(at), "H100", 80.0, 40 * 2**30, 80 * 2**30) for at in range(4))
@@ -66,8 +67,15 @@ def test_a_row_has_what_stands_out_of_the_first_place():
     view = make_view(run_on("node1"), gpus=read_on("node1", (lost, *DEVICES[1:])))
     row = text_of(gpu_row(view, 80))
     assert row == "GPUs 4 x▆▆▆ · busy 80% · memory 50%  fell off the bus: GPU 0"
+    assert "GPU 80%" in text_of(one_row(view, 200, alone=True))
     assert text_of(gpu_row(view, 24)) == "GPUs 4 · 80% · mem 50% …"
     assert not gpu_row(make_view(gpus=GpuReading(NOW)), 80)
+    idle = (Gpu(str(at), "H100", 0.0, 0, 80 * 2**30) for at in range(2, 4))
+    reading = read_on("node1", (*DEVICES[:2], *idle))
+    view = make_view(run_on("node1"), gpus=reading)
+    view.monitor.gpu_history.note(reading)
+    assert "2 of 4" in text_of(gpu_row(view, 80))
+    assert "GPU 80%" in text_of(one_row(view, 200, alone=True))
 
 
 @pytest.mark.parametrize(

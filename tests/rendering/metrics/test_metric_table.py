@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 
-from run_views import make_run
+from run_views import make_run, make_view
 
+from verl_tui.rendering.charts.plan import ChartLook
 from verl_tui.rendering.metrics.listing import (
     ORDERS,
     ListedMetric,
@@ -14,6 +15,7 @@ from verl_tui.rendering.metrics.listing import (
     MetricOrder,
     metric_table,
 )
+from verl_tui.rendering.session.preferences import UserState
 from verl_tui.rendering.text.piece import text_of
 from verl_tui.runs.series import Series
 
@@ -40,10 +42,11 @@ RUN = make_run(steps=20, columns=VALUES)
 
 def order(by, *, reverse=False):
     assert by in ORDERS
-    metrics = MetricList()
+    view = make_view(RUN)
+    metrics = MetricList(view)
     metrics.type_filter("/^[abc]\\//")
     metrics.order = MetricOrder(by, reverse)
-    metrics.update(RUN)
+    metrics.update(view, ChartLook(), UserState(), table=True)
     return metrics.keys
 
 

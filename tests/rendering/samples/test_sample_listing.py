@@ -68,6 +68,7 @@ def test_marks():
 
     assert judged(0.0, 1.0) == [("✗", "critical"), ("✓", "good")]
     assert judged(-1.0, 1.0) == [("✗", "critical"), ("✓", "good")]
+    assert judged(-1.0, -1.0) == [("✗", "critical")] * 2, "all are wrong"
     assert judged(0.2, 0.4, 0.3) == [("▼", "warning"), ("▲", "good"), ("=", "dim")]
     assert judged(-2.0, 0.5) == [("▼", "critical"), ("▲", "good")]
     assert judged(None, 0.7) == [("·", "dim"), ("=", "dim")]

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from watching import (
     Typed,
     check_layout,
+    check_shown,
     dashboard,
     lines,
     loaded,
@@ -62,3 +63,10 @@ async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_pa
                 assert label not in text(app)
             await press(pilot, "escape")
             assert app.screen is dashboard(app), screen
+
+
+async def test_what_is_said_of_wide_letters_is_not_cut(tmp_path):
+    app = loaded(*(write_run(tmp_path, name) for name in ("a", "b")))
+    async with app.run_test(size=(100, 24)) as pilot:
+        await press(pilot, "f2", "f", Typed("汉字" * 3))
+        check_shown(app, f"no run has {'汉字' * 3}", "esc leaves")

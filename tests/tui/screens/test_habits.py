@@ -121,7 +121,7 @@ async def test_esc_leaves_one_thing_after_the_other_and_never_quits(collapse):
                 "line": dashboard(app).bar.display,
                 "cursor": app.cursor is not None,
                 "span": charts.look.span is not None,
-                "filter": charts.filter.text,
+                "filter": charts.filter,
                 "zoom": dashboard(app).zoomed is not None,
                 "focus": app.focused is not None,
             }

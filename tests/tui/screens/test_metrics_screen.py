@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from jsonl import write_jsonl
 from watching import (
     NOW,
@@ -15,6 +17,7 @@ from watching import (
     showing,
     text,
     until,
+    write_run,
 )
 
 from verl_tui.records import Batch, MetricRows, SourceStatus
@@ -159,6 +162,16 @@ async def test_filter(tmp_path):
         assert screen(app).chosen == other.data.key
 
 
+async def test_says_one_number_of_metrics(demo):
+    app = showing(demo)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "slash", Typed("e"))
+        said = set(re.findall(r"\d of (\d+)(?:  filter| metrics)", text(app)))
+        await press(pilot, "escape")
+        await drawn(pilot)
+        assert {*re.findall(r"  (\d+) metrics", text(app))} == said
+
+
 async def test_sorting(tmp_path):
     app = loaded(write_metrics(tmp_path, keys=("b", "a", "c")))
     async with app.run_test(size=(100, 24)) as pilot:
@@ -215,6 +228,21 @@ async def test_a_new_step_shows(tmp_path):
             assert text(app).count(said) >= 12
             await press(pilot, "v")  # and in the table
             await drawn(pilot)
+
+
+async def test_a_new_step_of_a_selected_run_shows(tmp_path):
+    app = loaded(write_run(tmp_path, "a"), write_run(tmp_path, "b"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await press(pilot, "f2", "space", "j", "space", "k", "escape")
+        await opened(pilot)
+        before = text(app)
+        (key,) = (one for one in app.monitor.runs["b"].keys if "kl" in one)
+        rows = MetricRows((key,), [31], [[777.0]], [99])
+        log = SourceStatus("more.jsonl", "tutorial")
+        app.monitor.apply(Batch("b", log, (rows,), live=True), NOW)
+        app.paint()
+        await drawn(pilot)
+        assert text(app) != before
 
 
 # -- one cursor and one window, as on the dashboard ------------------------------------------------

@@ -8,6 +8,7 @@ import pytest
 from run_views import logged, make_view
 from watching import NOW, dashboard, press, showing, text
 
+from verl_tui.ledger import ledger
 from verl_tui.records import (
     SAMPLES,
     Event,
@@ -18,7 +19,7 @@ from verl_tui.records import (
     Settings,
 )
 from verl_tui.rendering.text.piece import text_of
-from verl_tui.rendering.timing import timing_rows
+from verl_tui.rendering.timing import hours_rows, timing_rows
 from verl_tui.runs.run import Run
 
 
@@ -118,7 +119,10 @@ async def test_a_line_of_the_hours_leads_to_where_it_begins(collapse):
         assert app.screen.list.scroll_offset.y == top + 1, "lines in sight come first"
         await press(pilot, "G")
         assert "where the GPU hours went" in text(app)
-        (at,) = (at for at, one in enumerate(app.screen.episodes) if one.id)
+        view = app.view_at(NOW)
+        found = ledger(view.run, view.verdict, view.monitor.guide, NOW)
+        begins = hours_rows(found, 100)[-1]
+        (at,) = (at for at, one in enumerate(begins) if one.id)
         await press(pilot, "g", *["j"] * at, "enter")
         assert app.screen is dashboard(app)
         begun = min(

@@ -7,7 +7,9 @@ from itertools import count, pairwise
 import pytest
 from textual.app import App
 
+from verl_tui.rendering.arrange import Room
 from verl_tui.rendering.charts.chart_data import ChartData
+from verl_tui.rendering.charts.tiles import PageOfTiles
 from verl_tui.tui.widgets import chart as tiled
 from verl_tui.tui.widgets.chart import Chart, ChartTiles
 
@@ -22,7 +24,8 @@ class Tiled(App[None]):
 
     def tiles(self, size):
         height = size.height // len(CHARTS)
-        return [(0, height * at, size.width, height) for at in range(len(CHARTS))]
+        rooms = (Room(0, height * at, size.width, height) for at in range(len(CHARTS)))
+        return PageOfTiles((*rooms,))
 
     @property
     def keys(self):

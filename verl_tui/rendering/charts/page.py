@@ -35,49 +35,43 @@ MACHINE = "machine"
 """Heading of the charts that tell nothing of the training."""
 
 
-class ChartFilter(NamedTuple):
-    """A filter for charts by a text in their keys or labels."""
-
-    text: str = ""
-    lenient: bool = False
-    """True if a text that no chart contains is meant for something else, so that all charts
-    stay.
-    """
-
-
-def page_content(
-    view: View, look: ChartLook, filter_: ChartFilter, revealed: str | None
-) -> object:
+def page_content(view: View, look: ChartLook, *listed: object) -> object:
     """Return everything but the room that a page of charts is drawn from: equal contents look
-    equal.
+    equal; `listed` says which charts there are.
     """
     run = view.run
     if run is None or not run.keys:
-        return run, filter_, nothing_yet(view)
+        return run, listed, nothing_yet(view)
     selected = [(other.name, other.revision) for other in view.selected]
-    listed = (filter_, revealed, tuple(view.monitor.config.charts), view.pins)
     changed = view.selection.revision, view.notebook.revision
-    state = (view.cursor, view.verdict, view.loading, changed)
+    state = (view.cursor, view.verdict, view.loading, view.pins, changed)
     return run, run.revision, look, listed, state, selected
 
 
 def list_charts(
-    view: View, filter_: ChartFilter, revealed: str | None = None
+    view: View, filter_: str = "", revealed: str | None = None, *, lenient: bool = False
 ) -> tuple[PlannedChart, ...]:
     """Return the charts of the shown run that pass a filter, in their order: those that vary, or
     are pinned, wanted or revealed, then a row each for the others; machines' behind the training's.
     The first is large if it tells of learning, without a filter or pins; what it shows is not shown
     again beside it.
+
+    Args:
+        view: The state to show.
+        filter_: A text in their keys or labels.
+        revealed: The metric that was gone to.
+        lenient: Whether a text that no chart contains is meant for something else, so that all
+            charts stay.
     """
     run = view.run
     if run is None:
         return ()
     wanted = view.monitor.config.charts
-    charts = plan_charts(run, wanted, filter_.text, view.pins)
-    if not charts and filter_.lenient:
+    charts = plan_charts(run, wanted, filter_, view.pins)
+    if not charts and lenient:
         charts = plan_charts(run, wanted, "", view.pins)
     found = sorted(_in_rows(view, charts, revealed), key=_place)
-    plain = found and not (filter_.text or view.pins)
+    plain = found and not (filter_ or view.pins)
     return tuple(_led(found, view, run, revealed) if plain else found)
 
 
@@ -207,7 +201,7 @@ class ChartPage(NamedTuple):
         words, count = [*look.words(view.run)], len(self.listed)
         words += ["smoothed (auto)"] * any(one.smoothed_around for one in data)
         if filter_ and any(chart.matches(filter_) for chart in self.listed):
-            total = len(list_charts(view, ChartFilter()))
+            total = len(list_charts(view))
             words.append(f"filter “{filter_}”: {count} of {total}")
         elif filter_:
             words.append(f"no metric matches “{filter_}”")

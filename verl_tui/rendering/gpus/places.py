@@ -81,7 +81,7 @@ def gpu_row(view: View, width: int) -> Pieces:
     """Return what there is to say of devices in a row, nothing where there are none; with a level
     for each of several, or of fewer where what stands out needs the room.
     """
-    devices = _first(device_places(view))
+    devices = first_devices(device_places(view))
     if not devices:
         return []
     parts, remarks = device_summary(devices), "  ".join(["", *callouts(devices)])
@@ -148,13 +148,14 @@ def gpu_rows(
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += why
-    devices = _first(places)
+    devices = first_devices(places)
     if not devices:
         return "GPUs", rows, ""
     return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
 
 
-def _first(places: Iterable[DevicePlace]) -> Sequence[Device]:
+def first_devices(places: Iterable[DevicePlace]) -> Sequence[Device]:
+    """Return the devices of the first place that has any, which the figures in a row are of."""
     return next((place.devices for place in places if place.devices), ())
 
 
@@ -305,19 +306,25 @@ def device_summary(devices: Sequence[Device]) -> list[str]:
     """Return how many devices there are, what part of those in use and of their memory is busy, and
     the power of all: the newest figures.
     """
-    devices = _whole(devices)
-    used = [one for one in devices if is_used(one)] or devices
+    devices, used = _whole(devices), _used(devices)
     count = f"{len(used)} of " * (len(used) < len(devices)) + f"{len(devices)}"
     watts = sum(device.gpu.power or 0.0 for device in devices)
     power = f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W"
-    return [f"GPUs {count}", *_shares(used), *[power] * (watts > 0)]
+    shares = {"busy": busy_percent(devices), "memory": memory_percent(used)}
+    said = (f"{of} {one:.0f}%" for of, one in shares.items() if one is not None)
+    return [f"GPUs {count}", *said, *[power] * (watts > 0)]
 
 
-def _shares(devices: Sequence[Device]) -> Iterator[str]:
-    if known := [percent for one in devices if (percent := _busy(one)) is not None]:
-        yield f"busy {fmean(known):.0f}%"
-    if (percent := memory_percent(devices)) is not None:
-        yield f"memory {percent:.0f}%"
+def _used(devices: Sequence[Device]) -> Sequence[Device]:
+    """Return the devices in use, all where none is."""
+    devices = _whole(devices)
+    return [one for one in devices if is_used(one)] or devices
+
+
+def busy_percent(devices: Sequence[Device]) -> float | None:
+    """Return how busy the devices in use are, None where that is unknown."""
+    known = [one for one in map(_busy, _used(devices)) if one is not None]
+    return fmean(known) if known else None
 
 
 def callouts(devices: Sequence[Device]) -> Iterator[str]:

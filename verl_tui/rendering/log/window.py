@@ -22,7 +22,7 @@ from verl_tui.rendering.log.line_rows import (
     traceback_start,
 )
 from verl_tui.rendering.log.target import LogTarget, texts
-from verl_tui.rendering.text.piece import Pieces, TextRows, middle, wrapped
+from verl_tui.rendering.text.piece import Pieces, TextRows, middle, paragraph
 from verl_tui.rendering.text.search import Matches, Search
 
 if TYPE_CHECKING:
@@ -273,10 +273,12 @@ class LogWindow:
         if not pager:
             self.lines = ()
             none = "No source of this run is text that can be read again."
-            return _words(none if self.view.run is not None else "No run yet.", width)
+            none = none if self.view.run is not None else "No run yet."
+            return paragraph(none, "", width)
         if pager.log.problem is not None:
             self.lines = ()
-            return _words(f"{pager.log.path.name}: {pager.log.problem}", width)
+            said = f"{pager.log.path.name}: {pager.log.problem}"
+            return paragraph(said, "", width)
         if not pager.log.known or width < 1 or height < 1:
             return None
         self._go_to_target(pager)
@@ -296,7 +298,7 @@ class LogWindow:
         layout = LogLayout(room, self.wrap, self.fold, tag, matches)
         self.lines = pager.lines(layout, height)
         if not self.lines:
-            return _words("The file is empty.", width)
+            return paragraph("The file is empty.", "", width)
         starts = (line.row.start for line in self.lines)
         known = [pager.log.number(start) if numbers else None for start in starts]
         return [
@@ -411,16 +413,12 @@ class LogWindow:
             log.find(query, 0 if way > 0 else log.size, way)
 
 
-def _words(words: str, width: int) -> TextRows:
-    return [[(line, "")] for line in wrapped(words, max(1, width))]
-
-
 def place_line(window: LogWindow, width: int) -> tuple[Pieces, Pieces]:
     """Return the pieces of the line above the log, at its left and at its right."""
     run, pager, source = window.view.run, window.pager, window.source
     left: Pieces = []
     if width >= ROOMY:
-        name = middle(run.name, max(8, width // 3)) if run else ""
+        name = window.view.name_in(max(8, width // 3))
         left += [("log ", "dim"), (f"{name}  ", "strong")]
     if not pager or not source:
         return left, []

@@ -17,20 +17,20 @@ from verl_tui.metrics import describe, family_rank, without_repeats
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.chart_data import ARROWS
 from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
+from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.sparkline import sparkline
+from verl_tui.rendering.session.preferences import UserState
 from verl_tui.rendering.session.snapshot import View, nothing_yet
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import Piece, Pieces, fit, middle, natural, printable
 from verl_tui.rendering.text.search import Matches, Search, checked
 from verl_tui.rendering.text.table import FittedTable, TextColumn
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-    from verl_tui.rendering.session.preferences import UserState
     from verl_tui.runs.run import Run
     from verl_tui.runs.series import Series
 
@@ -63,12 +63,11 @@ def movement(values: Sequence[float]) -> float | None:
 
 
 def _listed(
-    run: Run, wanted: MetricFilter, order: MetricOrder
+    run: Run, keys: Sequence[str], wanted: MetricFilter, order: MetricOrder
 ) -> tuple[MetricGroup, ...]:
     """Return the metrics that pass a filter: in groups if sorted by key, else in one without
     name.
     """
-    keys = without_repeats(run.metrics)
     found = [key for key in keys if wanted.holds(key, describe(key).label)]
     way = -1 if order.reverse else 1
     if order.by == "key":
@@ -88,13 +87,12 @@ def _listed(
 
 
 def listed_words(
-    shown: ListedMetrics, filter_: str, page: tuple[int, int] | None, width: int
+    shown: MetricList, page: tuple[int, int] | None, width: int
 ) -> tuple[list[Piece], list[Piece]]:
     """Return the run and filter for the left, order and page for the right.
 
     Args:
         shown: The listed metrics.
-        filter_: Text of the filter, empty without one.
         page: Number of the page and of all pages, None where no charts are shown.
         width: Cells of the line.
     """
@@ -106,12 +104,12 @@ def listed_words(
         right += [(f" {word}", "accent") for word in shown.look.words(shown.view.run)]
         if shown.keys:
             right.append((f" page {page[0]}/{page[1]}", "dim"))
-    run = shown.view.run
-    name = middle(one_line(run.name if run else "no run"), max(8, width // 3))
-    listed, known = len(shown.keys), len(run.metrics) if run else 0
+    name = shown.view.name_in(max(8, width // 3)) or "no run"
+    listed, known, _ = shown.matches
     count = f"{listed} metrics" if listed == known else f"{listed} of {known}"
     left: list[Piece] = [(name, "strong"), (f"  {count}", "")]
-    left += [(f"  filter: {printable(filter_)}", "accent")] * bool(filter_)
+    words = f"  filter: {printable(shown.filter.text)}"
+    left += [(words, "accent")] * bool(shown.filter.clauses)
     return left, right
 
 
@@ -139,16 +137,23 @@ def shelf_words(shelf: Shelf, width: int) -> str:
 
 
 class MetricList:
-    """Filter and order, and the metrics of a run that are listed by them."""
+    """Filter and order, the metrics of a run that are listed by them, and what draws them."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.look = ChartLook()
+        self.user = UserState()
         self.filter = MetricFilter()
         self.problem = ""
         """The error in the filter typed last; the one before stays in force."""
         self.order = MetricOrder()
         self.groups: tuple[MetricGroup, ...] = ()
+        self.every: Sequence[str] = ()
+        """All metrics of the run."""
+        self._found: tuple[MetricGroup, ...] = ()
+        """Those that pass the filter."""
         self._made_from: object = None
-        """State that the groups were made from."""
+        """State that these were made from."""
 
     @property
     def keys(self) -> list[str]:
@@ -163,49 +168,42 @@ class MetricList:
         except ValueError as error:
             self.problem = str(error)
 
-    def update(self, run: Run | None) -> None:
+    def update(
+        self, view: View, look: ChartLook, user: UserState, *, table: bool
+    ) -> None:
         """List the metrics of a run if its keys, the filter or the order are new; new values alone
-        change no order.
+        change no order. Outside of a table those that are rows of text stand by themselves.
         """
-        count = len(run.keys) if run is not None else 0
-        made_from = (run, count, self.filter, self.order)
+        self.view, self.look, self.user = view, look, user
+        run, asked = view.run, (self.filter, self.order)
+        made_from = (run, run and len(run.keys), *asked)
         if made_from != self._made_from:
             self._made_from = made_from
-            self.groups = () if run is None else _listed(run, self.filter, self.order)
+            self.every = without_repeats(run.metrics) if run else ()
+            self._found = _listed(run, self.every, *asked) if run else ()
+        self.groups = self._found
+        if not table:
+            in_rows = keys_in_rows(view).difference(user.pins)
+            self.groups = rows_apart(self.groups, in_rows)
 
-    def matches(self, run: Run | None) -> Matches:
-        """Return how many of a run's metrics are listed."""
-        return Matches(len(self.keys), len(run.keys) if run is not None else 0)
+    @property
+    def matches(self) -> Matches:
+        """How many of a run's metrics are listed."""
+        return Matches(len(self.keys), len(self.every))
 
     def charts(self, run: Run | None) -> list[PlannedChart]:
         """Return a chart of each listed metric that a run has."""
         known = set(run.keys) if run is not None else ()
         return [single_metric(run, key) for key in self.keys if run and key in known]
 
-    def if_empty(self, view: View) -> str:
-        """Return the sentence to show if no metric is listed."""
+    @property
+    def if_empty(self) -> str:
+        """The sentence to show if no metric is listed."""
+        view = self.view
         if view.run is not None and view.run.keys:
             clears = f"{view.keys['metrics.back']} clears the filter"
             return f"no metric matches “{self.filter.text}”\n{clears}"
         return nothing_yet(view)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedMetrics:
-    """The listed metrics with everything that draws them."""
-
-    view: View
-    groups: tuple[MetricGroup, ...]
-    order: MetricOrder
-    look: ChartLook
-    user: UserState
-    otherwise: str = ""
-    """Sentence shown if no metric is listed."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The listed keys in order."""
-        return tuple(key for group in self.groups for key in group.keys)
 
 
 # -- the language of filters ----------------------------------------------------------------------

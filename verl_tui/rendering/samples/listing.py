@@ -4,17 +4,17 @@ numbers as fit, and words of its response.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from math import isfinite, nan, sqrt
-from operator import itemgetter
+from math import isfinite, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
 
-from verl_tui.means import mean
+from verl_tui.means import finite, mean
 from verl_tui.on_demand.samples import Hits, SamplePage
 from verl_tui.rendering.samples.answers import final_answer
 from verl_tui.rendering.samples.query import (
@@ -35,7 +35,7 @@ from verl_tui.rendering.text.table import GAP, FittedTable, TextColumn
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     from verl_tui.records import SampleFacts
 
@@ -102,6 +102,11 @@ class StepScores:
         return " · ".join(words)
 
 
+def right_or_wrong(scores: Set[float]) -> bool:
+    """Return whether scores say no more than that something is right or wrong."""
+    return bool(scores) and (scores <= {0, 1} or scores <= {-1, 1})
+
+
 def summarise(facts: Sequence[SampleFacts]) -> StepScores:
     """Sum up the scores of a step's samples."""
     scores: list[float] = []
@@ -111,12 +116,11 @@ def summarise(facts: Sequence[SampleFacts]) -> StepScores:
             scores.append(fact.score)
             if fact.group is not None:
                 groups[fact.group].append(fact.score)
-    different = set(scores)
     return StepScores(
         len(facts),
         scores,
         mean(scores) if scores else 0.0,
-        bool(scores) and (different <= {0, 1} or different == {-1, 1}),
+        right_or_wrong({*scores}),
         {group: several for group, several in groups.items() if len(several) > 1},
     )
 
@@ -229,18 +233,16 @@ class SampleListing:
 
     def extreme(self, current: int | None, *, best: bool) -> int | None:
         """Return the best or worst listed sample; of several, the next one after the current."""
-        known = [(at, one) for at in self.visible if isfinite(one := self._score(at))]
-        if not known:
+        known = {at: self.facts[at].score for at in self.visible}
+        scores = finite(one for one in known.values() if one is not None)
+        if not scores:
             return None
-        _, extreme = (max if best else min)(known, key=itemgetter(1))
-        same = [at for at, score in known if score == extreme]
+        extreme = (max if best else min)(scores)
+        same = [at for at, score in known.items() if score == extreme]
         place = self.place_of(current)
-        later = (one for one in same if place is not None and self._places[one] > place)
-        return next(later, same[0])
-
-    def _score(self, at: int) -> float:
-        score = self.facts[at].score
-        return nan if score is None else score
+        after = -1 if place is None else place
+        at = bisect_right(same, after, key=self._places.__getitem__)
+        return same[at % len(same)]
 
 
 _NUMBER, _WIDEST = 7, 12

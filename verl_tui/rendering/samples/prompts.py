@@ -10,6 +10,7 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui.means import clamp, mean
+from verl_tui.rendering.samples.listing import right_or_wrong
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
     Piece,
@@ -131,7 +132,7 @@ class PromptTable:
 
 
 def _range(scores: set[float]) -> tuple[bool, float, float]:
-    if scores and (scores <= {0, 1} or scores <= {-1, 1}):
+    if right_or_wrong(scores):
         return True, min(0.0, *scores), 1.0
     return False, min(scores, default=nan), max(scores, default=nan)
 

@@ -15,7 +15,7 @@ from verl_tui.rendering.text.piece import (
     cells_of,
     cut,
     middle,
-    wrap,
+    paragraph,
 )
 from verl_tui.text import one_line
 from verl_tui.words import counted
@@ -50,7 +50,7 @@ def step_words(
         (f"step {place.step}", "strong"),
         ("  validation" if place.validation else "  training", "accent"),
         (f"  {_nth(place, places)}", "dim"),
-        (f"  {middle(run, 40)}", "dim"),
+        (f"  {run}", "dim"),
     ]
     follows = (f"{keys['samples.follow']} follows", "dim")
     return left, [("following", "accent") if browse.chosen.follow else follows]
@@ -198,8 +198,7 @@ def why_none(view: View, width: int, *, short: bool = False) -> TextRows:
         none += f"{how * (len(none + how) < width)}."
     else:
         none += ". " + _where_samples_are(run)
-    rows = [[(row, "dim")] for row in wrap(none, width)]
-    return rows[:1] if short else rows
+    return paragraph(none, "dim", width)[: 1 if short else None]
 
 
 def _where_samples_are(run: Run) -> str:

@@ -13,6 +13,7 @@ from verl_tui.rendering.session.acknowledgements import Acknowledgements
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.preferences import DRAWN
 from verl_tui.rendering.session.run_order import RunListing, Selection
+from verl_tui.rendering.text.numbers import percent_done
 from verl_tui.rendering.text.piece import short_run_names, size_text
 from verl_tui.rendering.text.search import Matches
 from verl_tui.runs.views.state import State, state, unread_form
@@ -141,9 +142,8 @@ def nothing_yet(view: View) -> str:
     run = view.run
     if not run:
         sentences = [one_line(sentence, 400) for sentence in view.monitor.sentences]
-        if view.loading:
-            return "\n".join([looking(view), *sentences])
-        return "\n".join(["no run yet", *sentences, _COMES.format_map(view.keys)])
+        comes = [_COMES.format_map(view.keys)] * (not view.loading)
+        return "\n".join([looking(view), *sentences, *comes])
     now, statuses = shown_state(view, run), _relevant(run)
     training = now is not State.NO_TRAINING
     shown = statuses[:_MOST_SOURCES]
@@ -154,10 +154,15 @@ def nothing_yet(view: View) -> str:
 
 
 def looking(view: View) -> str:
-    """Say how far the search for logs is while there is no run to show."""
-    if not view.monitor.runs:
-        return "looking for logs …"
-    return f"reading logs, {int(view.monitor.loaded() * 100)}%"
+    """Say that there is no run to show, or how far the search for logs is."""
+    if not view.loading:
+        return "no run yet"
+    return "looking for logs …" if not view.monitor.runs else reading(view, "logs, ")
+
+
+def reading(view: View, what: str = "") -> str:
+    """Say how far logs have been read."""
+    return f"reading {what}{percent_done(view.monitor.loaded())}"
 
 
 def _why_no_chart(run: Run, now: State | Unread) -> str:

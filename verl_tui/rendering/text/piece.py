@@ -132,6 +132,11 @@ def fit(text: str, width: int) -> str:
     return text[: _reach(text, 0, width - len(mark))] + mark
 
 
+def fitting(forms: Iterable[str], width: int) -> str:
+    """Return the first of several texts that takes at most `width` cells, empty if none does."""
+    return next((text for text in forms if cell_len(text) <= width), "")
+
+
 def fit_left(text: str, width: int) -> str:
     """Return one line cut at its beginning to `width` cells, since a path's end says most."""
     width = max(0, width)

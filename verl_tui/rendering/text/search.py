@@ -12,7 +12,7 @@ import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.rendering.text.piece import fit
+from verl_tui.rendering.text.piece import fit, fitting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -146,7 +146,7 @@ def filter_state(
     some = (fit(_notes(matches), width) or leave[-1],)
     forms = ((count, *leave), (count, leave[-1]), some, (escape,))
     texts = (" · ".join(filter(None, form)) for form in forms)
-    return next((text for text in texts if len(text) <= width), "")
+    return fitting(texts, width)
 
 
 def _count(matches: Mapping[str, Matches], *, zeros: bool) -> str:

@@ -109,11 +109,16 @@ def table_rows(
     return [*map(FittedTable(columns, width, items).row, items)]
 
 
-def stacked(blocks: Iterable[TextRows]) -> tuple[TextRows, list[int]]:
-    """Return blocks of rows below each other, and the row that each begins at."""
+def stacked(
+    blocks: Iterable[Iterable[Pieces]], *, apart: bool = False
+) -> tuple[TextRows, list[int]]:
+    """Return blocks of rows below each other, and the row that each begins at; on request with an
+    empty row between those that have any.
+    """
     rows: TextRows = []
     starts: list[int] = []
-    for block in blocks:
+    for block in map(list, blocks):
+        rows += [[]] * bool(apart and rows and block)
         starts.append(len(rows))
         rows += block
     return rows, starts

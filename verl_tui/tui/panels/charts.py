@@ -10,7 +10,6 @@ from textual import on
 from verl_tui.rendering.charts.chart_data import ChartData
 from verl_tui.rendering.charts.page import (
     MACHINE,
-    ChartFilter,
     ChartPage,
     empty_chart,
     list_charts,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Size
 
+    from verl_tui.rendering.charts.tiles import PageOfTiles
     from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.session.snapshot import View
 
@@ -129,8 +129,10 @@ class ChartsPanel(Panel):
 
     look = ChartLook()
     """How charts are drawn: axis, scale, smoothing."""
-    filter = ChartFilter()
+    filter = ""
     """Shows only the metrics that match; `narrow` sets it."""
+    _lenient = False
+    """True if the filter may be meant for something else."""
     _content: object = None
     """The content that was shown last."""
     _page = ChartPage()
@@ -158,7 +160,7 @@ class ChartsPanel(Panel):
         """
         if not of_one_point(view):
             return 0
-        charts = list_charts(view, ChartFilter())
+        charts = list_charts(view)
         return min(lines_of(len(charts), width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
@@ -167,9 +169,9 @@ class ChartsPanel(Panel):
         """Draw the page's charts, if any has changed: now, or in a layout that is due anyway; of a
         run without any the end of its log.
         """
-        content = page_content(view, self.look, self.filter, self._revealed)
-        run = view.run
-        instead = bool(run and not self.filter.text and not run.keys and has_log(run))
+        listed = self.filter, self._lenient, self._revealed
+        content, run = page_content(view, self.look, *listed), view.run
+        instead = bool(run and not self.filter and not run.keys and has_log(run))
         if instead is self._tiles.display:
             self._tiles.display = not instead
             self._start_log.display = instead
@@ -188,29 +190,27 @@ class ChartsPanel(Panel):
 
     def listed(self, view: View) -> tuple[PlannedChart, ...]:
         """Return the charts that the shown run gets, in their order."""
-        return list_charts(view, self.filter, self._revealed)
+        return list_charts(view, self.filter, self._revealed, lenient=self._lenient)
 
     def narrow(self, text: str, *, lenient: bool = False) -> None:
         """Show only metrics whose key or label contains a text; all where none does and it may be
         meant for something else.
         """
-        wanted = ChartFilter(text.strip(), lenient)
-        if wanted != self.filter:
-            self.filter = wanted
+        wanted = text.strip(), lenient
+        if wanted != (self.filter, self._lenient):
+            self.filter, self._lenient = wanted
             self._turn_to(0)
 
     def matches(self, view: View) -> Matches:
         """Return how many charts match the filter, of how many."""
-        found = list_charts(view, ChartFilter(self.filter.text))
-        return Matches(len(found), len(list_charts(view, ChartFilter())))
+        return Matches(len(list_charts(view, self.filter)), len(list_charts(view)))
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def _places(self, size: Size) -> list[tuple[int, int, int, int]]:
+    def _places(self, size: Size) -> PageOfTiles:
         """Return where the charts of the page stand."""
         self._page = self._page.fitted(*size, self._revealed)
-        tiles, headings, _ = self._page.page
-        return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
+        return self._page.page
 
     def _data(self, size: Size) -> list[ChartData]:
         """Return what the charts of the page show, and say below them how they are drawn."""
@@ -219,10 +219,9 @@ class ChartsPanel(Panel):
             self._give_focus(self._focus)
         data = page_data(self._page, view, self.look)
         if self._tiles.display:
-            page, text = self._page, self.filter.text
-            self.subtitle(page.caption(self.look, view, text, data))
+            self.subtitle(self._page.caption(self.look, view, self.filter, data))
         if not data:
-            return [empty_chart(view, self.filter.text)]
+            return [empty_chart(view, self.filter)]
         words = f"── {MACHINE} ".ljust(size.width, "─")
         heading = ChartData("", label=words, in_row=True)
         return [*data, *[heading] * len(self._page.page.headings)]

@@ -86,10 +86,10 @@ class RunsPanel(TextPanel):
         """Lists only the runs whose name contains this, or that meet it; all where none does."""
         return self.view.listing.filter
 
-    @filter.setter
-    def filter(self, text: str) -> None:
+    def narrow(self, text: str, *, lenient: bool) -> None:
+        """List only the runs that match."""
         if self.view is not NOTHING:  # else no list is seen
-            self.view.listing.filter = text
+            self.view.listing.filter = text.strip()
         self.redraw()
 
     def needed(self, view: View, width: int, height: int) -> int:
@@ -179,8 +179,7 @@ class RunsPanel(TextPanel):
             rows = lay_out(view, runs, width, height, titled=titled)
             heading = rows.heading
             self._names = [run.name for run in runs]
-            made = LazyRows(len(rows.rows), lambda at: rows.rows[at]())
-            self._rows.set(made, rows.starts)
+            self._rows.set(LazyRows(rows.rows, lambda make: make()), rows.starts)
             self._mark(width, height)
             self.subtitle(caption(view, len(runs), self.size.width - 4))
         if heading != self._heading:

@@ -62,7 +62,7 @@ class DocumentRows(Rows):
             self._of = asked, look
             self.document = document = Document(*asked, **look)
             document.grow(self._ahead)
-            self.set(LazyRows(len(document), document.row))
+            self.set(LazyRows(range(len(document)), document.row))
 
     def show_rows(self, rows: Sequence[Pieces]) -> None:
         """Show these rows in place of a document."""
@@ -92,7 +92,7 @@ class DocumentRows(Rows):
         if self.document is not None and isinstance(self.rows, LazyRows):
             self.document.grow(max(rows, self._ahead))
             if len(self.document) != len(self.rows):
-                self.set(self.rows.grown(len(self.document)))
+                self.set(self.rows.grown(range(len(self.document))))
 
     # -- moving ------------------------------------------------------------------------------------
 

@@ -13,8 +13,7 @@ from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.rendering.config_rows import SettingsPage
-    from verl_tui.rendering.text.piece import Pieces
+    from verl_tui.rendering.config_rows import SettingEntry
     from verl_tui.runs.run import Run
 
 
@@ -40,7 +39,8 @@ class ConfigScreen(RowsScreen):
     """
 
     _comparing = False
-    _settings: SettingsPage | None = None
+    _entries: Sequence[SettingEntry] = ()
+    """Those that are listed."""
     _first_other = 0
     """Index of the other run that is shown first."""
 
@@ -66,19 +66,15 @@ class ConfigScreen(RowsScreen):
         else:
             every = made.settings_page(runs[0] if runs else None)
         clear = self.view.keys["config.back"]
-        page = self._settings = made.matching(every, self.wanted, clear=clear)
+        page = made.matching(every, self.wanted, clear=clear)
         rows, starts, heading = made.page_rows(page, width)
-
-        def full(at: int | None, width: int, height: int) -> list[Pieces]:
-            entry = page.entries[at] if at is not None else None
-            return made.full_entry(entry, width, height)
-
+        self._entries = page.entries
         return RowsPage(
             rows,
             starts,
             [entry.label for entry in page.entries],
             heading=heading,
-            detail=full,
+            detail=lambda _, *room: made.full_entry(self._chosen_entry, *room),
             matches=Matches(len(page.entries), len(every.entries)),
             title=self.of_run("differences" if self._comparing else "configuration"),
         )
@@ -114,8 +110,11 @@ class ConfigScreen(RowsScreen):
         else:
             await super().action_other(way)
 
+    @property
+    def _chosen_entry(self) -> SettingEntry | None:
+        at = self.list.entry
+        return None if at is None else next(iter(self._entries[at:]), None)
+
     def clip(self) -> str:
         """Return the chosen setting as it is copied."""
-        at = self.list.entry
-        entries = self._settings.entries if self._settings else ()
-        return entries[at].text if at is not None and at < len(entries) else ""
+        return self._chosen_entry.text if self._chosen_entry else ""

@@ -72,6 +72,8 @@ class Dashboard(DashboardLayout, ChartActions):
         super().__init__()
         self.charts = self.panel(ChartsPanel)
         self._runs = self.panel(RunsPanel)
+        self._lists: dict[str, RunsPanel | ChartsPanel]
+        self._lists = {"runs": self._runs, "charts": self.charts}
         self._filtered: tuple[str, ...] = tuple(_FILTERED)
         """Panels that the typed filter is meant for, or the columns that are typed in its place."""
 
@@ -110,7 +112,7 @@ class Dashboard(DashboardLayout, ChartActions):
             self.post_message(MoveCursor(None))
         elif seen and charts.look.span:
             self.take_look(charts.look._replace(span=None))
-        elif charts.filter.text or self._runs.filter:
+        elif charts.filter or self._runs.filter:
             self._filter("")
         elif self.zoomed:
             self._zoom(None)
@@ -265,7 +267,7 @@ class Dashboard(DashboardLayout, ChartActions):
             moves = charts.display and step is not None and step != view.cursor
             if not charts.display:
                 charts.show(view)
-            if not charts.reveal(key, soon=moves) and charts.filter.text:
+            if not charts.reveal(key, soon=moves) and charts.filter:
                 self._filter("", "charts")
                 charts.show(view)
                 charts.reveal(key, soon=moves)
@@ -278,7 +280,7 @@ class Dashboard(DashboardLayout, ChartActions):
         """
         name = self.focused_panel.id if self.focused_panel else None
         names = (name,) if name in _FILTERED else tuple(_FILTERED)
-        text = self._runs.filter if name == "runs" else self.charts.filter.text
+        text = self._lists[names[-1]].filter
         self._ask(names, filter_label([_FILTERED[one] for one in names]), text)
 
     def _say_matches(self) -> None:
@@ -290,10 +292,11 @@ class Dashboard(DashboardLayout, ChartActions):
             titles, said = view.columns_of(self.bar.input.value)
             counts = {"columns": Matches(len(titles), len(titles), said)}
         else:
-            counts = {}
-            for one in (self._runs, self.charts):
-                if one.id in self._filtered and one.display:
-                    counts[_FILTERED[one.id]] = one.matches(view)
+            counts = {
+                _FILTERED[name]: one.matches(view)
+                for name, one in self._lists.items()
+                if name in self._filtered and one.display
+            }
         enter = "takes them" if self._asks else "keeps it"
         self.bar.say(counts, enter=enter, escape=view.keys["back"])
 
@@ -322,8 +325,7 @@ class Dashboard(DashboardLayout, ChartActions):
         several, all charts stay where no metric matches.
         """
         names = names or tuple(_FILTERED)
-        if "charts" in names:
-            self.charts.narrow(text, lenient=len(names) > 1)
-        if "runs" in names:
-            self._runs.filter = text.strip()
+        for name, one in self._lists.items():
+            if name in names:
+                one.narrow(text, lenient=len(names) > 1)
         self.redraw()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from verl_tui.rendering.text.piece import Pieces, paragraph
+from verl_tui.rendering.text.piece import paragraph
+from verl_tui.rendering.text.table import stacked
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
 
@@ -32,9 +33,10 @@ class ExplainScreen(RowsScreen):
             (run.name, run.revision, view.verdict),
             lambda: [*told(explain(run, view.verdict, view.monitor.guide, view.now))],
         )
-        rows: list[Pieces] = []
-        for label, text in found:
-            role = "dim" * (label == "method")
-            for at, line in enumerate(paragraph(text or "", role, max(1, width - 11))):
-                rows.append([(f"{'' if at else label:<11}", "heading"), *line])
-        return RowsPage(rows)
+        blocks = (
+            paragraph(
+                text or "", "dim" * (of == "method"), width, (f"{of:<11}", "heading")
+            )
+            for of, text in found
+        )
+        return RowsPage(stacked(blocks)[0])

@@ -4,35 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
-
 from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from verl_tui.health.finding import Episode
     from verl_tui.tui.screens.dashboard import Dashboard
 
 
-class EpisodesScreen(RowsScreen):
-    """Rows that begin at steps; one that is opened is followed on the dashboard."""
-
-    dashboard: Dashboard
-    episodes: Sequence[Episode] = ()
-    """Those of the rows that can be opened."""
-
-    @on(Entries.Opened)
-    def _opened(self, message: Entries.Opened) -> None:
-        self.dismiss()
-        self.dashboard.follow_episode(self.episodes[message.entry])
-
-
-class HistoryScreen(EpisodesScreen):
+class HistoryScreen(RowsScreen):
     """All episodes, the newest first; one that is opened is followed on the dashboard."""
 
+    dashboard: Dashboard
     SCREEN = ("A", "finding.history", "Finding history", "History")
     TITLE_WORDS = "finding history"
     HELP_SECTION = HelpSection("finding history", WHY, 80)
@@ -49,5 +31,9 @@ class HistoryScreen(EpisodesScreen):
         """Return the rows of all episodes."""
         from verl_tui.rendering.health_rows import history_page
 
-        self.episodes = self.view.verdict.history[::-1]
-        return RowsPage(*history_page(self.view, self.episodes, width))
+        episodes, follow = (
+            self.view.verdict.history[::-1],
+            self.dashboard.follow_episode,
+        )
+        page = RowsPage(*history_page(self.view, episodes, width))
+        return page._replace(opens=lambda at: follow(episodes[at]))

@@ -10,16 +10,16 @@ from verl_tui.means import clamp, page_rows
 from verl_tui.rendering.charts.chart_data import ChartData, lined_up
 from verl_tui.rendering.charts.plan import single_metric
 from verl_tui.rendering.charts.planned_data import chart_data
-from verl_tui.rendering.charts.tiles import Strip, tiled
+from verl_tui.rendering.charts.tiles import PageOfTiles, Strip, tiled
 from verl_tui.rendering.metrics.listing import (
     LEAST_HEIGHT,
-    ListedMetrics,
+    MetricList,
     Shelf,
     grid_shape,
     shelf_words,
     shelves,
 )
-from verl_tui.tui.widgets.chart import Chart, ChartTiles, Tile
+from verl_tui.tui.widgets.chart import Chart, ChartTiles
 
 if TYPE_CHECKING:
     from textual import events
@@ -49,7 +49,7 @@ class MetricGrid(ChartTiles):
     _shelves: tuple[Shelf, ...] = ()
     _page: tuple[Shelf, ...] = ()
 
-    def __init__(self, shown: ListedMetrics) -> None:
+    def __init__(self, shown: MetricList) -> None:
         super().__init__(self._page_tiles, self._page_data)
         self.keys: list[str] = []
         """The metrics of the page, those of the first charts."""
@@ -63,14 +63,14 @@ class MetricGrid(ChartTiles):
 
     # -- drawing -----------------------------------------------------------------------------------
 
-    def show(self, shown: ListedMetrics) -> None:
+    def show(self) -> None:
         """Draw the page of the chosen metric."""
-        self._shown = shown
-        if self.chosen not in shown.keys:
-            self.chosen = next(iter(shown.keys), "")
+        keys = self._shown.keys
+        if self.chosen not in keys:
+            self.chosen = next(iter(keys), "")
         self.draw()
 
-    def _page_tiles(self, size: Size) -> list[Tile]:
+    def _page_tiles(self, size: Size) -> PageOfTiles:
         """Return where the metrics of the page stand, and the names of groups above them."""
         shown = self._shown
         asked = shown.user.metrics_columns, shown.user.metrics_rows
@@ -86,14 +86,13 @@ class MetricGrid(ChartTiles):
             for line in shelf.lines:
                 strips.append(Strip(len(line), columns, int(not shelf.group.in_rows)))
         self.keys = [key for shelf in self._page for key in shelf.keys]
-        tiles, headings, _ = tiled(strips, *size)
-        return [tile[:4] for tile in (*tiles, *headings)] or [(0, 0, *size)]
+        return tiled(strips, *size)
 
     def _page_data(self, size: Size) -> list[ChartData]:
         """Return what the charts show, their axes lined up, and the names of groups."""
         shown, run = self._shown, self._shown.view.run
         if not run or not self.keys:
-            return [ChartData("", label="metrics", empty=shown.otherwise)]
+            return [ChartData("", label="metrics", empty=shown.if_empty)]
         self._mark()
         data: list[ChartData] = []
         headings: list[ChartData] = []

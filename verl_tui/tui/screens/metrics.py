@@ -9,19 +9,17 @@ from rich.cells import cell_len
 from textual import on
 from textual.widgets import Input
 
-from verl_tui.rendering.charts.page import keys_in_rows
+from verl_tui.rendering.charts.page import page_content
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.values import listed
 from verl_tui.rendering.metrics.listing import (
     HELP,
     ListedMetric,
-    ListedMetrics,
     MetricList,
     MetricOrder,
     listed_words,
     metric_table,
     metric_words,
-    rows_apart,
 )
 from verl_tui.rendering.text.piece import Pieces, fit, paragraph, printable
 from verl_tui.tui.export import take_table
@@ -126,12 +124,12 @@ class MetricsScreen(ChartActions):
         self._file = self.view.listing.file
         self._is_table = self._file.state.metrics_table
         """True for a table; such a screen over another may have been turned to something else."""
-        self._metrics = MetricList()
+        self._metrics = MetricList(self.view)
         self._drawn: object = None
         """State that was drawn last: to plan a page of charts takes long."""
         self._status = Line(id="metrics-status")
         self._detail = Line(id="metrics-detail")
-        self._grid = MetricGrid(self._shown())
+        self._grid = MetricGrid(self._metrics)
         self._head = FewRows(id="metrics-head")
         self._table = Rows(id="metrics-rows")
         self._bar = FilterBar("words a|b !not /regex/")
@@ -169,34 +167,21 @@ class MetricsScreen(ChartActions):
 
     def _draw(self) -> None:
         """Draw if anything has changed."""
-        view = self.view
-        run = view.run
         if not self.is_mounted or not self.size.width:
             return
-        metrics = self._metrics
-        drawn = (
-            *(run, run and run.revision, view.notebook.revision),
-            *(view.cursor, view.verdict, view.loading),
-            *(metrics.filter, metrics.problem, metrics.order),
-            *(self.charts.look, self._file.state),
-        )
+        metrics, view = self._metrics, self.view
+        look, user = self.charts.look, self._file.state
+        listed = metrics.filter, metrics.problem, metrics.order, user
+        drawn = page_content(view, look, *listed)
         if drawn == self._drawn:
             return
         self._drawn = drawn
-        metrics.update(run)
+        metrics.update(view, look, user, table=self._is_table)
         if self._is_table:
             self._draw_table()
         else:
-            self._grid.show(self._shown())
+            self._grid.show()
         self._draw_lines()
-
-    def _shown(self) -> ListedMetrics:
-        metrics, view, user = self._metrics, self.view, self._file.state
-        groups = metrics.groups
-        if not self._is_table:
-            groups = rows_apart(groups, keys_in_rows(view).difference(user.pins))
-        none = metrics.if_empty(view)
-        return ListedMetrics(view, groups, metrics.order, self.charts.look, user, none)
 
     def _draw_table(self) -> None:
         """Draw the rows in sight, each made when it comes there; the chosen metric among them."""
@@ -206,7 +191,7 @@ class MetricsScreen(ChartActions):
             return
         if not keys:
             self._head.show([])
-            self._table.set(paragraph(self._metrics.if_empty(self.view), "dim", width))
+            self._table.set(paragraph(self._metrics.if_empty, "dim", width))
             self._table.choose(None)
             self._grid.chosen = ""
             return
@@ -215,14 +200,13 @@ class MetricsScreen(ChartActions):
         run, pins = self.view.run, self._file.state.pins
         indicators = {of: name for name, of in run.indicators.items()} if run else {}
 
-        def row(at: int) -> Pieces:
-            key = keys[at]
+        def row(key: str) -> Pieces:
             series, end = (run.series(key), run.end) if run else (None, None)
             return columns.row(
                 ListedMetric(key, series, key in pins, end, indicators.get(key))
             )
 
-        self._table.set(LazyRows(len(keys), row), range(len(keys)))
+        self._table.set(LazyRows(keys, row), range(len(keys)))
         at = keys.index(self._grid.chosen) if self._grid.chosen in keys else 0
         self._grid.chosen = keys[at]
         self._table.choose(at)
@@ -236,9 +220,8 @@ class MetricsScreen(ChartActions):
             words = fit(printable(metrics.problem), width - 2)
             self._status.show([(words, "warning")])
         else:
-            filter_ = metrics.filter.text if metrics.filter.clauses else ""
             page = None if self._is_table else self._grid.pages
-            self._status.show(*listed_words(self._shown(), filter_, page, width))
+            self._status.show(*listed_words(metrics, page, width))
         key = self.chosen
         self._detail.show(metric_words(key, width) if key else ())
 
@@ -365,7 +348,7 @@ class MetricsScreen(ChartActions):
 
     def _say_matches(self) -> None:
         """Say beside the typed filter how much matches it."""
-        counts = {"metrics": self._metrics.matches(self.view.run)}
+        counts = {"metrics": self._metrics.matches}
         self._bar.say(counts, escape=self.view.keys["metrics.back"])
 
     @on(Input.Submitted)

@@ -11,7 +11,6 @@ from verl_tui.tui.keys import WHY, HelpSection, actions
 from verl_tui.tui.messages import toast
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.widgets.chart import MoveCursor
-from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
     from verl_tui.tui.screens.dashboard import Dashboard
@@ -39,8 +38,6 @@ class NoteScreen(RowsScreen):
         view = self.view
         self._notebook = view.notebook
         self._notebook.read()
-        self._steps: list[int] = []
-        """The steps of the notes that are listed."""
         newest = view.run.step if view.run else None
         self._run = view.run
         self._step = newest if view.cursor is None else view.cursor
@@ -58,9 +55,10 @@ class NoteScreen(RowsScreen):
         """Return all notes on the run."""
         from verl_tui.rendering.session.notes import note_rows
 
-        notes = self._notebook.of(self.view.run)
-        self._steps = [*notes]
-        return RowsPage(*note_rows(notes, width), self._steps)
+        notes, go = self._notebook.of(self.view.run), self.app.post_message
+        steps = [*notes]
+        page = RowsPage(*note_rows(notes, width), steps)
+        return page._replace(opens=lambda at: go(MoveCursor(steps[at])))
 
     @on(Input.Submitted)
     def _write(self, event: Input.Submitted) -> None:
@@ -68,8 +66,3 @@ class NoteScreen(RowsScreen):
             problem = self._notebook.write(self._run, self._step, event.value)
             toast(self.app, problem, rows=2)
         self.dismiss()
-
-    @on(Entries.Opened)
-    def _opened(self, message: Entries.Opened) -> None:
-        self.dismiss()
-        self.app.post_message(MoveCursor(self._steps[message.entry]))

@@ -17,7 +17,6 @@ from verl_tui.toml_tables import toml_table
 from verl_tui.tui.keys import actions, bindings, keys_of, user_keys
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
-from verl_tui.tui.widgets.rows import Entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -55,8 +54,6 @@ class Palette(RowsScreen):
         super().__init__(dashboard)
         self._title = title
         self._offers = [*offers]
-        self._found: Sequence[SystemCommand] = ()
-        """Those that are listed."""
 
     @on(events.Mount)
     def _begin(self, event: events.Mount) -> None:
@@ -65,20 +62,21 @@ class Palette(RowsScreen):
 
     def page(self, width: int) -> RowsPage:
         """Return the commands that match what is typed, their keys at the right."""
-        self._found = matching(self._offers, self.wanted)
-        matches = Matches(len(self._found), len(self._offers))
-        names = [one.title for one in self._found]
-        if not names:
-            rows = paragraph("nothing matches", "dim", width)
-            return RowsPage(rows, matches=matches, title=self._title)
-        rows = []
-        for title, keys, *_ in self._found:
+        found = matching(self._offers, self.wanted)
+        matches = Matches(len(found), len(self._offers))
+        rows = [] if found else paragraph("nothing matches", "dim", width)
+        for title, keys, *_ in found:
             room = max(8, width - len(keys) - 1)
             rows.append(
                 [(set_cell_size(fit(f"  {title}", room - 1), room), ""), (keys, "dim")]
             )
         return RowsPage(
-            rows, range(len(rows)), names, matches=matches, title=self._title
+            rows,
+            range(len(found)),
+            [one.title for one in found],
+            matches=matches,
+            title=self._title,
+            opens=lambda at: self.app.call_later(found[at].callback),
         )
 
     def action_move(self, by: int) -> None:
@@ -94,13 +92,9 @@ class Palette(RowsScreen):
         self._chosen = None  # the first one is chosen now
 
     @on(Input.Submitted)
-    @on(Entries.Opened)
-    def _take(self, event: events.Event) -> None:
+    async def _take(self, event: Input.Submitted) -> None:
         event.prevent_default()  # which closes the line
-        at = self.list.entry
-        if at is not None and self.is_active:
-            self.dismiss()
-            self.app.call_later(self._found[at].callback)
+        await self.list.run_action("open")
 
 
 def matching(offers: Sequence[SystemCommand], typed: str) -> list[SystemCommand]:

@@ -18,7 +18,7 @@ from verl_tui.tui.messages import toast
 from verl_tui.tui.panels.samples import SamplesPanel
 from verl_tui.tui.screens.rows_screen import RowsPage, RowsScreen
 from verl_tui.tui.terminal.scrolling import LazyRows
-from verl_tui.tui.widgets.rows import Entries, Rows
+from verl_tui.tui.widgets.rows import Rows
 
 if TYPE_CHECKING:
     from verl_tui.rendering.samples.prompts import PromptRow, PromptTable
@@ -98,13 +98,14 @@ class PromptsScreen(RowsScreen):
         self._at = rows[at], step
         columns = made.PromptColumns(table, width, step)
         return RowsPage(
-            LazyRows(len(rows), lambda row: columns.row(rows[row], chosen=row == at)),
+            LazyRows(rows, lambda row: columns.row(row, chosen=row is rows[at])),
             range(len(rows)),
             names,
             made.map_words(found, table),
             [columns.heading()],
             lambda _, width, most: table.detail(rows[at], step, width)[:most],
             title=self.of_run(table.counts),
+            opens=self._open,
         )
 
     @on(Rows.Chosen)
@@ -135,21 +136,19 @@ class PromptsScreen(RowsScreen):
         place = Place(step, bool(self._validation))
         return Marked(run.name, run.samples, place, past.cells[step].first)
 
-    async def action_beside(self) -> None:
+    def action_beside(self) -> None:
         """Mark the first response in the cell, or show it beside the marked one."""
         one = self._sample()
         if one is not None and (said := self._panel.compare(one)):
             toast(self.app, said)
         elif self._panel.beside:
-            await self._opened()
+            self.list.action_open()
 
-    @on(Entries.Opened)
-    async def _opened(self) -> None:
-        one = self._sample()
+    def _open(self, _: int) -> None:
+        """Show the first response in the chosen cell, among those of its step."""
+        one, browse = self._sample(), self._panel.browse
         if one is not None:
             self._panel.view = self.view
-            browse = self._panel.browse
             browse.leave()
             browse.go_to(one.place, one.at)
-            self.dismiss()
-            await self.app.run_action("look_at('samples')")
+            self.app.call_later(self.app.run_action, "look_at('samples')")

@@ -12,7 +12,6 @@ from textual.widgets import Input
 
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.piece import Pieces, fit, printable
-from verl_tui.text import one_line
 from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen
@@ -56,6 +55,8 @@ class RowsPage(NamedTuple):
     """How many there are that match the filter."""
     title: str = ""
     """By default what the screen is called, of which run."""
+    opens: Callable[[int], object] | None = None
+    """Goes where an opened entry leads, once the screen has closed; None if it leads nowhere."""
 
 
 class RowsScreen(BufferedScreen, ModalScreen[None]):
@@ -141,8 +142,8 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
 
     def of_run(self, words: str) -> str:
         """Return a title with the name of the run."""
-        run = self.view.run
-        return f"{words} of {one_line(run.name, 80)}" if run else words
+        name = self.view.name_in(80)
+        return f"{words} of {name}" if name else words
 
     def page(self, width: int) -> RowsPage:
         """Return what is shown of the view in rows of so many cells."""
@@ -213,6 +214,12 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
         if event.entry < len(self._page.names):
             self._chosen = self._page.names[event.entry]
         self._draw_detail()
+
+    @on(Entries.Opened)
+    def _entry_opened(self, message: Entries.Opened) -> None:
+        if self._page.opens and self.is_active:
+            self.dismiss()
+            self._page.opens(message.entry)
 
     async def action_other(self, way: int) -> None:
         """Look at the next or previous run."""

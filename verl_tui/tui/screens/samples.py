@@ -177,7 +177,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             self._place.show([("samples", "strong")])
             self.text.show_rows(words.why_none(view, max(1, self.text.width - 1)))
             return
-        step = words.step_words(browse, run.samples.places, run.name, view.keys)
+        step = words.step_words(browse, run.samples.places, view.name_in(40), view.keys)
         self._place.show(*step)
         self._listed.show(*words.list_words(browse))
         self._draw_list(browse.page)
@@ -195,12 +195,9 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             return
         listing, visible = browse.listing, browse.listing.visible
         table = sample_table(page, listing, browse.order, rows.width)
-
-        def row(at: int) -> Pieces:
-            return table.row(listing.facts[visible[at]])
-
         self._titles.show([table.heading("dim")])
-        rows.set(LazyRows(len(visible), row), range(len(visible)))
+        made = LazyRows(visible, lambda index: table.row(listing.facts[index]))
+        rows.set(made, range(len(visible)))
         if browse.row != rows.chosen:
             rows.chosen = browse.row
             if browse.row is not None:

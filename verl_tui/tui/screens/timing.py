@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from verl_tui.tui.keys import SPEED, HelpSection, actions
-from verl_tui.tui.screens.history import EpisodesScreen
-from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage
+from verl_tui.tui.screens.rows_screen import SCROLLS, RowsPage, RowsScreen
+
+if TYPE_CHECKING:
+    from verl_tui.tui.screens.dashboard import Dashboard
 
 
-class TimingScreen(EpisodesScreen):
+class TimingScreen(RowsScreen):
     """The time of a step, part by part, the throughput, when the run ends, and the lines of its
     hours, each of which leads to where it begins.
     """
@@ -23,6 +27,7 @@ class TimingScreen(EpisodesScreen):
         timing.close  closes
     """
     WIDEST = 140
+    dashboard: Dashboard
 
     def page(self, width: int) -> RowsPage:
         """Return all figures, which scroll together."""
@@ -37,5 +42,10 @@ class TimingScreen(EpisodesScreen):
             (run, run and run.revision, verdict, view.now // 60),
             lambda: run and ledger(run, verdict, guide, view.now),
         )
-        more, starts, self.episodes = hours_rows(found, width)
-        return RowsPage([*rows, [], *more], [len(rows) + 1 + one for one in starts])
+        more, starts, begun = hours_rows(found, width)
+        follow = self.dashboard.follow_episode
+        return RowsPage(
+            [*rows, [], *more],
+            [len(rows) + 1 + one for one in starts],
+            opens=lambda at: follow(begun[at]),
+        )

@@ -3,44 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from textual.geometry import Size
 from textual.scroll_view import ScrollView
 
 from verl_tui.rendering.text.piece import Pieces
 
+T = TypeVar("T")
 _KEPT = 2000
 """Rows that are remembered: more than a screenful by far."""
 
 
-class LazyRows(Sequence[Pieces]):
+class LazyRows(Sequence[Pieces], Generic[T]):
     """A long list of rows, each made when first asked for and then remembered."""
 
-    def __init__(self, count: int, make: Callable[[int], Pieces]) -> None:
-        """Describe the list: how many there are, and what makes one."""
-        self._count = count
+    def __init__(self, items: Sequence[T], make: Callable[[T], Pieces]) -> None:
+        """Describe the list: what the rows are of, and what makes one."""
+        self._items = items
         self._make = make
         self._made: dict[int, Pieces] = {}
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._items)
 
     def __getitem__(self, at: Any) -> Any:
         """Return the row at an index, or those of a slice."""
         if isinstance(at, slice):
-            return [self[i] for i in range(*at.indices(self._count))]
-        if not 0 <= at < self._count:
+            return [self[i] for i in range(*at.indices(len(self)))]
+        if not 0 <= at < len(self):
             raise IndexError(at)
         if at not in self._made:
             if len(self._made) >= _KEPT:
                 self._made.clear()
-            self._made[at] = self._make(at)
+            self._made[at] = self._make(self._items[at])
         return self._made[at]
 
-    def grown(self, count: int) -> LazyRows:
+    def grown(self, items: Sequence[T]) -> LazyRows[T]:
         """Return the same rows with more behind them."""
-        more = LazyRows(count, self._make)
+        more = LazyRows(items, self._make)
         more._made = self._made
         return more
 

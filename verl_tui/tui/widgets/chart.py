@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from textual.strip import Strip
 
     from verl_tui.rendering.charts.plan import ChartLook
+    from verl_tui.rendering.charts.tiles import PageOfTiles
     from verl_tui.rendering.text.piece import Pieces
     from verl_tui.runs.run import Run
 
@@ -225,8 +226,6 @@ _FRAME = 0.05
 """Seconds of drawing after which the charts that are left wait for the next frame: a key may have
 been pressed. The first charts of a run of 100,000 steps take longer.
 """
-Tile = tuple[int, int, int, int]
-"""Left, top, width and height."""
 
 
 class ChartTiles(ContainedWidget, Container):
@@ -243,13 +242,14 @@ class ChartTiles(ContainedWidget, Container):
 
     def __init__(
         self,
-        tiles: Callable[[Size], Sequence[Tile]],
+        tiles: Callable[[Size], PageOfTiles],
         data: Callable[[Size], Sequence[ChartData]],
     ) -> None:
         """Begin without charts.
 
         Args:
-            tiles: Called at each layout with the size there is; returns where charts stand.
+            tiles: Called at each layout with the size there is; returns where charts stand, and
+                headings, which are charts of a row; where neither does one chart fills it.
             data: Returns what the charts show at a size; called where they are drawn.
         """
         super().__init__()
@@ -266,12 +266,17 @@ class ChartTiles(ContainedWidget, Container):
         """Draw the charts: now where they keep their places, else in the layout that it takes."""
         if not self.is_attached or not self.size:
             return
-        tiles = self._tiles(self.size)
+        tiles = self._places(self.size)
         self._have(len(tiles))
         if (self.size, tiles, len(self.children)) != self.laid:
             self.refresh(layout=True)
         else:
             self._fill(self.size, in_layout=False)
+
+    def _places(self, size: Size) -> list[Region]:
+        page = self._tiles(size)
+        rooms = (*page.tiles, *page.headings)
+        return [Region(*room[:4]) for room in rooms] or [size.region]
 
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
         """Place the charts. Unlike Textual's own layouts, this is asked each time, also at the same
@@ -279,7 +284,7 @@ class ChartTiles(ContainedWidget, Container):
         """
         if not size:
             return DockArrangeResult([], set(), NULL_SPACING)
-        tiles = self._tiles(size)
+        tiles = self._places(size)
         if len(self.children) < len(tiles):
             self.call_later(self._have, len(tiles))
         if (size, tiles, len(self.children)) != self.laid:
@@ -287,7 +292,7 @@ class ChartTiles(ContainedWidget, Container):
             self.attempt(partial(self._fill, size, in_layout=True))
         children = self.children[: len(tiles)]
         placed = [
-            WidgetPlacement(Region(*tile), NULL_OFFSET, NULL_SPACING, child)
+            WidgetPlacement(tile, NULL_OFFSET, NULL_SPACING, child)
             for child, tile in zip(children, tiles, strict=False)
         ]
         return DockArrangeResult(placed, set(children), NULL_SPACING)

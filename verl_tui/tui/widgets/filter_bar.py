@@ -188,7 +188,7 @@ class FilterBar(ContainedWidget, Horizontal):
         for keys in self.screen.query_children(Keys):
             keys.styles.display = "none"
         width = self.size.width or self.screen.size.width
-        self._words = label if len(label) + 2 * _TYPED <= width else "/ "
+        self._words = label if cell_len(label) + 2 * _TYPED <= width else "/ "
         self._write(self._label, self._words, "accent")
         self.screen.set_focus(self.input, scroll_visible=False)
 
@@ -212,10 +212,11 @@ class FilterBar(ContainedWidget, Horizontal):
             return
         typed = self.input.value
         width = self.size.width or self.screen.size.width
-        room = max(0, width - len(self._words) - max(_TYPED, len(typed) + 1) - 2)
+        typed_cells = max(_TYPED, cell_len(typed) + 1)
+        room = max(0, width - cell_len(self._words) - typed_cells - 2)
         words = filter_state(typed, matches, room, escape=escape, **more)
         self._write(self._state, words, "dim")
 
     def _write(self, line: Line, words: str, role: str) -> None:
-        line.styles.width = len(words)
+        line.styles.width = cell_len(words)
         line.show([(words, role)])
