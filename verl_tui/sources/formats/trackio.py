@@ -282,7 +282,7 @@ class TrackioSource(Source):
             step = stated_step(flat, fields)[0]
         if step is None and self._stated:
             return False
-        self._stated = self._stated or step is not None
+        self._stated |= step is not None
         self._step = step if step is not None else integer(own)
         return True
 
