@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 ALWAYS = tuple(f"actor/{name}" for name in "abcdefghijklmnop")
 SOURCES = tuple(f"source/{number}/score" for number in range(40))
 STEPS = 400
+_PLACES = {key: at for at, key in enumerate((*ALWAYS, *SOURCES))}
+
+
+def value(step: int, key: str) -> float:
+    """Return the value of a metric, which no other one has at a step."""
+    return step + _PLACES[key] / 100
 
 
 def varying(count: int, seed: int = 1) -> list[tuple[str, ...]]:
@@ -27,20 +33,20 @@ def varying(count: int, seed: int = 1) -> list[tuple[str, ...]]:
 def written(
     path: Path, kinds: list[tuple[str, ...]], first: int = 1, mode: str = "w"
 ) -> None:
-    """Write a file logger's log with a value for each key that tells its step."""
+    """Write a file logger's log with a value for each key that tells its step and the key."""
     with path.open(mode, encoding="utf-8") as file:
         for step, keys in enumerate(kinds, first):
-            data = {key: step + len(key) / 100 for key in keys}
+            data = {key: value(step, key) for key in keys}
             file.write(json.dumps({"step": step, "data": data}) + "\n")
 
 
 def test_all_values_are_there_in_few_tables(tmp_path):
-    kinds = varying(STEPS)
+    kinds = [*varying(STEPS), ALWAYS, ALWAYS[::-1], ALWAYS]
     written(tmp_path / "exp.jsonl", kinds)
     run = read_run(tmp_path)
     for key in (*ALWAYS, *SOURCES):
         steps = [step for step, keys in enumerate(kinds, 1) if key in keys]
-        assert values(run, key) == {step: step + len(key) / 100 for step in steps}
+        assert values(run, key) == {step: value(step, key) for step in steps}
     tables = [
         table for state in run.sources.values() for table in state.tables.values()
     ]
@@ -55,4 +61,4 @@ def test_a_restart_is_noticed_where_rows_vary(tmp_path):
     run = read_run(tmp_path)
     assert [mark.step for mark in run.restarts] == [STEPS - 50]
     assert "source/3/score" in run.keys
-    assert values(run, ALWAYS[0])[STEPS] == STEPS + len(ALWAYS[0]) / 100
+    assert values(run, ALWAYS[0])[STEPS] == value(STEPS, ALWAYS[0])

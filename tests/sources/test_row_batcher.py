@@ -113,3 +113,20 @@ def test_the_rewards_before_the_first_update_of_a_restart_are_its_own(
         assert series is not None
         last = {step: at + mean for at, step in enumerate(steps)}
         assert dict(zip(series.steps, series.values, strict=True)) == last
+
+
+def test_values_keep_their_names_where_late_rewards_come_between_orders_of_keys():
+    batcher = RowBatcher(holds_back=True)
+    batcher.add(row(at, keys=(f"a{at}", "b")) for at in range(128))  # kinds kept whole
+    late = row(150, 7, 8, keys=("a0", "b"), mean=True)
+    batcher.add([row(200, keys="cd"), late, row(201, 3, 4, keys="dc")])
+    found = [one for one in batcher.take() if isinstance(one, MetricRows)]
+    values = {
+        (key, step): value
+        for one in found
+        for key, column in zip(one.keys, one.columns, strict=True)
+        for step, value in zip(one.steps, column, strict=True)
+    }
+    assert [values[key, 200] for key in "cd"] == [1, 2]
+    assert [values[key, 201] for key in "cd"] == [4, 3]
+    assert [values[key, 150] for key in ("a0", "b")] == [7, 8]

@@ -82,11 +82,11 @@ class LoggedMetrics:
 
     @property
     def odd(self) -> Sequence[str]:
-        """Keys that may have had a value that is not finite; all others have not."""
+        """Keys that have had a value that is not finite."""
         return [
             key
             for key, parts in self._tables.items()
-            if any(table.keys[column] in table.odd for table, column in parts)
+            if not all(table.is_finite(at) for table, at in parts)
         ]
 
     @property

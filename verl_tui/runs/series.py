@@ -54,9 +54,10 @@ class Points:
         """Return what was last worked out from the series, one result of each kind; worked out
         again for another subject. It must not refer to the series.
         """
-        if kind not in self._kept or self._kept[kind][0] != subject:
-            self._kept[kind] = (subject, compute())
-        found: T = self._kept[kind][1]
+        known = self._kept.get(kind)
+        if not known or known[0] != subject:
+            known = self._kept[kind] = (subject, compute())
+        found: T = known[1]
         return found
 
     def query(
@@ -150,8 +151,6 @@ class Series(Points):
         self.revision = next(_REVISIONS)
         self._rows: Sequence[int] = ()
         """Rows of each table that have been merged."""
-        self._cut: tuple[tuple[int, int], Series] | None = None
-        """What `until` returned last, with its revision and number of points."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -159,9 +158,9 @@ class Series(Points):
     @property
     def last_finite(self) -> Point | None:
         """The newest point whose value is a number."""
-        for at in range(len(self) - 1, -1, -1):
-            if math.isfinite(self.values[at]):
-                return Point(self.steps[at], self.values[at])
+        for at, value in enumerate(reversed(self.values), 1):
+            if math.isfinite(value):
+                return Point(self.steps[-at], value)
         return None
 
     @property
@@ -188,14 +187,14 @@ class Series(Points):
         stop = len(self) if step is None else bisect_right(self.steps, step)
         if stop == len(self):
             return self
-        asked = self.revision, stop
-        if not self._cut or self._cut[0] != asked:
-            cut = Series(self.key)
-            cut.revision = self.revision
-            cut.steps, cut.values = self.steps[:stop], self.values[:stop]
-            cut.times, cut.counts = self.times[:stop], self.counts[:stop]
-            self._cut = asked, cut
-        return self._cut[1]
+        return self.kept("until", (self.revision, stop), lambda: self._begin(stop))
+
+    def _begin(self, stop: int) -> Series:
+        cut = Series(self.key)
+        cut.revision = self.revision
+        cut.steps, cut.values = self.steps[:stop], self.values[:stop]
+        cut.times, cut.counts = self.times[:stop], self.counts[:stop]
+        return cut
 
     def tail(self, count: int) -> Sequence[float]:
         """Return the last `count` values, oldest first."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from itertools import chain
-from math import inf, isfinite
+from math import inf
 from operator import lt
 from typing import TYPE_CHECKING
 
@@ -46,8 +46,8 @@ def precedence(source: SourceStatus, segment: int, *, estimated: bool = False) -
 
 def origin_of(order: int) -> tuple[int, int]:
     """Return the rank and the ordinal of the source whose row has this precedence."""
-    source = (order & (STATED - 1)) >> (ROW_BITS + _SEGMENT_BITS)
-    return source >> _ORDINAL_BITS, source & ((1 << _ORDINAL_BITS) - 1)
+    source = (order % STATED) >> (ROW_BITS + _SEGMENT_BITS)
+    return divmod(source, 1 << _ORDINAL_BITS)
 
 
 class Table:
@@ -69,10 +69,8 @@ class Table:
         self.columns: Sequence[array[float]] = tuple([array("d") for _ in keys])
         self.ascending = True
         """True while every step is greater than the one before."""
-        self.odd: set[str] = set()
-        """Keys that may have had a value that is not finite, as their sum was not: most never
-        have, and need not be searched for one.
-        """
+        self._finite = [0] * len(keys)
+        """Rows up to which a column is known to have only finite values."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -87,16 +85,21 @@ class Table:
             times: Wall-clock time of each row.
         """
         steps = [*self.steps[-1:], *rows.steps]
-        self.ascending = self.ascending and all(map(lt, steps, steps[1:]))
+        self.ascending &= all(map(lt, steps, steps[1:]))
         self.steps.extend(rows.steps)
         self.orders.extend(map(precedence.__add__, rows.orders))
         self.times.extend(times)
-        for key, column, values in zip(
-            self.keys, self.columns, rows.columns, strict=True
-        ):
+        for column, values in zip(self.columns, rows.columns, strict=True):
             column.extend(values)
-            if not isfinite(sum(values)):
-                self.odd.add(key)
+
+    def is_finite(self, at: int) -> bool:
+        """Return whether a column has only finite values; each is looked at once."""
+        import numpy as np
+
+        known, column = self._finite[at], self.columns[at]
+        if known < len(self) and np.isfinite(np.asarray(column)[known:]).all():
+            known = self._finite[at] = len(self)
+        return known == len(self)
 
     @property
     def span(self) -> tuple[int, int]:

@@ -98,7 +98,7 @@ class EndSource(FileSource):
         kept = super().counted(records)
         for record in kept:
             if isinstance(record, MetricRows) and record.progress:
-                self._is_estimated = self._is_estimated or record.estimated
+                self._is_estimated |= record.estimated
                 self._rows.update(zip(record.orders, record.steps, strict=True))
         facts, self._facts = self._facts, []
         return (*facts, *kept)
@@ -111,7 +111,7 @@ class EndSource(FileSource):
             if self.start:
                 opening = self._at(0, HEAD)
                 self.first = opening[:FIRST]
-                self._facts.extend(_of_the_run(self._reader.feed(opening)))
+                self._facts += _of_the_run(self._reader.feed(opening))
                 self._reader = self._format.reader(self.path)
                 self._reader.skip()
         return super()._next()

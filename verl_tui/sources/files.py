@@ -187,7 +187,7 @@ class Tail:
             return Chunk(b"")
         self._stamp = stamp
         with opened(path) as file:
-            why = self._check(file.fileno(), identity, known.st_size)
+            why = self._check(file.fileno(), identity)
             if why is not None:
                 return Chunk(b"", why, more=True)
             data = os.pread(file.fileno(), limit, self.offset)
@@ -197,14 +197,12 @@ class Tail:
         self.offset += len(data)
         return Chunk(data, more=bool(data) and self.offset < known.st_size)
 
-    def _check(
-        self, descriptor: int, identity: tuple[int, int], size: int
-    ) -> str | None:
+    def _check(self, descriptor: int, identity: tuple[int, int]) -> str | None:
         """Return why the file is not the one we have been reading, and start over; None if it
         is. Log shippers replace a file by a longer copy of itself: that is the same.
         """
         before, self.identity = self.identity, identity
-        shrunk = size < self.offset
+        shrunk = self.size < self.offset
         ends = (self.last, self.offset - len(self.last)), (self.head, 0)
         if before is None or (
             not shrunk

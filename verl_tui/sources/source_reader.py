@@ -67,7 +67,7 @@ class SourceReader:
         """Return the next batch, None if nothing is new, and whether more waits."""
         live = self.caught_up and not self.served
         batch, more = self._take(self.source.read, live=live)
-        self.caught_up = self.caught_up or not more
+        self.caught_up |= not more
         if batch is not None:
             debug_log.note(
                 "batch",

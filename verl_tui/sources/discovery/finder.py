@@ -253,7 +253,7 @@ class Finder:
         for folder in found:
             folder.top = path
             folder.alone = len(found) == 1
-        self._folders.extend(found)
+        self._folders += found
         if any(file.format for folder in found for file in folder.files):
             self._homes += walk.homes
             if naming.is_generic(path.resolve().name):

@@ -128,6 +128,10 @@ class RowBatcher:
         """
         self._blocks: dict[Any, _RowBlock] = {}
         """By the keys of their rows, or those that they have in common, and their traits."""
+        self._kind: Any = None
+        """Keys and traits of the last row, whose block is known: to look up a hundred keys at each
+        row takes longer than all else here.
+        """
         self._of_step: list[MetricRow] = []
         """The last rows, all of one step."""
         self._reached = -math.inf
@@ -172,7 +176,7 @@ class RowBatcher:
             self.release()
         self._flush()
         if isinstance(record, Event):
-            self._started = self._started or record.kind is EventKind.STARTED
+            self._started |= record.kind is EventKind.STARTED
             if record.kind is EventKind.RESUMED and self._seen:
                 self._forget()
                 self._out.append(Restart(record.text))
@@ -182,15 +186,18 @@ class RowBatcher:
             self.release()
 
     def _add_row(self, row: MetricRow) -> None:
-        core, traits = self._grouping.core(row.keys), row[4:7]
-        block = self._blocks.get((core, traits))
-        if block is None:
-            alike = frozenset(core), traits
-            block = _RowBlock(self._seen.setdefault(alike, array("q")), [], [])
-            self._blocks[core, traits] = block
+        kind = row.keys, row[4:7]
+        if kind != self._kind:
+            keys, traits = self._kind = kind
+            core = self._core = self._grouping.core(keys)
+            seen = self._seen.setdefault((frozenset(core), traits), array("q"))
+            new = _RowBlock(seen, [], [])
+            self._block = self._blocks.setdefault((core, traits), new)
+            self._is_core = core == keys
+        block, is_core = self._block, self._is_core
         if not block.seen or row.step > block.seen[-1]:
             block.seen.append(row.step)
-        elif core and self._begins_anew(block.seen, row):
+        elif self._core and self._begins_anew(block.seen, row):
             self._add_row(row)
             return
         if not row.mean:
@@ -203,7 +210,7 @@ class RowBatcher:
             self._reached = row.step
         self._started = False
         self._order += 1
-        if core == row.keys:
+        if is_core:
             block.rows.append(row)
             block.orders.append(self._order)
         else:
@@ -239,23 +246,21 @@ class RowBatcher:
         self._of_step = [*self._of_step, row][-_KEPT:]
 
     def _flush(self) -> None:
-        blocks, self._blocks = self._blocks, {}
-        waiting = (one for one in blocks.values() if one.rows)
-        self._out += [_together(one.rows, one.orders) for one in waiting]
+        blocks, self._blocks, self._kind = self._blocks, {}, None
+        for _, rows, orders in blocks.values():
+            self._out += [_together(rows, orders)] if rows else []
 
 
 def _together(rows: Sequence[MetricRow], orders: Sequence[int]) -> MetricRows:
     """Return rows with the same keys and traits as a record."""
-    keys = rows[0].keys
+    steps, (keys, *_), every, stated, *_ = zip(*rows, strict=True)
     values = array("d")
-    for row in rows:
-        values += row.values if isinstance(row.values, array) else packed(row.values)
+    for one in every:
+        values += one if isinstance(one, array) else packed(one)
     columns = tuple([values[at :: len(keys)] for at in range(len(keys))])
-    times = [math.nan if row.time is None else row.time for row in rows]
+    times = [math.nan if time is None else time for time in stated]
     known = () if all(map(math.isnan, times)) else times
-    return MetricRows(
-        keys, [row.step for row in rows], columns, orders, known, *rows[0][4:7]
-    )
+    return MetricRows(keys, steps, columns, orders, known, *rows[0][4:7])
 
 
 def _same(value: float, other: float) -> bool:

@@ -274,7 +274,7 @@ class DumpSource(StepFolder):
         """
         records: list[Record] = []
         if not self._waiting or self._reads % _BUSY_READS == 0:
-            records.extend(self._watch())
+            records += self._watch()
         self._reads += 1
         records += self._next()
         seen = self._seen.values()

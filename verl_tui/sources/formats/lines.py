@@ -92,12 +92,10 @@ class JsonDecoder(Decoder):
 
     def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one line."""
-        if not line.strip():
-            return ()
         try:
             found = objects(line)
         except ValueError as error:
-            return self.odd(line, number, str(error))
+            return self.odd(line, number, str(error)) if line.strip() else ()
         return self.records(found, line, number)
 
     def records(self, found: Iterable[Fields], line: bytes, number: int) -> list[Item]:
@@ -162,7 +160,7 @@ class LineReader(Reader):
 
     def feed(self, data: bytes) -> Records:
         """Return the records of the lines that these bytes complete."""
-        self._is_unread = self._is_unread and not data
+        self._is_unread &= not data
         if self._skipping:  # the end of a line that has been given up
             _, ended, data = data.partition(b"\n")
             self._skipping = not ended

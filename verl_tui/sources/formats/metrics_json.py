@@ -104,7 +104,7 @@ def first_records(head: bytes, most: int) -> list[Fields]:
     found: list[Fields] = []
     with suppress(ValueError):
         # what comes before a record that is cut is kept
-        found.extend(_dicts(islice(values_in(text), most)))
+        found += _dicts(islice(values_in(text), most))
     return found
 
 
