@@ -108,7 +108,8 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
-    near = " or ".join(get_close_matches(name, known, 3, 0.5))
+    parts = [one for one in known if name in one.replace("_", "-").split("-")]
+    near = " or ".join(parts or get_close_matches(name, known, 3, 0.5))
     meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
     raise CommandError(f"help {name}: there is no such topic; {meant}")
 
