@@ -108,7 +108,10 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
-    meant = nearest(name, known, cutoff=0.5) or f"the topics are {', '.join(TOPICS)}"
+    parts = [one for one in known if name in one.replace("_", "-").split("-")]
+    among, cutoff = (parts, 0.0) if parts else (known, 0.5)
+    meant = nearest(name, among, len(parts) or 3, cutoff)
+    meant = meant or f"the topics are {', '.join(TOPICS)}"
     raise UsageError(f"help {name}: there is no such topic; {meant}")
 
 

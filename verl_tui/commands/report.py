@@ -93,6 +93,10 @@ def _status(options: Options) -> int:
     from verl_tui.report.status import MARK, status_text
 
     target = options.output or "-"
+    if _FORMATS.get(Path(target).suffix.lower(), "md") != "md":
+        raise CommandError(
+            f"{target}: --status writes Markdown: name a file that ends in .md"
+        )
     if target != "-":
         ours = options.force or _begins_with(Path(target), MARK)
         _check_target(Path(target), force=ours)
