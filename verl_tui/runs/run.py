@@ -282,7 +282,8 @@ class Run(LoggedMetrics):
             case Progress() if state.advance(record):
                 state.life.progress(arrival, None, state.status.modified)
             case Settings():
-                self.config.apply(record)
+                origin = record.origin or state.status.path
+                self.config.apply(record._replace(origin=origin))
             case Event():
                 self._apply_event(state, record)
 
