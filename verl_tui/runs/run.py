@@ -282,8 +282,7 @@ class Run(LoggedMetrics):
             case Progress() if state.advance(record):
                 state.life.progress(arrival, None, state.status.modified)
             case Settings():
-                origin = record.origin or state.status.path
-                self.config.apply(record._replace(origin=origin))
+                self.config.apply(record, state.status.path)
             case Event():
                 self._apply_event(state, record)
 

@@ -73,16 +73,18 @@ class RunSettings:
         self._by_end: dict[str, str] = {}
         """Last parts of a dotted name -> the shortest name that ends so."""
 
-    def apply(self, settings: Settings) -> None:
-        """Take in the settings of a source; of two sources of one kind, the one read last holds.
+    def apply(self, settings: Settings, path: str = "") -> None:
+        """Take in the settings of a source with a path; of two sources of one kind, the one read
+        last holds.
 
         Secrets are hidden here, before anything is shown.
         """
-        known = self._by_origin.pop(settings.origin, {})
+        origin = settings.origin or path
+        known = self._by_origin.pop(origin, {})
         shown = {
             key: hide_setting(key, value) for key, value in settings.values.items()
         }
-        self._by_origin[settings.origin] = {**known, **shown}
+        self._by_origin[origin] = {**known, **shown}
         self.revision += 1
         self._merge()
 
