@@ -11,20 +11,18 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 from operator import methodcaller
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
+from verl_tui.records import CONSOLE, LAUNCH, Settings
 from verl_tui.secrets import hide_setting
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.records import Settings
 
-
-_TABLE = toml_table(__file__, "settings.toml")
-_LAYERS = [*map(pattern, _TABLE.pop("layers"))]
 _OPEN = pattern(r"\$\{")
 _PARTS = pattern(r"[./]")
 _REFERENCE = pattern(r"\$\{([\w./-]+)\}")
@@ -54,8 +52,16 @@ class SettingsLayer(IntEnum):
 
 def layer_of(origin: str) -> SettingsLayer:
     """Return the kind of source that settings came from, by its path."""
-    fits = (at for at, form in enumerate(_LAYERS) if form.fullmatch(origin))
-    return SettingsLayer(next(fits, SettingsLayer.FILE))
+    path = PurePath(origin)
+    if origin == CONSOLE or path.name == "trainer_state.json":
+        return SettingsLayer.TRAINER
+    if path.suffix == ".wandb" or path.parent.name == "files":
+        return SettingsLayer.WANDB
+    if path.stem in ("overrides", LAUNCH):
+        return SettingsLayer.OVERRIDES
+    if path.parent.name == ".hydra":
+        return SettingsLayer.HYDRA
+    return SettingsLayer.FILE
 
 
 class RunSettings:
@@ -173,7 +179,10 @@ def as_whole_number(value: object) -> int | None:
     return int(found) if 0 < found < math.inf and found == int(found) else None
 
 
-NAMES = {what: tuple(names.split()) for what, names in _TABLE.items()}
+NAMES = {
+    what: tuple(names.split())
+    for what, names in toml_table(__file__, "settings.toml").items()
+}
 """What frameworks call a setting."""
 
 
