@@ -284,7 +284,7 @@ class Run(LoggedMetrics):
             case Progress() if state.advance(record):
                 state.life.progress(arrival, None, state.status.modified)
             case Settings():
-                self.config.apply(record)
+                self.config.apply(record, state.status.path)
             case Event():
                 self._apply_event(state, record)
 
