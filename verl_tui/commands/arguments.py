@@ -39,12 +39,13 @@ _ENTRY = re.compile(r"(\| )?(.*?)(?: (with|without) (--\S+))?")
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
-    """Return the commands of a package, or the one that has a name: modules that `run`, and groups
-    of commands; of a module those of its table `COMMANDS`.
+    """Return the commands of a package, or the one that has a name: modules that state `HELP`; of a
+    module those of its table `COMMANDS`.
 
-    The docstring of a command is its help: a sentence, what it takes (see `CommandParser.declare`;
-    nothing of a group), and what stands below that. The first example is also shown where no path
-    was named. It may state `USAGE`, and as `REST` what takes the words after `--`.
+    `HELP` is a sentence, what it takes (see `CommandParser.declare`; nothing of a group), and what
+    stands below that. The first example is also shown where no path was named. A command states
+    `run`, one without it is a group of commands; it may state `USAGE`, and as `REST` what takes the
+    words after `--`.
     """
     if not hasattr(group, "__path__"):
         commands: Mapping[str, Any] = group.COMMANDS
@@ -55,17 +56,16 @@ def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]
         for one in names
         if name in (None, one)
     }
-    marks = {"run", "COMMANDS", "__path__"}
-    return {one: module for one, module in found.items() if marks & {*vars(module)}}
+    return {one: module for one, module in found.items() if hasattr(module, "HELP")}
 
 
 def taken_by(command: Any) -> str:
-    """Return what a command takes, as its docstring declares it."""
+    """Return what a command takes, as its help declares it."""
     return f"{_paragraphs(command)[1]}\n"
 
 
 def _paragraphs(command: Any) -> list[str]:
-    return str(command.__doc__).strip().split("\n\n")
+    return str(command.HELP).strip().split("\n\n")
 
 
 class _Paragraphs(argparse.HelpFormatter):

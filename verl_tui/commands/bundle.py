@@ -1,4 +1,21 @@
-"""Evidence for a bug report in one file, with secrets masked.
+"""`verl-tui bundle`: evidence for a bug report in one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from verl_tui.commands.shared import (
+    Options,
+    check_target,
+    print_messages,
+    print_note,
+    writing,
+)
+from verl_tui.given_files import UsageError, replacing
+
+HELP = """
+Evidence for a bug report in one file, with secrets masked.
 
 -o, --output FILE.zip  file to make
 --run RUN     which run, if PATH holds several: its name, a part of it, or its path
@@ -22,20 +39,6 @@ masked, by names and known forms: look through it before you publish it.
 
 exit codes: 0 done, 3 nothing readable
 """
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-from verl_tui.commands.shared import (
-    Options,
-    check_target,
-    print_messages,
-    print_note,
-    writing,
-)
-from verl_tui.given_files import UsageError, replacing
 
 
 def run(options: Options) -> int:

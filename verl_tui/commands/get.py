@@ -1,9 +1,4 @@
-"""Small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours.
-
-for example:
-    verl-tui get state logs/run_7
-    verl-tui get metrics logs/run_7 --json
-"""
+"""`verl-tui get`: small answers on one run for scripts, a row of `COMMANDS` and `get.toml` each."""
 
 from __future__ import annotations
 
@@ -30,6 +25,14 @@ from verl_tui.toml_tables import toml_table
 if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
+
+HELP = """
+Small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours.
+
+for example:
+    verl-tui get state logs/run_7
+    verl-tui get metrics logs/run_7 --json
+"""
 
 AnswerLines: TypeAlias = "Callable[[Data], Iterable[str]]"
 """Makes lines of text of an answer."""
@@ -235,7 +238,7 @@ def _filled(text: str) -> str:
 
 
 COMMANDS: Mapping[str, SimpleNamespace] = {
-    name: SimpleNamespace(run=run, __doc__=_filled(_TABLE[name]))
+    name: SimpleNamespace(run=run, HELP=_filled(_TABLE[name]))
     for name, run in (
         ("findings", _findings),
         ("ledger", _ledger),

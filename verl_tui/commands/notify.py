@@ -1,4 +1,18 @@
-"""Send a test notification (--test), or show what would be sent of runs (--show PATH).
+"""`verl-tui notify`: send a test message, or show what would be sent of runs."""
+
+from __future__ import annotations
+
+from verl_tui.commands.shared import (
+    NO_ADDRESS,
+    Options,
+    destination_for,
+    print_message,
+    settings_for,
+)
+from verl_tui.given_files import NothingError, UsageError
+
+HELP = """
+Send a test notification (--test), or show what would be sent of runs (--show PATH).
 
 --test  send a message, and say what happened
 --show  show messages, send nothing
@@ -16,17 +30,6 @@ VERL_TUI_NOTIFY_FILE names, and is never shown.
 
 exit codes: 0 done, 3 nothing readable, 69 the test message could not be sent
 """
-
-from __future__ import annotations
-
-from verl_tui.commands.shared import (
-    NO_ADDRESS,
-    Options,
-    destination_for,
-    print_message,
-    settings_for,
-)
-from verl_tui.given_files import NothingError, UsageError
 
 EXIT_UNSENT = 69
 """A message that could not be sent."""

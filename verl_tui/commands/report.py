@@ -1,23 +1,4 @@
-"""Verdicts, comparison, curves, findings, checkpoints and samples in one file.
-
--o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
---format md|html|json without --status  form of what goes to standard output, or of a file with
-                another ending
---force         replace a file that exists
---status        write a short page in Markdown on how the runs are now, the worst first; it replaces
-                an earlier one as a whole (standard output, if no -o is given)
---charts DIR without --status  also write each chart as an SVG file into this directory
---baseline RUN without --status
-PATH...
---config FILE
-
-for example:
-    verl-tui report 'logs/run_*' -o report.html
-    verl-tui report logs/new logs/old --baseline old -o report.md --charts charts
-    verl-tui report logs/run_7 --status -o STATUS.md
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui report`: runs in one file, for a pull request, a wiki or a program."""
 
 from __future__ import annotations
 
@@ -48,6 +29,28 @@ from verl_tui.sources.files import is_folder
 
 if TYPE_CHECKING:
     from verl_tui.report.record import Report
+
+HELP = """
+Verdicts, comparison, curves, findings, checkpoints and samples in one file.
+
+-o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
+--format md|html|json without --status  form of what goes to standard output, or of a file with
+                another ending
+--force         replace a file that exists
+--status        write a short page in Markdown on how the runs are now, the worst first; it replaces
+                an earlier one as a whole (standard output, if no -o is given)
+--charts DIR without --status  also write each chart as an SVG file into this directory
+--baseline RUN without --status
+PATH...
+--config FILE
+
+for example:
+    verl-tui report 'logs/run_*' -o report.html
+    verl-tui report logs/new logs/old --baseline old -o report.md --charts charts
+    verl-tui report logs/run_7 --status -o STATUS.md
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 _FORMATS = {
     ".md": "md",

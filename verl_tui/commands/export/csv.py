@@ -1,15 +1,4 @@
-"""Every numeric metric, one row per step.
-
--o, --output FILE|-|DIR  - is standard output (default: -)
-PATH...
---config FILE
-
-for example:
-    verl-tui export csv logs/run_7 -o run_7.csv
-    verl-tui export csv logs/run_7 | head
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui export csv`: every numeric metric as a table."""
 
 from __future__ import annotations
 
@@ -23,6 +12,20 @@ from verl_tui.commands.shared import (
     writing,
 )
 from verl_tui.given_files import NothingError
+
+HELP = """
+Every numeric metric, one row per step.
+
+-o, --output FILE|-|DIR  - is standard output (default: -)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export csv logs/run_7 -o run_7.csv
+    verl-tui export csv logs/run_7 | head
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 
 def run(options: Options) -> int:
