@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +67,7 @@ def run(options: Options) -> int:
     """Write the report; return the exit code."""
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.rendering.session.preferences import state_path
-    from verl_tui.report.record import Origin, make_report
+    from verl_tui.report.record import make_report
     from verl_tui.report.reported_samples import masked
 
     options.need_paths()
@@ -77,15 +76,10 @@ def run(options: Options) -> int:
     form = _form(options)
     if options.output != "-":
         _check_target(Path(options.output), force=options.force)
-    now, monitor = options.now, options.load()
-    origin = Origin(
-        version=__version__,
-        command=masked(shlex.join(["verl-tui", *sys.argv[1:]])),
-        made=datetime.fromtimestamp(now).astimezone().strftime("%Y-%m-%d %H:%M:%S %z"),
-        sentences=tuple(monitor.sentences),
-    )
+    monitor, command = options.load(), shlex.join(["verl-tui", *sys.argv[1:]])
     runs = options.baseline_first(monitor, "report on")
-    report = make_report(monitor, runs, now, origin, NoteBook(state_path()))
+    notes = NoteBook(state_path())
+    report = make_report(monitor, runs, options.now, masked(command), notes)
     _write(report, form, options)
     return 0
 
