@@ -49,7 +49,6 @@ def run(options: Options) -> int:
                 "name the file to make: -o FILE.zip, or list what would be in it: --list"
             )
         check_target(options.output)
-    options.need_paths()
     from verl_tui.bundle.contents import Bundle, masked_files, zipped
     from verl_tui.runs.run_id import find_run
     from verl_tui.secrets import own_mask

@@ -59,7 +59,6 @@ def run(options: Options) -> int:
     from verl_tui.runs.views.checkpoints import BestBy
 
     against = options.against
-    options.need_paths()
     widths = {} if against is None else _widths(options.band or ())
     notifier = _notifier(options)
     if against is not None and is_there(against):

@@ -45,7 +45,7 @@ def run(options: Options) -> int:
 
     now = options.now
     config, about = _configuration(options)
-    paths = options.need_paths() if options.paths else ()
+    paths = options.paths
     monitor = load(paths, config, now) if paths else Monitor(config)
     found: dict[str, Any] = {
         "version": VERSION,

@@ -65,7 +65,7 @@ def run(options: Options) -> int:
     if command and shutil.which(command[0]) is None:
         raise UsageError(f"{command[0]}: no such command, or not executable")
     config = _limited(options)
-    paths = options.need_paths()
+    paths = options.paths
     need_runs(paths)
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)

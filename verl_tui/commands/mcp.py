@@ -37,7 +37,7 @@ exit codes: 0 the client has gone, 128 + N ended by signal N
 
 def run(options: Options) -> int:
     """Serve until the client goes away; return the exit code."""
-    paths = options.need_paths()
+    paths = options.paths
     _ = options.settings
     try:
         import anyio

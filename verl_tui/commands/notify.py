@@ -18,7 +18,7 @@ Send a test notification (--test), or show what would be sent of runs (--show PA
 --show  show messages, send nothing
 --preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
         the JSON
-PATH...
+PATH...  log, directory, quoted glob, address or -; none with --test
 --config FILE
 
 for example:
@@ -41,8 +41,8 @@ def run(options: Options) -> int:
         raise UsageError(
             "either --test sends a message, or --show PATH shows what would be sent"
         )
-    if options.test and options.paths:
-        raise UsageError("--test sends one message and reads no PATH")
+    if options.test == bool(options.paths):
+        raise UsageError("--test sends one message and reads no PATH, --show reads one")
     return _test(options) if options.test else _show(options)
 
 

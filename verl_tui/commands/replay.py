@@ -42,7 +42,7 @@ exit codes: 0 done, 3 nothing readable or no terminal
 
 def run(options: Options) -> int:
     """Play until the user leaves; return the exit code."""
-    paths, config = options.need_paths(), options.settings
+    paths, config = options.paths, options.settings
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 

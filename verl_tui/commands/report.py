@@ -70,7 +70,6 @@ def run(options: Options) -> int:
     from verl_tui.report.record import make_report
     from verl_tui.report.reported_samples import masked
 
-    options.need_paths()
     if options.status:
         return _status(options)
     form = _form(options)

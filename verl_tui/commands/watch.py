@@ -49,7 +49,7 @@ _FAREWELL = 3.0
 
 def run(options: Options) -> int:
     """Draw until the user leaves; return the exit code."""
-    paths, config = options.need_paths(), options.settings
+    paths, config = options.paths, options.settings
     if options.events:
         return _tell(paths, config)
     if options.snapshot is None:

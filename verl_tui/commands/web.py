@@ -42,7 +42,7 @@ exit codes: 0 done, 3 nothing readable
 
 def run(options: Options) -> int:
     """Serve until ctrl+c; return the exit code."""
-    paths = options.need_paths()
+    paths = options.paths
     _ = options.settings
     public = (options.public_url or "").rstrip("/")
     _check(options)

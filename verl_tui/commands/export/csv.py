@@ -33,7 +33,6 @@ def run(options: Options) -> int:
     from verl_tui.exporters.csv import export
     from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
 
-    options.need_paths()
     check_target(options.output, replaces=True)
     monitor = options.load()
     runs = [run for run in monitor.runs.values() if run.keys]

@@ -66,7 +66,6 @@ _LONGEST = 4096
 
 def run(options: Options) -> int:
     """Serve or write the metrics; return the exit code."""
-    options.need_paths()
     if options.textfile is not None:
         check_target(options.textfile, replaces=True)
     try:
