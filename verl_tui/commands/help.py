@@ -1,15 +1,5 @@
-"""The manual: keys, formats, rules, metrics, configuration, commands.
-
---skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
-TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
---config FILE
-
-for example:
-    verl-tui help keys
-    verl-tui help kl-high
-    verl-tui help export csv
-
-exit codes: 0 done
+"""`verl-tui help`: the manual, without a network: pages that are installed beside the code, and
+pages made from the declarations that the program itself uses.
 """
 
 from __future__ import annotations
@@ -40,6 +30,21 @@ from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
+
+HELP = """
+The manual: keys, formats, rules, metrics, configuration, commands.
+
+--skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
+TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
+--config FILE
+
+for example:
+    verl-tui help keys
+    verl-tui help kl-high
+    verl-tui help export csv
+
+exit codes: 0 done
+"""
 
 
 _SKILL = Path(__file__).with_name("SKILL.md")
