@@ -183,7 +183,7 @@ def _dead(of: _Account) -> _Loss:
     share, points = found
     taken, whole = of.held(points) * of.left, of.left.sum() or 1.0
     words = f"{share.key}{share.words}: {taken.sum() / whole:.0%} on average"
-    measured = len(points) >= len(of.left) and not share.words
+    measured = len(points.steps) >= len(of.left) and not share.words
     return _Loss(taken, [share.key], [words], measured=measured)
 
 
