@@ -224,7 +224,7 @@ class Run(LoggedMetrics):
             self._continued = continued(states)
         self.step = self._reached()
         known = self._restarts or self._continued
-        self.restarts = marks(self._restarts, self._continued) if known else ()
+        self.restarts = marks(self._restarts, self._continued) if known else []
         self.end = self.step if self.restarts else None
         self.outcome = outcome(states, self.step)
         if self.outcome is None:
