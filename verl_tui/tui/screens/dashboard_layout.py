@@ -157,9 +157,8 @@ class DashboardLayout(BufferedScreen):
         if self.view is NOTHING or not self.children:
             return  # too early, or the app is ending
         self.attempt(self._show_status)
-        if not self.suit():  # else all would be drawn twice
-            for panel in self.panels:
-                self._show_panel(panel)
+        if not self.suit():
+            self._show_panels()
 
     def _show_status(self) -> None:
         verdict, line = self._verdict, self._status
@@ -167,6 +166,10 @@ class DashboardLayout(BufferedScreen):
         line.show(*status(self.view, width, alone=not verdict.display))
         if verdict.display and verdict.size.width:
             verdict.set(verdict_rows(self.view, *verdict.size), (0,))
+
+    def _show_panels(self) -> None:
+        for panel in self.panels:
+            self._show_panel(panel)
 
     def _show_panel(self, panel: Panel) -> None:
         if panel.display:
@@ -184,7 +187,7 @@ class DashboardLayout(BufferedScreen):
 
     def suit(self) -> bool:
         """Give each part of the screen its room, to suit what there is to show; return whether any
-        has got another. Then all is drawn after the layout.
+        has got another. Then all is drawn, and anew what gets another size.
         """
         size = self.app.size
         names = max(map(cell_len, self.view.monitor.runs), default=0) + BESIDE
@@ -201,7 +204,8 @@ class DashboardLayout(BufferedScreen):
         charts = self.panel(ChartsPanel)
         if charts.display:  # else the layout would draw those of the view before
             charts.attempt(partial(charts.show, self.view, in_layout=True))
-        self.call_after_refresh(self.redraw)
+        self._show_panels()
+        self.call_after_refresh(self.attempt, self._show_status)
         return True
 
     def _needs(self) -> dict[str, Need]:
