@@ -158,7 +158,7 @@ class DashboardLayout(BufferedScreen):
             return  # too early, or the app is ending
         self.attempt(self._show_status)
         if not self.suit():
-            self._show_panels()
+            self._show_panels(self.panels)
 
     def _show_status(self) -> None:
         verdict, line = self._verdict, self._status
@@ -167,20 +167,17 @@ class DashboardLayout(BufferedScreen):
         if verdict.display and verdict.size.width:
             verdict.set(verdict_rows(self.view, *verdict.size), (0,))
 
-    def _show_panels(self) -> None:
-        for panel in self.panels:
-            self._show_panel(panel)
-
-    def _show_panel(self, panel: Panel) -> None:
-        if panel.display:
-            panel.attempt(panel.show, self.view)
+    def _show_panels(self, panels: Sequence[Panel]) -> None:
+        for panel in panels:
+            if panel.display:
+                panel.attempt(panel.show, self.view)
 
     def show_samples(self, view: View) -> None:
         """Draw the samples alone, of which more have been read; with them they may need more
         room.
         """
         self.view = view
-        self._show_panel(self.panel(SamplesPanel))
+        self._show_panels([self.panel(SamplesPanel)])
         self.suit()
 
     # -- how the panels share the screen -----------------------------------------------------------
@@ -204,7 +201,7 @@ class DashboardLayout(BufferedScreen):
         charts = self.panel(ChartsPanel)
         if charts.display:  # else the layout would draw those of the view before
             charts.attempt(partial(charts.show, self.view, in_layout=True))
-        self._show_panels()
+        self._show_panels(self.panels)
         self.call_after_refresh(self.attempt, self._show_status)
         return True
 
