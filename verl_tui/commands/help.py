@@ -108,10 +108,15 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
-    parts = [one for one in known if name in one.replace("_", "-").split("-")]
-    near = " or ".join(parts or get_close_matches(name, known, 3, 0.5))
+    near = " or ".join(_near(name, known))
     meant = f"did you mean {near}?" if near else f"the topics are {', '.join(TOPICS)}"
     raise CommandError(f"help {name}: there is no such topic; {meant}")
+
+
+def _near(name: str, known: Sequence[str]) -> Sequence[str]:
+    """Return the names that have a word, else those that are written nearly alike."""
+    parts = [one for one in known if name in one.replace("_", "-").split("-")]
+    return parts or get_close_matches(name, known, 3, 0.5)
 
 
 def _topic(name: str, config: Config) -> str:
