@@ -114,10 +114,13 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
     parts = [one for one in known if name in one.replace("_", "-").split("-")]
-    among, cutoff = (parts, 0.0) if parts else (known, 0.5)
-    meant = nearest(name, among, len(parts) or 3, cutoff)
-    meant = meant or f"the topics are {', '.join(TOPICS)}"
-    raise UsageError(f"help {name}: there is no such topic; {meant}")
+    meant = (
+        nearest(name, parts, len(parts), 0.0)
+        if parts
+        else nearest(name, known, cutoff=0.5)
+    )
+    otherwise = f"the topics are {', '.join(TOPICS)}"
+    raise UsageError(f"help {name}: there is no such topic; {meant or otherwise}")
 
 
 def _topic(name: str, config: Config) -> str:
