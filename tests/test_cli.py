@@ -106,7 +106,8 @@ def test_the_command_of_a_guard_may_have_empty_words(tmp_path):
     assert main(["guard", "", "--", "sh"]) == 64
 
 
-_ADDED = """'''Greets whoever reads this.
+_ADDED = """HELP = '''
+Greets whoever reads this.
 
 --loud  in capitals
 

@@ -184,6 +184,7 @@ def test_every_help_has_a_sentence_examples_and_exit_codes(command):
         (["compare", "--align", "x"], "--align: there is no x; choose from end, step, time"),
         (["export", "cvs", "x"], "there is no cvs; did you mean csv?"),
         (["guide", "a"], "`verl-tui guide` does not take a"),
+        (["help", "clip"], "did you mean clip_fraction or clip-saturation?"),
     ],
 )  # fmt: skip
 def test_a_mistyped_word_gets_the_nearest(argv, sentence, capsys):

@@ -188,6 +188,12 @@ def masked() -> Made:
     return made, [(EVERY, STEADY)]
 
 
+def no_share_is_a_number() -> Made:
+    made = world()
+    made.columns["frac_reward_zero_std"] = [math.nan] * STEPS
+    return made, [(EVERY, STEADY)]
+
+
 KNOWN: list[tuple[Callable[[], Made], dict[str, float]]] = [
     (healthy, {"taught": 100}),
     (dead_groups, {"dead-groups": 25, "taught": 75}),
@@ -201,6 +207,7 @@ KNOWN: list[tuple[Callable[[], Made], dict[str, float]]] = [
     (validating, {"aside": 5, "taught": 100}),
     (stale, {"stale": 10, "taught": 90}),
     (masked, {"masked": 5, "taught": 95}),
+    (no_share_is_a_number, {"taught": 100}),
 ]
 
 

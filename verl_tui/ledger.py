@@ -68,7 +68,7 @@ class _Account(NamedTuple):
     def held(self, figure: str | Column) -> Numbers:
         """Return a metric at each row, as it was last where a row has none; 0 without it."""
         known = self.context.known(figure) if isinstance(figure, str) else figure
-        if not known:
+        if not known or not len(known.steps):
             return 0.0 * self.left
         at = np.searchsorted(np.array(known.steps), self.made.steps, side="right") - 1
         values = np.array(known.values)[np.maximum(0, at)]
@@ -183,7 +183,7 @@ def _dead(of: _Account) -> _Loss:
     share, points = found
     taken, whole = of.held(points) * of.left, of.left.sum() or 1.0
     words = f"{share.key}{share.words}: {taken.sum() / whole:.0%} on average"
-    measured = len(points) >= len(of.left) and not share.words
+    measured = len(points.steps) >= len(of.left) and not share.words
     return _Loss(taken, [share.key], [words], measured=measured)
 
 

@@ -229,8 +229,8 @@ class Settings(NamedTuple):
     """Settings of the run as a flat mapping `actor_rollout_ref.actor.clip_ratio -> 0.2`."""
 
     values: Mapping[str, Any]
-    origin: str
-    """Their origin: a path, `CONSOLE` or `LAUNCH`."""
+    origin: str = ""
+    """Their origin: a path, `CONSOLE` or `LAUNCH`; empty for the path of their source."""
 
 
 class Unreadable(NamedTuple):

@@ -8,16 +8,14 @@ from verl_tui.config import Config
 from verl_tui.monitor import Monitor
 from verl_tui.records import Batch, MetricRows, Sample, Settings, SourceStatus
 from verl_tui.rendering.session.notes import NoteBook
-from verl_tui.report.record import Origin, Report, make_report
+from verl_tui.report.record import Report, make_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 NOW = 1_790_000_000.0
 REWARD, KL, LENGTH = "critic/score/mean", "actor/ppo_kl", "response_length/mean"
-ORIGIN = Origin(
-    "1.2.3", "verl-tui report runs -o r.html", "2026-01-01 12:00:00 +0000", ("a: b",)
-)
+COMMAND = "verl-tui report runs -o r.html"
 
 
 def monitor_of(
@@ -26,6 +24,7 @@ def monitor_of(
 ) -> Monitor:
     """Return a monitor that has judged runs of 30 s a step, each given as its columns."""
     monitor = Monitor(Config())
+    monitor.problems = ("a: b",)
     for name, columns in runs.items():
         count = len(next(iter(columns.values())))
         times = [NOW - (count - at) * 30.0 for at in range(1, count + 1)]
@@ -49,7 +48,7 @@ def report_of(
 ) -> Report:
     """Return the report on runs, the first one the baseline."""
     monitor = monitor_of(runs, samples)
-    return make_report(monitor, [*monitor.runs.values()], NOW, ORIGIN, NoteBook())
+    return make_report(monitor, [*monitor.runs.values()], NOW, COMMAND, NoteBook())
 
 
 def rising(count: int = 60, by: float = 0.01, start: float = 0.1) -> list[float]:

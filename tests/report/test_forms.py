@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 
 import pytest
 from colours import contrast
-from reported import KL, NOW, ORIGIN, REWARD, monitor_of, report_of, rising
+from reported import COMMAND, KL, NOW, REWARD, monitor_of, report_of, rising
 
+from verl_tui import __version__
 from verl_tui.records import Sample
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.report.documents import report_text
@@ -38,7 +39,13 @@ def asked(step, score, response):
 @pytest.mark.parametrize("name", FORMS)
 def test_each_form_has_verdict_figures_finding_and_how_it_was_made(name):
     text = form(report_of(bad() | {"b": {REWARD: rising()}}), name)
-    for words in ("circuit-breaker-kl", "critical", "learning rate", "1.2.3", "a: b"):
+    for words in (
+        "circuit-breaker-kl",
+        "critical",
+        "learning rate",
+        __version__,
+        "a: b",
+    ):
         assert words in text
     assert "verl-tui report runs -o r.html" in text
 
@@ -156,10 +163,10 @@ def test_text_and_curves_can_be_seen_on_each_ground(ground):
 def test_notes_are_listed_and_marked_and_stay_text(name, tmp_path):
     monitor = monitor_of({"a": {REWARD: rising()}})
     runs = [*monitor.runs.values()]
-    without = form(make_report(monitor, runs, NOW, ORIGIN, NoteBook()), name)
+    without = form(make_report(monitor, runs, NOW, COMMAND, NoteBook()), name)
     book = NoteBook(tmp_path / "state.json")
     book.write(runs[0], 7, f"rate halved {HOSTILE}")
-    text = form(make_report(monitor, runs, NOW, ORIGIN, book), name)
+    text = form(make_report(monitor, runs, NOW, COMMAND, book), name)
     assert "rate halved" in text
     assert "rate halved" not in without
     if name == "json":

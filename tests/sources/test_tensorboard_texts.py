@@ -13,7 +13,7 @@ from verl_tui.sources.formats.tensorboard import read_texts
 def read(
     text: str, tag: str = "rollout/sample_0/text_summary"
 ) -> list[Sample | Settings]:
-    return list(read_texts(tag, 7, [text], "events"))
+    return list(read_texts(tag, 7, [text]))
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,12 @@ def test_what_says_how_a_run_was_started_is_no_sample():
         json.dumps({"learning_rate": 0.5, "fsdp": {"a": 1}}, indent=2),
         "args/text_summary",
     )
-    assert args == Settings({"learning_rate": 0.5, "fsdp.a": 1}, "events")
+    assert args == Settings({"learning_rate": 0.5, "fsdp.a": 1})
     (model,) = read(json.dumps({"hidden_size": 64}), "model_config/text_summary")
-    assert model == Settings({"model_config.hidden_size": 64}, "events")
+    assert model == Settings({"model_config.hidden_size": 64})
     (table,) = read(
         "|param|value|\n|-|-|\n|seed|1|\n|lr|0.1|", "hyperparameters/text_summary"
     )
-    assert table == Settings(
-        {"hyperparameters.seed": "1", "hyperparameters.lr": "0.1"}, "events"
-    )
+    assert table == Settings({"hyperparameters.seed": "1", "hyperparameters.lr": "0.1"})
     (words,) = read("python train.py --lr 1", "command")
-    assert words == Settings({"command": "python train.py --lr 1"}, "events")
+    assert words == Settings({"command": "python train.py --lr 1"})

@@ -172,21 +172,19 @@ def read_run(
         run.apply(batch, now)
     for batch in feed.update_writers(now) if alive else ():
         run.apply(batch, now)
-    read = Reading(run, spent, said, wanted=wanted)
-    return _measured(read, [end for end in ends if str(end.path) in run.sources])
+    return _measured(Reading(run, spent, said, wanted=wanted), ends)
 
 
 def _measured(read: Reading, ends: Sequence[EndSource]) -> Reading:
     """Return a reading with what is known of the logs that were read from their end only."""
-    partial = {str(end.path): end for end in ends if end.start}
+    own = (end for end in ends if str(end.path) in read.run.sources)
+    partial = {str(end.path): end for end in own if end.start}
     costs = {one.path: one.bytes_read for one in read.run.statuses}
     costs |= {path: end.cost for path, end in partial.items()}
-    read = read._replace(bytes_read=read.bytes_read + sum(costs.values()))
-    if not partial:
-        return read
     return read._replace(
-        whole=False,
-        complete_from=_complete_from(partial.values()),
+        bytes_read=read.bytes_read + sum(costs.values()),
+        whole=not partial,
+        complete_from=_complete_from(partial.values()) if partial else 0,
         needs_all=any(end.needs_beginning for end in partial.values()),
         starts={path: end.start for path, end in partial.items()},
     )

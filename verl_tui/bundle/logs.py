@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from verl_tui.means import gathered
-from verl_tui.on_demand.log_blocks import states_of
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import names
 from verl_tui.sources.files import head, opened
-from verl_tui.text import safe
+from verl_tui.sources.formats.console.line_parts import has_bar
+from verl_tui.text import safe, strip_ansi
 from verl_tui.words import counted
 
 END_BYTES = 512 * 1024
@@ -85,9 +85,15 @@ def read_end(path: Path, most: int) -> LogEnd:
 
 
 def _lines(data: bytes) -> Iterator[str]:
-    """Yield the lines in some bytes, as the screen shows them."""
+    """Yield the lines in some bytes; of a progress bar that overwrote itself, only the last
+    state.
+    """
     for line in data.removesuffix(b"\n").split(b"\n"):
-        yield from (safe(one.text, LINE_BYTES) for one in states_of(line))
+        states = [one for one in line.split(b"\r") if one.strip()] or [b""]
+        for state in states:
+            if state is states[-1] or not has_bar(state):
+                text = strip_ansi(state[: 4 * LINE_BYTES]).decode("utf-8", "replace")
+                yield safe(text, LINE_BYTES).replace("\n", " ").rstrip()
 
 
 def _tracebacks(data: bytes) -> Iterator[str]:

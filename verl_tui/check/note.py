@@ -60,6 +60,14 @@ _STYLES: Mapping[str, str] = {
     "crashed": "bold red",
 }
 """Verdicts, severities and states -> their colour on a terminal."""
+VERDICTS: Mapping[str | None, str] = {
+    "critical": "critical",
+    "warning": "warning",
+    "healthy": "healthy",
+    "no warning": "without a warning",
+    None: "without a verdict",
+}
+"""Verdicts from the worst on -> how runs with it are counted."""
 FOLDED = ", --consequences writes them out"
 _NAMED_UNREADABLE = 3
 """Most unreadable lines listed for each line about sources."""
@@ -126,16 +134,9 @@ def _lines(
 
 def summary(verdicts: Sequence[str | None]) -> Text:
     """Return the number of runs with each verdict."""
-    named = {
-        "critical": "critical",
-        "warning": "warning",
-        "healthy": "healthy",
-        "no warning": "without a warning",
-        None: "without a verdict",
-    }
     parts = [
         Text(f"{verdicts.count(verdict)} {words}", _STYLES.get(words, ""))
-        for verdict, words in named.items()
+        for verdict, words in VERDICTS.items()
         if verdict in verdicts
     ]
     return Text(f"{len(verdicts)} runs: ") + Text(", ").join(parts)

@@ -6,7 +6,7 @@ import argparse
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import groupby
@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from verl_tui.commands.shared import Options
+from verl_tui.commands.shared import Options, piped
 from verl_tui.given_files import UsageError
 from verl_tui.times import parse_elapsed
 from verl_tui.words import lowered, nearest
@@ -39,12 +39,13 @@ _ENTRY = re.compile(r"(\| )?(.*?)(?: (with|without) (--\S+))?")
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
-    """Return the commands of a package, or the one that has a name: modules that `run`, and groups
-    of commands; of a module those of its table `COMMANDS`.
+    """Return the commands of a package, or the one that has a name: modules that state `HELP`; of a
+    module those of its table `COMMANDS`.
 
-    The docstring of a command is its help: a sentence, what it takes (see `CommandParser.declare`;
-    nothing of a group), and what stands below that. The first example is also shown where no path
-    was named. It may state `USAGE`, and as `REST` what takes the words after `--`.
+    `HELP` is a sentence, what it takes (see `CommandParser.declare`; nothing of a group), and what
+    stands below that. The first example is also shown where no path was named. A command states
+    `run`, one without it is a group of commands; it may state `USAGE`, and as `REST` what takes the
+    words after `--`.
     """
     if not hasattr(group, "__path__"):
         commands: Mapping[str, Any] = group.COMMANDS
@@ -55,17 +56,16 @@ def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]
         for one in names
         if name in (None, one)
     }
-    marks = {"run", "COMMANDS", "__path__"}
-    return {one: module for one, module in found.items() if marks & {*vars(module)}}
+    return {one: module for one, module in found.items() if hasattr(module, "HELP")}
 
 
 def taken_by(command: Any) -> str:
-    """Return what a command takes, as its docstring declares it."""
+    """Return what a command takes, as its help declares it."""
     return f"{_paragraphs(command)[1]}\n"
 
 
 def _paragraphs(command: Any) -> list[str]:
-    return str(command.__doc__).strip().split("\n\n")
+    return str(command.HELP).strip().split("\n\n")
 
 
 class _Paragraphs(argparse.HelpFormatter):
@@ -144,14 +144,7 @@ class CommandParser(argparse.ArgumentParser):
             parser.usage = getattr(module, "USAGE", None)
             parser.declare(taken_by(module) + DEBUG_LOG)
             parser.epilog = "\n\n".join(below[1:]) + f", {_ANY_EXITS}"
-            example = _EXAMPLE.search(parser.epilog)
-            taken = [one.help for one in parser._actions if one.dest == "paths"]
-            parser.set_defaults(
-                execute=module.run,
-                program=self.program,
-                example=example and example[1],
-                pipes="or -" in str(taken),
-            )
+            parser.set_defaults(execute=module.run, program=self.program)
 
     def read(self, argv: list[str]) -> argparse.Namespace:
         """Parse a command line of this command or one of its own.
@@ -181,7 +174,28 @@ class CommandParser(argparse.ArgumentParser):
         for name, how, other in self._beside:
             if options.has(name) and options.has(other) is not (how == "with"):
                 self.error(f"{name} goes {how} {other}")
+        self._check(options.paths)
         return options
+
+    def _check(self, paths: Sequence[str]) -> None:
+        """Refuse that no path was named, and standard input that cannot be read."""
+        taken = (str(one.help) for one in self._actions if one.dest == "paths")
+        words = next(taken, "none")
+        example = _EXAMPLE.search(str(self.epilog))
+        if not paths and example and "none" not in words:
+            raise UsageError(
+                "name a log, the directory of a run, or a quoted glob, for example: "
+                f"{example[1]}; `verl-tui demo` shows a simulated training and needs nothing, "
+                "`verl-tui help` explains"
+            )
+        if piped(paths) and "or -" not in words:
+            raise UsageError(
+                "-: this command reads no standard input, write it to a file first"
+            )
+        if piped(paths) and sys.stdin.isatty():
+            raise UsageError(
+                "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
+            )
 
     def _refuse(self, words: list[str]) -> NoReturn:
         wrong = [word.partition("=")[0] for word in words if word.startswith("-")]

@@ -1,4 +1,21 @@
-"""Evidence for a bug report in one file, with secrets masked.
+"""`verl-tui bundle`: evidence for a bug report in one file."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from verl_tui.commands.shared import (
+    Options,
+    check_target,
+    print_messages,
+    print_note,
+    writing,
+)
+from verl_tui.given_files import UsageError, replacing
+
+HELP = """
+Evidence for a bug report in one file, with secrets masked.
 
 -o, --output FILE.zip  file to make
 --run RUN     which run, if PATH holds several: its name, a part of it, or its path
@@ -23,20 +40,6 @@ masked, by names and known forms: look through it before you publish it.
 exit codes: 0 done, 3 nothing readable
 """
 
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-from verl_tui.commands.shared import (
-    Options,
-    check_target,
-    print_messages,
-    print_note,
-    writing,
-)
-from verl_tui.given_files import UsageError, replacing
-
 
 def run(options: Options) -> int:
     """Write the bundle; return the exit code."""
@@ -46,7 +49,6 @@ def run(options: Options) -> int:
                 "name the file to make: -o FILE.zip, or list what would be in it: --list"
             )
         check_target(options.output)
-    options.need_paths()
     from verl_tui.bundle.contents import Bundle, masked_files, zipped
     from verl_tui.runs.run_id import find_run
     from verl_tui.secrets import own_mask

@@ -1,27 +1,4 @@
-"""Report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable.
-
---consequences   also write out the consequences of each finding
--v, --verbose    also name the rules that are not applicable or not judged yet, and say why
---json
---best-by METRIC  metric that picks the best checkpoint: an indicator or the log's own key, with
-                 :min or :max (default: reward)
---against RUN    compare the runs with this one, a name or a path: exits 2 if a figure is worse than
-                 its band, 1 if one is outside its band in another way
---band FIGURE=SHARE... with --against  width of a figure's band on either side, such as
-                 final_reward=5%, throughput=20% or step_time=off; may be repeated
---strict         also exit with 3 where a run has no verdict, and none is critical: for gates in CI
---notify         send what was found (see `verl-tui notify --help`); with --state, what is new
---state FILE with --notify  file that keeps what was sent, so that the next check sends only what
-                 changed
-PATH...
---config FILE
-
-for example:
-    verl-tui check logs/run_7
-    verl-tui check 'logs/run_*' --json | jq .runs[0].state
-
-exit codes: 0 healthy, 1 warning, 2 critical, 3 nothing readable, or with --strict no verdict
-"""
+"""`verl-tui check`: one look without a screen."""
 
 from __future__ import annotations
 
@@ -49,6 +26,32 @@ if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
     from verl_tui.notify.notifier import Notifier
 
+HELP = """
+Report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable.
+
+--consequences   also write out the consequences of each finding
+-v, --verbose    also name the rules that are not applicable or not judged yet, and say why
+--json
+--best-by METRIC  metric that picks the best checkpoint: an indicator or the log's own key, with
+                 :min or :max (default: reward)
+--against RUN    compare the runs with this one, a name or a path: exits 2 if a figure is worse than
+                 its band, 1 if one is outside its band in another way
+--band FIGURE=SHARE... with --against  width of a figure's band on either side, such as
+                 final_reward=5%, throughput=20% or step_time=off; may be repeated
+--strict         also exit with 3 where a run has no verdict, and none is critical: for gates in CI
+--notify         send what was found (see `verl-tui notify --help`); with --state, what is new
+--state FILE with --notify  file that keeps what was sent, so that the next check sends only what
+                 changed
+PATH...
+--config FILE
+
+for example:
+    verl-tui check logs/run_7
+    verl-tui check 'logs/run_*' --json | jq .runs[0].state
+
+exit codes: 0 healthy, 1 warning, 2 critical, 3 nothing readable, or with --strict no verdict
+"""
+
 
 def run(options: Options) -> int:
     """Write the report; return the exit code."""
@@ -56,7 +59,6 @@ def run(options: Options) -> int:
     from verl_tui.runs.views.checkpoints import BestBy
 
     against = options.against
-    options.need_paths()
     widths = {} if against is None else _widths(options.band or ())
     notifier = _notifier(options)
     if against is not None and is_there(against):

@@ -1,4 +1,27 @@
-"""Settings and outcomes of several runs side by side, with differences and their intervals.
+"""`verl-tui compare`: settings and outcomes of several runs side by side, with statistics."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.shared import (
+    Options,
+    plain_output,
+    print_message,
+)
+from verl_tui.given_files import UsageError
+from verl_tui.words import counted
+
+if TYPE_CHECKING:
+    from verl_tui.comparison.compare import Comparison
+    from verl_tui.health.finding import Moment
+    from verl_tui.monitor import Monitor
+
+HELP = """
+Settings and outcomes of several runs side by side, with differences and their intervals.
 
 --baseline RUN
 --columns LIST  write these columns first: the last, best, max or min value of a metric, that at a
@@ -22,26 +45,6 @@ for example:
 
 exit codes: 0 done, 3 nothing readable
 """
-
-from __future__ import annotations
-
-import json
-import shutil
-import sys
-from typing import TYPE_CHECKING
-
-from verl_tui.commands.shared import (
-    Options,
-    plain_output,
-    print_message,
-)
-from verl_tui.given_files import UsageError
-from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from verl_tui.comparison.compare import Comparison
-    from verl_tui.health.finding import Moment
-    from verl_tui.monitor import Monitor
 
 
 def run(options: Options) -> int:

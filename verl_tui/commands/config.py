@@ -1,13 +1,4 @@
-"""Where the configuration is read from, and all of its defaults.
-
---config FILE
-
-for example:
-    verl-tui config
-    verl-tui config --config mine.toml
-
-exit codes: 0 done
-"""
+"""`verl-tui config`: where the configuration lies, and its defaults."""
 
 from __future__ import annotations
 
@@ -18,6 +9,18 @@ from verl_tui.given_files import is_there
 
 if TYPE_CHECKING:
     from verl_tui.commands.shared import Options
+
+HELP = """
+Where the configuration is read from, and all of its defaults.
+
+--config FILE
+
+for example:
+    verl-tui config
+    verl-tui config --config mine.toml
+
+exit codes: 0 done
+"""
 
 
 def run(options: Options) -> int:

@@ -1,19 +1,4 @@
-"""A simulated training that writes real logs, opened live.
-
---dir DIR       keep the logs in DIR
---pace SECONDS  time between two steps (default: 1)
---seed SEED     seed of the simulation (default: 7)
---headless      only write the logs, open nothing
---config FILE
---ascii
---no-mouse
-
-for example:
-    verl-tui demo
-    verl-tui demo --headless --dir demo
-
-exit codes: 0 done, 3 no terminal
-"""
+"""`verl-tui demo`: a simulated training, opened live."""
 
 from __future__ import annotations
 
@@ -34,6 +19,24 @@ from verl_tui.given_files import OutputError
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
+
+HELP = """
+A simulated training that writes real logs, opened live.
+
+--dir DIR       keep the logs in DIR
+--pace SECONDS  time between two steps (default: 1)
+--seed SEED     seed of the simulation (default: 7)
+--headless      only write the logs, open nothing
+--config FILE
+--ascii
+--no-mouse
+
+for example:
+    verl-tui demo
+    verl-tui demo --headless --dir demo
+
+exit codes: 0 done, 3 no terminal
+"""
 
 
 def run(options: Options) -> int:

@@ -1,4 +1,18 @@
-"""What is found at paths, by which evidence, what is passed over; terminal, GPUs, limits.
+"""`verl-tui doctor`: what is found and how it is recognised, and what it runs on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from verl_tui.config import Config, ConfigError, config_path
+from verl_tui.given_files import NothingError, is_there
+
+if TYPE_CHECKING:
+    from verl_tui.commands.shared import Options
+
+HELP = """
+What is found at paths, by which evidence, what is passed over; terminal, GPUs, limits.
 
 --json
 PATH...  log, directory, quoted glob, address or -; none: the machine alone
@@ -11,17 +25,6 @@ for example:
 
 exit codes: 0 fine, 1 something is wrong, 3 nothing readable
 """
-
-from __future__ import annotations
-
-import json
-from typing import TYPE_CHECKING, Any
-
-from verl_tui.config import Config, ConfigError, config_path
-from verl_tui.given_files import NothingError, is_there
-
-if TYPE_CHECKING:
-    from verl_tui.commands.shared import Options
 
 
 def run(options: Options) -> int:
@@ -42,7 +45,7 @@ def run(options: Options) -> int:
 
     now = options.now
     config, about = _configuration(options)
-    paths = options.need_paths() if options.paths else ()
+    paths = options.paths
     monitor = load(paths, config, now) if paths else Monitor(config)
     found: dict[str, Any] = {
         "version": VERSION,

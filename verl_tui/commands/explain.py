@@ -1,17 +1,4 @@
-"""Why a run broke: what moved first, what shows it, what to change.
-
---run NAME  which of several runs
-| --md  write Markdown, for an issue: keys, passwords and home directories are hidden
-| --json  write one JSON object on one line
-PATH...  directory, log, quoted glob or address of a run, or -
---config FILE
-
-for example:
-    verl-tui explain logs/run_7
-    verl-tui explain logs/run_7 --md
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui explain`: why a run is as its verdict says."""
 
 from __future__ import annotations
 
@@ -26,6 +13,22 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.commands.shared import Options
     from verl_tui.plain_data import Data
+
+HELP = """
+Why a run broke: what moved first, what shows it, what to change.
+
+--run NAME  which of several runs
+| --md  write Markdown, for an issue: keys, passwords and home directories are hidden
+| --json  write one JSON object on one line
+PATH...  directory, log, quoted glob or address of a run, or -
+--config FILE
+
+for example:
+    verl-tui explain logs/run_7
+    verl-tui explain logs/run_7 --md
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 
 def run(options: Options) -> int:

@@ -1,9 +1,4 @@
-"""Small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours.
-
-for example:
-    verl-tui get state logs/run_7
-    verl-tui get metrics logs/run_7 --json
-"""
+"""`verl-tui get`: small answers on one run for scripts, a row of `COMMANDS` and `get.toml` each."""
 
 from __future__ import annotations
 
@@ -31,6 +26,14 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
 
+HELP = """
+Small answers on one run for scripts: state, findings, metrics, samples, log, GPU hours.
+
+for example:
+    verl-tui get state logs/run_7
+    verl-tui get metrics logs/run_7 --json
+"""
+
 AnswerLines: TypeAlias = "Callable[[Data], Iterable[str]]"
 """Makes lines of text of an answer."""
 VERSION = 1
@@ -46,7 +49,7 @@ def _waited(options: Options) -> Reading | None:
     from verl_tui.answers.waiting import waited_for
 
     return waited_for(
-        options.need_paths(),
+        options.paths,
         options.run,
         options.wait,
         options.settings,
@@ -78,7 +81,7 @@ def answered(
     guide = guide_of(options.settings) if judges else None
     waited, now = _waited(options), time.time()
     long = None if getattr(options, "whole", False) else long
-    more = readings(options.need_paths(), options.run, now, long=long, alive=judges)
+    more = readings(options.paths, options.run, now, long=long, alive=judges)
     say = cache(print_messages)  # once, however often is read
     for reading in [waited] if waited else more:
         say(reading.sentences)
@@ -122,7 +125,7 @@ def _ledger(options: Options) -> int:
 def _runs(options: Options) -> int:
     from verl_tui.answers.run_reading import run_names
 
-    found, sentences = run_names(options.need_paths())
+    found, sentences = run_names(options.paths)
     print_messages(sentences)
     if not found:
         raise NothingError("no run found")
@@ -200,9 +203,7 @@ def _log(options: Options) -> int:
         raise UsageError(f"--grep: {error}") from error
     reading, now = _waited(options), time.time()
     if reading is None:
-        reading = read_run(
-            options.need_paths(), options.run, now, FIRST, LONG, alive=True
-        )
+        reading = read_run(options.paths, options.run, now, FIRST, LONG, alive=True)
     print_messages(reading.sentences)
     count = options.last or _LINES
     at = LogTarget(step=options.around)
@@ -237,7 +238,7 @@ def _filled(text: str) -> str:
 
 
 COMMANDS: Mapping[str, SimpleNamespace] = {
-    name: SimpleNamespace(run=run, __doc__=_filled(_TABLE[name]))
+    name: SimpleNamespace(run=run, HELP=_filled(_TABLE[name]))
     for name, run in (
         ("findings", _findings),
         ("ledger", _ledger),

@@ -1,25 +1,5 @@
-"""Follow runs without a screen; run a command when a circuit breaker trips, or at each new best.
-
---on ID... without --on-best  also trip on this finding
---on-best METRIC    run CMD at each new best of this metric instead: an indicator or the log's own
-                    key, with :min or :max
---kl LIMIT          threshold of circuit-breaker-kl (0.2, if not given)
---reward-drop SHARE  threshold of circuit-breaker-reward (0.2, if not given)
---count N           breaches in a row that trip either of them (5, if not given)
---dry-run           report the command, but do not run it
-PATH...
---config FILE
-
-for example:
-    verl-tui guard logs/run_7 -- scancel 4711
-    verl-tui guard logs/run_7 --on hang -- ./stop.sh
-
-CMD gets these facts as environment variables: VERL_TUI_RUN, _RUN_ID, _PATHS, _STATE, _FINDING,
-_SEVERITY, _STEP, _SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in
-VERL_TUI_RUN, _RUN_ID, _PATHS, _METRIC, _KEY, _STEP, _VALUE, _PATH (the checkpoint of that step),
-_NEAREST_STEP and _NEAREST_PATH. Events are one line of JSON each.
-
-exit codes: 0 nothing tripped, 2 something tripped, 3 nothing readable, 128 + N ended by signal N
+"""`verl-tui guard`: follow runs without a screen, stop those that have gone mad, keep the best of
+others.
 """
 
 from __future__ import annotations
@@ -46,6 +26,31 @@ if TYPE_CHECKING:
     from verl_tui.config import Config
     from verl_tui.guard import Guard, Orders
 
+HELP = """
+Follow runs without a screen; run a command when a circuit breaker trips, or at each new best.
+
+--on ID... without --on-best  also trip on this finding
+--on-best METRIC    run CMD at each new best of this metric instead: an indicator or the log's own
+                    key, with :min or :max
+--kl LIMIT          threshold of circuit-breaker-kl (0.2, if not given)
+--reward-drop SHARE  threshold of circuit-breaker-reward (0.2, if not given)
+--count N           breaches in a row that trip either of them (5, if not given)
+--dry-run           report the command, but do not run it
+PATH...
+--config FILE
+
+for example:
+    verl-tui guard logs/run_7 -- scancel 4711
+    verl-tui guard logs/run_7 --on hang -- ./stop.sh
+
+CMD gets these facts as environment variables: VERL_TUI_RUN, _RUN_ID, _PATHS, _STATE, _FINDING,
+_SEVERITY, _STEP, _SINCE_STEP, _KEY, _MESSAGE, _EVIDENCE and _ADVICE; with --on-best in
+VERL_TUI_RUN, _RUN_ID, _PATHS, _METRIC, _KEY, _STEP, _VALUE, _PATH (the checkpoint of that step),
+_NEAREST_STEP and _NEAREST_PATH. Events are one line of JSON each.
+
+exit codes: 0 nothing tripped, 2 something tripped, 3 nothing readable, 128 + N ended by signal N
+"""
+
 USAGE = "verl-tui guard [OPTION]... PATH... [-- CMD [ARG]...]"
 REST = "command"
 
@@ -60,7 +65,7 @@ def run(options: Options) -> int:
     if command and shutil.which(command[0]) is None:
         raise UsageError(f"{command[0]}: no such command, or not executable")
     config = _limited(options)
-    paths = options.need_paths()
+    paths = options.paths
     need_runs(paths)
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)

@@ -1,4 +1,11 @@
-"""The rules in force, with their thresholds and sources.
+"""`verl-tui guide`: the rules in force."""
+
+from __future__ import annotations
+
+from verl_tui.commands.shared import Options, guide_of
+
+HELP = """
+The rules in force, with their thresholds and sources.
 
 --format text|prometheus|grafana  text, Prometheus' alert rules, or a Grafana dashboard
                 (default: text)
@@ -11,10 +18,6 @@ for example:
 
 exit codes: 0 done
 """
-
-from __future__ import annotations
-
-from verl_tui.commands.shared import Options, guide_of
 
 
 def run(options: Options) -> int:

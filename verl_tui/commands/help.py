@@ -1,15 +1,5 @@
-"""The manual: keys, formats, rules, metrics, configuration, commands.
-
---skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
-TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
---config FILE
-
-for example:
-    verl-tui help keys
-    verl-tui help kl-high
-    verl-tui help export csv
-
-exit codes: 0 done
+"""`verl-tui help`: the manual, without a network: pages that are installed beside the code, and
+pages made from the declarations that the program itself uses.
 """
 
 from __future__ import annotations
@@ -40,6 +30,21 @@ from verl_tui.words import nearest
 
 if TYPE_CHECKING:
     from verl_tui.commands.arguments import CommandParser
+
+HELP = """
+The manual: keys, formats, rules, metrics, configuration, commands.
+
+--skill DIR  write the topic agents as DIR/verl-tui/SKILL.md; what is there is replaced
+TOPIC...  topic, command, or the id of a finding or an indicator; none: the list of topics
+--config FILE
+
+for example:
+    verl-tui help keys
+    verl-tui help kl-high
+    verl-tui help export csv
+
+exit codes: 0 done
+"""
 
 
 _SKILL = Path(__file__).with_name("SKILL.md")
@@ -108,7 +113,10 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
     if name in INDICATORS:
         return _wrapped(_indicator(name))
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
-    meant = nearest(name, known, cutoff=0.5) or f"the topics are {', '.join(TOPICS)}"
+    parts = [one for one in known if name in one.replace("_", "-").split("-")]
+    among, cutoff = (parts, 0.0) if parts else (known, 0.5)
+    meant = nearest(name, among, len(parts) or 3, cutoff)
+    meant = meant or f"the topics are {', '.join(TOPICS)}"
     raise UsageError(f"help {name}: there is no such topic; {meant}")
 
 

@@ -1,17 +1,4 @@
-"""Answers of get, check, compare and explain as tools for agents (MCP).
-
-PATH...  log, directory, quoted glob or address
---config FILE
-
-for example:
-    verl-tui mcp logs
-    verl-tui mcp 'logs/run_*' --config agents.toml
-
-A client starts this command and asks it for tools on standard input. All only read, and only at or
-below PATH..., links resolved; keys, tokens and passwords in answers are hidden.
-
-exit codes: 0 the client has gone, 128 + N ended by signal N
-"""
+"""`verl-tui mcp PATH...`: answers as tools for agents, by the Model Context Protocol."""
 
 from __future__ import annotations
 
@@ -31,10 +18,26 @@ if TYPE_CHECKING:
         Options,
     )
 
+HELP = """
+Answers of get, check, compare and explain as tools for agents (MCP).
+
+PATH...  log, directory, quoted glob or address
+--config FILE
+
+for example:
+    verl-tui mcp logs
+    verl-tui mcp 'logs/run_*' --config agents.toml
+
+A client starts this command and asks it for tools on standard input. All only read, and only at or
+below PATH..., links resolved; keys, tokens and passwords in answers are hidden.
+
+exit codes: 0 the client has gone, 128 + N ended by signal N
+"""
+
 
 def run(options: Options) -> int:
     """Serve until the client goes away; return the exit code."""
-    paths = options.need_paths()
+    paths = options.paths
     _ = options.settings
     try:
         import anyio

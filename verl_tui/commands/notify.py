@@ -1,21 +1,4 @@
-"""Send a test notification (--test), or show what would be sent of runs (--show PATH).
-
---test  send a message, and say what happened
---show  show messages, send nothing
---preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
-        the JSON
-PATH...
---config FILE
-
-for example:
-    verl-tui notify --show 'logs/run_*'
-    VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test
-
-The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file that
-VERL_TUI_NOTIFY_FILE names, and is never shown.
-
-exit codes: 0 done, 3 nothing readable, 69 the test message could not be sent
-"""
+"""`verl-tui notify`: send a test message, or show what would be sent of runs."""
 
 from __future__ import annotations
 
@@ -28,6 +11,26 @@ from verl_tui.commands.shared import (
 )
 from verl_tui.given_files import NothingError, UsageError
 
+HELP = """
+Send a test notification (--test), or show what would be sent of runs (--show PATH).
+
+--test  send a message, and say what happened
+--show  show messages, send nothing
+--preset json|apprise  how they are sent (by the address, if not given); with --show, json writes
+        the JSON
+PATH...  log, directory, quoted glob, address or -; none with --test
+--config FILE
+
+for example:
+    verl-tui notify --show 'logs/run_*'
+    VERL_TUI_NOTIFY_URL=https://… verl-tui notify --test
+
+The address comes from the environment variable VERL_TUI_NOTIFY_URL, or from the file that
+VERL_TUI_NOTIFY_FILE names, and is never shown.
+
+exit codes: 0 done, 3 nothing readable, 69 the test message could not be sent
+"""
+
 EXIT_UNSENT = 69
 """A message that could not be sent."""
 
@@ -38,8 +41,8 @@ def run(options: Options) -> int:
         raise UsageError(
             "either --test sends a message, or --show PATH shows what would be sent"
         )
-    if options.test and options.paths:
-        raise UsageError("--test sends one message and reads no PATH")
+    if options.test == bool(options.paths):
+        raise UsageError("--test sends one message and reads no PATH, --show reads one")
     return _test(options) if options.test else _show(options)
 
 

@@ -1,4 +1,22 @@
-"""A recorded run played as if live: pause, step, seek.
+"""`verl-tui replay`: a recorded run played as if live."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from verl_tui.commands.shared import (
+    Options,
+    need_terminal,
+    print_messages,
+)
+from verl_tui.given_files import NothingError, UsageError
+
+if TYPE_CHECKING:
+    from verl_tui.replay import Recording
+
+HELP = """
+A recorded run played as if live: pause, step, seek.
 
 --speed FACTOR  speed factor (the whole run in a few minutes, if not given)
 --from STEP    begin where the run was at this step
@@ -21,25 +39,10 @@ the last row.
 exit codes: 0 done, 3 nothing readable or no terminal
 """
 
-from __future__ import annotations
-
-import sys
-from typing import TYPE_CHECKING
-
-from verl_tui.commands.shared import (
-    Options,
-    need_terminal,
-    print_messages,
-)
-from verl_tui.given_files import NothingError, UsageError
-
-if TYPE_CHECKING:
-    from verl_tui.replay import Recording
-
 
 def run(options: Options) -> int:
     """Play until the user leaves; return the exit code."""
-    paths, config = options.need_paths(), options.settings
+    paths, config = options.paths, options.settings
     need_terminal()
     from verl_tui.replay import Playback, Recording, usual_speed
 

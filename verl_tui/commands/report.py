@@ -1,29 +1,9 @@
-"""Verdicts, comparison, curves, findings, checkpoints and samples in one file.
-
--o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
---format md|html|json without --status  form of what goes to standard output, or of a file with
-                another ending
---force         replace a file that exists
---status        write a short page in Markdown on how the runs are now, the worst first; it replaces
-                an earlier one as a whole (standard output, if no -o is given)
---charts DIR without --status  also write each chart as an SVG file into this directory
---baseline RUN without --status
-PATH...
---config FILE
-
-for example:
-    verl-tui report 'logs/run_*' -o report.html
-    verl-tui report logs/new logs/old --baseline old -o report.md --charts charts
-    verl-tui report logs/run_7 --status -o STATUS.md
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui report`: runs in one file, for a pull request, a wiki or a program."""
 
 from __future__ import annotations
 
 import shlex
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +29,28 @@ from verl_tui.sources.files import is_folder
 if TYPE_CHECKING:
     from verl_tui.report.record import Report
 
+HELP = """
+Verdicts, comparison, curves, findings, checkpoints and samples in one file.
+
+-o, --output FILE|-  new file that ends in .md, .html or .json; - is standard output
+--format md|html|json without --status  form of what goes to standard output, or of a file with
+                another ending
+--force         replace a file that exists
+--status        write a short page in Markdown on how the runs are now, the worst first; it replaces
+                an earlier one as a whole (standard output, if no -o is given)
+--charts DIR without --status  also write each chart as an SVG file into this directory
+--baseline RUN without --status
+PATH...
+--config FILE
+
+for example:
+    verl-tui report 'logs/run_*' -o report.html
+    verl-tui report logs/new logs/old --baseline old -o report.md --charts charts
+    verl-tui report logs/run_7 --status -o STATUS.md
+
+exit codes: 0 done, 3 nothing readable
+"""
+
 _FORMATS = {
     ".md": "md",
     ".html": "html",
@@ -65,24 +67,18 @@ def run(options: Options) -> int:
     """Write the report; return the exit code."""
     from verl_tui.rendering.session.notes import NoteBook
     from verl_tui.rendering.session.preferences import state_path
-    from verl_tui.report.record import Origin, make_report
+    from verl_tui.report.record import make_report
     from verl_tui.report.reported_samples import masked
 
-    options.need_paths()
     if options.status:
         return _status(options)
     form = _form(options)
     if options.output != "-":
         _check_target(Path(options.output), force=options.force)
-    now, monitor = options.now, options.load()
-    origin = Origin(
-        version=__version__,
-        command=masked(shlex.join(["verl-tui", *sys.argv[1:]])),
-        made=datetime.fromtimestamp(now).astimezone().strftime("%Y-%m-%d %H:%M:%S %z"),
-        sentences=tuple(monitor.sentences),
-    )
+    monitor, command = options.load(), shlex.join(["verl-tui", *sys.argv[1:]])
     runs = options.baseline_first(monitor, "report on")
-    report = make_report(monitor, runs, now, origin, NoteBook(state_path()))
+    notes = NoteBook(state_path())
+    report = make_report(monitor, runs, options.now, masked(command), notes)
     _write(report, form, options)
     return 0
 
@@ -93,6 +89,10 @@ def _status(options: Options) -> int:
     from verl_tui.report.status import MARK, status_text
 
     target = options.output or "-"
+    if _FORMATS.get(Path(target).suffix.lower(), "md") != "md":
+        raise UsageError(
+            f"{target}: --status writes Markdown: name a file that ends in .md"
+        )
     if target != "-":
         ours = options.force or _begins_with(Path(target), MARK)
         _check_target(Path(target), force=ours)

@@ -228,29 +228,6 @@ class Options(Namespace):
         value = getattr(self, option.lstrip("-").replace("-", "_"), None)
         return value is not None and value is not False
 
-    def need_paths(self) -> list[str]:
-        """Return the paths that were named.
-
-        Raises:
-            UsageError: None was named, or standard input is to be read and is a terminal.
-        """
-        paths: list[str] = self.paths
-        if not paths:
-            raise UsageError(
-                "name a log, the directory of a run, or a quoted glob, for example: "
-                f"{self.example}; `verl-tui demo` shows a simulated training and needs nothing, "
-                "`verl-tui help` explains"
-            )
-        if piped(paths) and not self.pipes:
-            raise UsageError(
-                "-: this command reads no standard input, write it to a file first"
-            )
-        if piped(paths) and sys.stdin.isatty():
-            raise UsageError(
-                "-: nothing is piped in; try `some-training 2>&1 | verl-tui -`"
-            )
-        return paths
-
     @cached_property
     def settings(self) -> Config:
         """The configuration with the changes of the command line, its rules and notification
@@ -281,7 +258,7 @@ class Options(Namespace):
         """
         from verl_tui.monitor import load
 
-        monitor = load(self.need_paths(), self.settings, self.now)
+        monitor = load(self.paths, self.settings, self.now)
         print_messages(monitor.sentences)
         return monitor
 

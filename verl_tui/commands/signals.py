@@ -111,7 +111,7 @@ def _write_on(
     """
     from verl_tui.exporters.following import follow
 
-    paths, config = options.need_paths(), options.settings
+    paths, config = options.paths, options.settings
     need_runs(paths)
     caught: list[int] = []
     at_end(lambda number, _: caught.append(number))

@@ -1,22 +1,4 @@
-"""Watch runs in the terminal (the default command).
-
---config FILE
---ascii
---no-mouse
-| --events             write what happens as lines of JSON on standard output, without a screen,
-                       until all runs have ended
-| --snapshot FILE.svg  draw one frame into FILE.svg or FILE.txt and exit
---size COLSxROWS     size of the snapshot (default: 120x40)
-PATH...
-
-for example:
-    verl-tui 'logs/run_*'
-    some-training 2>&1 | verl-tui -
-    verl-tui logs/run_7 --snapshot run_7.svg
-    verl-tui watch 'logs/run_*' --events
-
-exit codes: 0 done, 2 (--events) a run ended critical, 3 nothing readable, or no terminal
-"""
+"""`verl-tui PATH...`: watch runs in the terminal."""
 
 from __future__ import annotations
 
@@ -40,13 +22,34 @@ from verl_tui.commands.signals import heeded
 if TYPE_CHECKING:
     from verl_tui.config import Config
 
+HELP = """
+Watch runs in the terminal (the default command).
+
+--config FILE
+--ascii
+--no-mouse
+| --events             write what happens as lines of JSON on standard output, without a screen,
+                       until all runs have ended
+| --snapshot FILE.svg  draw one frame into FILE.svg or FILE.txt and exit
+--size COLSxROWS     size of the snapshot (default: 120x40)
+PATH...
+
+for example:
+    verl-tui 'logs/run_*'
+    some-training 2>&1 | verl-tui -
+    verl-tui logs/run_7 --snapshot run_7.svg
+    verl-tui watch 'logs/run_*' --events
+
+exit codes: 0 done, 2 (--events) a run ended critical, 3 nothing readable, or no terminal
+"""
+
 _FAREWELL = 3.0
 """Seconds in which the last notifications may go out once the user has quit."""
 
 
 def run(options: Options) -> int:
     """Draw until the user leaves; return the exit code."""
-    paths, config = options.need_paths(), options.settings
+    paths, config = options.paths, options.settings
     if options.events:
         return _tell(paths, config)
     if options.snapshot is None:

@@ -1,20 +1,4 @@
-"""Watch runs in a browser, in the same app as in the terminal.
-
---port PORT       port to listen on (default: 9751)
---bind ADDRESS    address to listen on; on others than this machine's own, nothing is encrypted, so
-                  others may read along (default: 127.0.0.1)
---public-url URL  address for browsers, if it differs: behind a tunnel to another port, or a TLS
-                  proxy
-PATH...           log, directory or quoted glob
---config FILE
---ascii
---no-mouse
-
-for example:
-    verl-tui web 'logs/run_*'
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui web PATH...`: watch runs in a browser."""
 
 from __future__ import annotations
 
@@ -36,10 +20,29 @@ from verl_tui.given_files import UsageError
 if TYPE_CHECKING:
     from verl_tui.web import WebServer
 
+HELP = """
+Watch runs in a browser, in the same app as in the terminal.
+
+--port PORT       port to listen on (default: 9751)
+--bind ADDRESS    address to listen on; on others than this machine's own, nothing is encrypted, so
+                  others may read along (default: 127.0.0.1)
+--public-url URL  address for browsers, if it differs: behind a tunnel to another port, or a TLS
+                  proxy
+PATH...           log, directory or quoted glob
+--config FILE
+--ascii
+--no-mouse
+
+for example:
+    verl-tui web 'logs/run_*'
+
+exit codes: 0 done, 3 nothing readable
+"""
+
 
 def run(options: Options) -> int:
     """Serve until ctrl+c; return the exit code."""
-    paths = options.need_paths()
+    paths = options.paths
     _ = options.settings
     public = (options.public_url or "").rstrip("/")
     _check(options)

@@ -121,9 +121,9 @@ def lines_of(
         whole = data[start - base : stop - base]
         if len(whole) > WINDOW or stop - base > len(data):
             shown, rest = _cut(file, whole[:WINDOW], start, stop)
-            yield from states_of(shown, start, stop, rest)
+            yield from _states(shown, start, stop, rest)
         elif worth(whole := printed_line(whole)):
-            yield from states_of(whole, start, stop)
+            yield from _states(whole, start, stop)
         start = stop
 
 
@@ -138,9 +138,7 @@ def _cut(file: LogFile, begin: bytes, start: int, end: int) -> tuple[bytes, int]
     return begin, end - start - len(begin)
 
 
-def states_of(
-    data: bytes, start: int = 0, end: int = 0, rest: int = 0
-) -> Iterator[LogLine]:
+def _states(data: bytes, start: int, end: int, rest: int = 0) -> Iterator[LogLine]:
     """Yield the states that a line showed in turn, mostly one; of progress bars that follow one
     another the last, the others were overwritten.
     """

@@ -145,15 +145,14 @@ _MOST_POINTS, _MOST_OF_GREY = 200, 50
 
 def as_data(report: Report) -> Data:
     """Return a report ready for JSON: no value is NaN or infinite."""
-    origin = report.origin
     return {
         "version": VERSION,
         "title": report.title,
         "made": {
-            "verl_tui": origin.version,
-            "time": origin.made,
-            "command": origin.command,
-            "not_read": list(origin.sentences),
+            "verl_tui": report.version,
+            "time": report.made,
+            "command": report.command,
+            "not_read": list(report.unread),
             "left_out": list(report.left_out),
         },
         "runs": [_run(run) for run in report.runs],

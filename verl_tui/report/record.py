@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from verl_tui import __version__
 from verl_tui.check.data import report as check_report
 from verl_tui.check.note import (
     FOLDED,
+    VERDICTS,
     finding_lines,
     no_verdict,
     opening,
@@ -42,24 +45,10 @@ _BESTS = ("reward", "validation")
 _NOTED = pattern(r"^(?:- |read )")
 MOST_DETAILED = 20
 """Runs whose findings are written out: the worst of many."""
-_ORDER = ("critical", "warning", "healthy", "no warning", None)
-"""Verdicts from the worst on."""
 
 
 IndentedLines: TypeAlias = "tuple[tuple[int, str], ...]"
 """Lines, each behind a number: how far it is indented, or its step."""
-
-
-class Origin(NamedTuple):
-    """How a report was made."""
-
-    version: str
-    command: str
-    """The command line, without what gives access."""
-    made: str
-    """Date and time with its zone."""
-    sentences: tuple[str, ...]
-    """Files that were not read, and why."""
 
 
 class ReportedRun(NamedTuple):
@@ -100,7 +89,13 @@ class Report:
     drawn: DrawnRuns
     left_out: tuple[str, ...]
     """Sentences on parts that are left out to keep the report short."""
-    origin: Origin
+    command: str
+    """The command line, without what gives access."""
+    made: str
+    """Date and time with its zone."""
+    unread: tuple[str, ...]
+    """Files that were not read, and why."""
+    version: str = __version__
 
     @property
     def alone(self) -> bool:
@@ -112,7 +107,7 @@ def make_report(
     monitor: Monitor,
     runs: Sequence[Run],
     now: float,
-    origin: Origin,
+    command: str,
     notebook: NoteBook,
 ) -> Report:
     """Return the report on runs; the samples of those with a colour are read for it.
@@ -121,7 +116,7 @@ def make_report(
         monitor: Has read and judged.
         runs: Those that hold a training, the baseline first.
         now: Seconds since the epoch.
-        origin: How it is made.
+        command: How it is made, without what gives access.
         notebook: The user's notes.
     """
     comparison = compare(runs, monitor.verdicts, monitor.guide, now)
@@ -153,13 +148,15 @@ def make_report(
         charts=tuple(ChartMaker(monitor, drawn, now, notebook).charts()),
         drawn=drawn,
         left_out=(*_without_training(monitor, runs), *_left_out(reported, drawn)),
-        origin=origin,
+        command=command,
+        made=f"{datetime.fromtimestamp(now).astimezone():%Y-%m-%d %H:%M:%S %z}",
+        unread=monitor.sentences,
     )
 
 
 def worst_first(runs: Iterable[Data]) -> list[Data]:
     """Return runs, as `check --json` has them, by their verdicts."""
-    return sorted(runs, key=lambda run: _ORDER.index(run["verdict"]))
+    return sorted(runs, key=lambda run: [*VERDICTS].index(run["verdict"]))
 
 
 def _lines(noted: Iterable[tuple[int, Text]]) -> IndentedLines:

@@ -137,10 +137,10 @@ def sample_origin(found: ReportedSamples) -> str:
 
 def made_by(report: Report) -> Iterator[tuple[str, str]]:
     """Yield how the report was made: a name and its value."""
-    yield "made", report.origin.made
-    yield "by", f"verl-tui {report.origin.version}"
-    yield "command", line(report.origin.command)
-    for at, sentence in enumerate(report.origin.sentences[:_MOST_UNREAD]):
+    yield "made", report.made
+    yield "by", f"verl-tui {report.version}"
+    yield "command", line(report.command)
+    for at, sentence in enumerate(report.unread[:_MOST_UNREAD]):
         yield "" if at else "not read", line(sentence)
     for at, sentence in enumerate(report.left_out):
         yield "" if at else "left out", sentence

@@ -224,7 +224,7 @@ class Run(LoggedMetrics):
             self._continued = continued(states)
         self.step = self._reached()
         known = self._restarts or self._continued
-        self.restarts = marks(self._restarts, self._continued) if known else ()
+        self.restarts = marks(self._restarts, self._continued) if known else []
         self.end = self.step if self.restarts else None
         self.outcome = outcome(states, self.step)
         if self.outcome is None:
@@ -284,7 +284,7 @@ class Run(LoggedMetrics):
             case Progress() if state.advance(record):
                 state.life.progress(arrival, None, state.status.modified)
             case Settings():
-                self.config.apply(record)
+                self.config.apply(record, state.status.path)
             case Event():
                 self._apply_event(state, record)
 

@@ -11,20 +11,18 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 from operator import methodcaller
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from verl_tui.patterns import pattern
+from verl_tui.records import CONSOLE, LAUNCH, Settings
 from verl_tui.secrets import hide_setting
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from verl_tui.records import Settings
 
-
-_TABLE = toml_table(__file__, "settings.toml")
-_LAYERS = [*map(pattern, _TABLE.pop("layers"))]
 _OPEN = pattern(r"\$\{")
 _PARTS = pattern(r"[./]")
 _REFERENCE = pattern(r"\$\{([\w./-]+)\}")
@@ -54,8 +52,16 @@ class SettingsLayer(IntEnum):
 
 def layer_of(origin: str) -> SettingsLayer:
     """Return the kind of source that settings came from, by its path."""
-    fits = (at for at, form in enumerate(_LAYERS) if form.fullmatch(origin))
-    return SettingsLayer(next(fits, SettingsLayer.FILE))
+    path = PurePath(origin)
+    if origin == CONSOLE or path.name == "trainer_state.json":
+        return SettingsLayer.TRAINER
+    if path.suffix == ".wandb" or path.parent.name == "files":
+        return SettingsLayer.WANDB
+    if path.stem in ("overrides", LAUNCH):
+        return SettingsLayer.OVERRIDES
+    if path.parent.name == ".hydra":
+        return SettingsLayer.HYDRA
+    return SettingsLayer.FILE
 
 
 class RunSettings:
@@ -73,16 +79,18 @@ class RunSettings:
         self._by_end: dict[str, str] = {}
         """Last parts of a dotted name -> the shortest name that ends so."""
 
-    def apply(self, settings: Settings) -> None:
-        """Take in the settings of a source; of two sources of one kind, the one read last holds.
+    def apply(self, settings: Settings, path: str = "") -> None:
+        """Take in the settings of a source with a path; of two sources of one kind, the one read
+        last holds.
 
         Secrets are hidden here, before anything is shown.
         """
-        known = self._by_origin.pop(settings.origin, {})
+        origin = settings.origin or path
+        known = self._by_origin.pop(origin, {})
         shown = {
             key: hide_setting(key, value) for key, value in settings.values.items()
         }
-        self._by_origin[settings.origin] = {**known, **shown}
+        self._by_origin[origin] = {**known, **shown}
         self.revision += 1
         self._merge()
 
@@ -185,7 +193,10 @@ def as_whole_number(value: object) -> int | None:
     return int(found) if 0 < found < math.inf and found == int(found) else None
 
 
-NAMES = {what: tuple(names.split()) for what, names in _TABLE.items()}
+NAMES = {
+    what: tuple(names.split())
+    for what, names in toml_table(__file__, "settings.toml").items()
+}
 """What frameworks call a setting."""
 
 

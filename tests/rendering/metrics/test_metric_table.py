@@ -86,5 +86,7 @@ def test_a_row_says_it_all():
         "2",
         "▁▁▁▁▁▁▁▁▁▁▇▇▇▇▇▇▇▇▇▇",
     ]
+    little = ListedMetric("a/little", series([100.0, 0.0, *[50.0] * 20, *[51.0] * 20]))
+    assert "→" in text(*columns.row(little)), "as in its chart"
     names = text(*columns.heading()).split()
     assert names == ["metric", "last▼", "trend", "min", "max", "all", "steps"]

@@ -1,15 +1,4 @@
-"""Every numeric metric, one row per step.
-
--o, --output FILE|-|DIR  - is standard output (default: -)
-PATH...
---config FILE
-
-for example:
-    verl-tui export csv logs/run_7 -o run_7.csv
-    verl-tui export csv logs/run_7 | head
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui export csv`: every numeric metric as a table."""
 
 from __future__ import annotations
 
@@ -24,13 +13,26 @@ from verl_tui.commands.shared import (
 )
 from verl_tui.given_files import NothingError
 
+HELP = """
+Every numeric metric, one row per step.
+
+-o, --output FILE|-|DIR  - is standard output (default: -)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export csv logs/run_7 -o run_7.csv
+    verl-tui export csv logs/run_7 | head
+
+exit codes: 0 done, 3 nothing readable
+"""
+
 
 def run(options: Options) -> int:
     """Write the tables; return the exit code."""
     from verl_tui.exporters.csv import export
     from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
 
-    options.need_paths()
     check_target(options.output, replaces=True)
     monitor = options.load()
     runs = [run for run in monitor.runs.values() if run.keys]

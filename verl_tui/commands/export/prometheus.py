@@ -1,27 +1,4 @@
-"""Metrics for Prometheus to scrape, at a port or in a file.
-
---port PORT without --textfile  port to listen on (9750, if not given; 0: any free one)
---bind ADDRESS without --textfile  address to listen on (127.0.0.1, if not given; others need a
-                   login or a certificate)
---login-file FILE without --textfile  file with user:password for scrapers; or use the environment
-                   variable VERL_TUI_LOGIN
---tls-cert FILE with --tls-key  certificate chain, PEM: serves https
---tls-key FILE with --tls-cert  the certificate's key, PEM
---textfile FILE.prom  write this file instead of listening, for node_exporter's textfile collector
---follow with --textfile  with --textfile: keep writing until ctrl+c (a port is always served until
-                   then)
---interval SECONDS  longest time between two updates; new values come at once (default: 10)
---runs N           export at most N runs, the newest (default: 100)
---metrics N        export at most N metrics per run (default: 500)
-PATH...
---config FILE
-
-for example:
-    verl-tui export prometheus 'logs/run_*'
-    verl-tui export prometheus logs/run_7 --textfile verl.prom --follow
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui export prometheus`: metrics to scrape, at a port or in a file for node_exporter."""
 
 from __future__ import annotations
 
@@ -54,6 +31,32 @@ if TYPE_CHECKING:
     from verl_tui.exporters.prometheus import Exposition
     from verl_tui.monitor import Monitor
 
+HELP = """
+Metrics for Prometheus to scrape, at a port or in a file.
+
+--port PORT without --textfile  port to listen on (9750, if not given; 0: any free one)
+--bind ADDRESS without --textfile  address to listen on (127.0.0.1, if not given; others need a
+                   login or a certificate)
+--login-file FILE without --textfile  file with user:password for scrapers; or use the environment
+                   variable VERL_TUI_LOGIN
+--tls-cert FILE with --tls-key  certificate chain, PEM: serves https
+--tls-key FILE with --tls-cert  the certificate's key, PEM
+--textfile FILE.prom  write this file instead of listening, for node_exporter's textfile collector
+--follow with --textfile  with --textfile: keep writing until ctrl+c (a port is always served until
+                   then)
+--interval SECONDS  longest time between two updates; new values come at once (default: 10)
+--runs N           export at most N runs, the newest (default: 100)
+--metrics N        export at most N metrics per run (default: 500)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export prometheus 'logs/run_*'
+    verl-tui export prometheus logs/run_7 --textfile verl.prom --follow
+
+exit codes: 0 done, 3 nothing readable
+"""
+
 LOGIN = "VERL_TUI_LOGIN"
 """Environment variable that may hold `user:password`."""
 PORT = 9750
@@ -63,7 +66,6 @@ _LONGEST = 4096
 
 def run(options: Options) -> int:
     """Serve or write the metrics; return the exit code."""
-    options.need_paths()
     if options.textfile is not None:
         check_target(options.textfile, replaces=True)
     try:

@@ -1,18 +1,4 @@
-"""TensorBoard event files, one directory per run.
-
--o, --output DIR    gets one directory per run
---follow            keep writing what is new until ctrl+c
---interval SECONDS  time between two writes with --follow (default: 30)
---samples N         samples of a step that become texts (default: 4)
-PATH...
---config FILE
-
-for example:
-    verl-tui export tensorboard 'logs/run_*' -o board
-    verl-tui export tensorboard logs/run_7 -o board --follow
-
-exit codes: 0 done, 3 nothing readable
-"""
+"""`verl-tui export tensorboard`: event files, once or as the runs go on."""
 
 from __future__ import annotations
 
@@ -30,6 +16,23 @@ from verl_tui.given_files import NothingError, UsageError
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
+
+HELP = """
+TensorBoard event files, one directory per run.
+
+-o, --output DIR    gets one directory per run
+--follow            keep writing what is new until ctrl+c
+--interval SECONDS  time between two writes with --follow (default: 30)
+--samples N         samples of a step that become texts (default: 4)
+PATH...
+--config FILE
+
+for example:
+    verl-tui export tensorboard 'logs/run_*' -o board
+    verl-tui export tensorboard logs/run_7 -o board --follow
+
+exit codes: 0 done, 3 nothing readable
+"""
 
 
 def run(options: Options) -> int:

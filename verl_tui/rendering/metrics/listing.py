@@ -16,7 +16,7 @@ from verl_tui.means import clamp, next_of
 from verl_tui.metrics import describe, family_rank, without_repeats
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.chart_data import ARROWS
-from verl_tui.rendering.charts.downsample import TREND_POINTS, turn
+from verl_tui.rendering.charts.downsample import turn
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.sparkline import sparkline
@@ -50,11 +50,11 @@ class MetricOrder(NamedTuple):
         return MetricOrder(next_of(ORDERS, self.by))
 
 
-def movement(values: Sequence[float]) -> float | None:
+def movement(series: Series | None) -> float | None:
     """Return the change in the last part of a series as a share of its larger end, -2 .. 2: 0 for
-    noise, None for too few values.
+    noise and what is too little to be seen in a chart, None for too few values.
     """
-    ends = turn(values)
+    ends = turn(series.values, series.bounds) if series is not None else None
     if ends is None:
         return None
     before, after = ends
@@ -78,7 +78,7 @@ def _listed(
         if order.by == "last":
             value = next(iter(run.tail(key, 1)), None)
         else:
-            value = movement(run.tail(key, TREND_POINTS))
+            value = movement(run.present(key))
         return -way * value if value is not None and isfinite(value) else inf
 
     found.sort(key=natural)
@@ -342,9 +342,7 @@ def _last(one: ListedMetric, _: int) -> Pieces:
 
 
 def _trend(one: ListedMetric, _: int) -> Pieces:
-    change = movement(
-        one.series.until(one.end).values if one.series is not None else ()
-    )
+    change = movement(one.series and one.series.until(one.end))
     if change is None:
         return []
     way = (change > 0) - (change < 0)

@@ -71,7 +71,7 @@ class SettingsSource(Source):
             self._unreadable += 1
             return (values,), False
         self._records += 1
-        return (Settings(values, str(self.path)),), False
+        return (Settings(values),), False
 
 
 def read_settings(text: bytes) -> Fields | Unreadable:

@@ -295,7 +295,7 @@ class TrainerStateReader(HistoryReader):
             key: one for key, one in kept.items() if isinstance(one, int | float)
         }
         if numbers:
-            yield Settings(numbers, one_line(str(self._path), 1000))
+            yield Settings(numbers)
 
 
 trainer_state = FileFormat(

@@ -106,7 +106,7 @@ class MlflowRun(Source):
             if isinstance(value, str):  # YAML takes `1e-06` for a text
                 value = written_number(value) or value
             values[file.relative_to(folder).as_posix().replace("/", ".")] = value
-        yield Settings(flatten_settings(values), str(self.path))
+        yield Settings(flatten_settings(values))
 
     def _end(self) -> Iterator[Event]:
         """Yield how the run ended, once."""

@@ -19,7 +19,6 @@ from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 
 _TEXTS = toml_table(__file__, "trackers.toml")
@@ -38,8 +37,7 @@ class RecordLog(Reader):
     header: bytes
     """What the file begins with."""
 
-    def __init__(self, path: Path | str) -> None:
-        self._origin = str(path)
+    def __init__(self, _path: object = None) -> None:
         self._batcher = RowBatcher()
         self._data = b""
         """Bytes that wait for more."""
@@ -68,7 +66,7 @@ class RecordLog(Reader):
         fields = _TEXTS[of][part].items()
         texts = {one: found.text(field) for one, field in fields if field in found}
         if texts:
-            yield Settings(flatten_settings({of: texts}), self._origin)
+            yield Settings(flatten_settings({of: texts}))
 
     def titles(self, begin: bytes, key: str) -> list[str]:
         """Return what a log that begins so calls its run, at each place that states settings: by

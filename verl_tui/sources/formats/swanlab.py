@@ -48,7 +48,7 @@ def matches(path: Path, head: bytes) -> bool:
 
 def run_title(begin: bytes) -> str:
     """Return the name of the run whose log begins so, empty where that does not state it."""
-    return next(iter(SwanLabReader("").titles(begin, _NAME)), "")
+    return next(iter(SwanLabReader().titles(begin, _NAME)), "")
 
 
 class SwanLabReader(RecordLog):

@@ -140,9 +140,8 @@ def _binned(numbers: list[float]) -> Distribution | None:
 class EventsReader(Reader):
     """Reads an event file: its scalars, histograms and texts."""
 
-    def __init__(self, path: Path | str = "") -> None:
+    def __init__(self, _path: object = None) -> None:
         """Begin to read a file."""
-        self._origin = str(path)
         self._cutter = FrameCutter()
         self._tags: dict[str, int] = {}
         """The number of each tag so far, in the order in which they were met."""
@@ -272,7 +271,7 @@ class EventsReader(Reader):
         plugin = self._plugins.get(tag)
         if plugin == "text":
             said = [decoded(text) for text in tensor.parts(8)]
-            self._out += read_texts(tag, step, said, self._origin)
+            self._out += read_texts(tag, step, said)
         elif plugin == "histograms":
             return self._figures(tag, step, time, _binned(_tensor(tensor)))
         numbers = _tensor(tensor) if plugin == "scalars" else []
@@ -380,7 +379,7 @@ _WRITTEN = pattern(
 
 
 def read_texts(
-    tag: str, step: int, texts: Iterable[str], origin: str
+    tag: str, step: int, texts: Iterable[str]
 ) -> Iterator[Sample | Settings]:
     """Yield the samples or settings in texts.
 
@@ -388,7 +387,6 @@ def read_texts(
         tag: Tag of the texts.
         step: Step of the texts.
         texts: The texts as written.
-        origin: The file, for settings.
     """
     tag = tag.removesuffix(_SUFFIX)
     for text in texts:
@@ -396,7 +394,7 @@ def read_texts(
             for part in _HEADING.split(text)[1:]:
                 yield from _samples(tag, step, part)
         elif _SETTINGS.fullmatch(tag):
-            yield _settings(tag, text, origin)
+            yield _settings(tag, text)
         else:
             yield from _samples(tag, step, text)
 
@@ -415,7 +413,7 @@ def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
     yield from filter(None, [read_sample(record, step, validation=validation)])
 
 
-def _settings(tag: str, text: str, origin: str) -> Settings:
+def _settings(tag: str, text: str) -> Settings:
     """Return the settings in a text: JSON, a table of names and values, or the text itself; without
     the code fence around it.
     """
@@ -430,10 +428,10 @@ def _settings(tag: str, text: str, origin: str) -> Settings:
         values = _table(text)
     last = tag.rpartition("/")[2]
     if not values:
-        return Settings({one_line(last, 100): one_line(text, 1000)}, origin)
+        return Settings({one_line(last, 100): one_line(text, 1000)})
     prefix = "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
     own = {prefix: values} if prefix else values
-    return Settings(flatten_settings(own), origin)
+    return Settings(flatten_settings(own))
 
 
 def _table(text: str) -> dict[str, str]:

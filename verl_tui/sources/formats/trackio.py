@@ -249,7 +249,7 @@ class TrackioSource(Source):
         else:
             self._rewards = RewardSum(weights_of(record))
             own = {key: value for key, value in record.items() if key[:1] != "_"}
-            yield Settings(flatten_settings(own), str(self.path))
+            yield Settings(flatten_settings(own))
 
     def _metrics(
         self, time: float | None, own: object, record: Fields

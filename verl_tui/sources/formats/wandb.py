@@ -108,7 +108,7 @@ def run_title(path: Path) -> str | None:
 @lru_cache(maxsize=4096)
 def _title(path: Path, size: int) -> str | None:
     with opened(path) as file:
-        names = WandbReader(path).titles(file.read(size), "wandb.name")
+        names = WandbReader().titles(file.read(size), "wandb.name")
     return next(filter(None, names), "" if names else None)
 
 
@@ -117,8 +117,8 @@ class WandbReader(RecordLog):
 
     header = HEADER
 
-    def __init__(self, path: Path | str) -> None:
-        super().__init__(path)
+    def __init__(self, _path: object = None) -> None:
+        super().__init__()
         self._counter = TrackerStep()
         """The step that the history has reached, unknown if a part of it was lost."""
         self._counter.step = 0
@@ -179,7 +179,7 @@ class WandbReader(RecordLog):
             if path[0] != "_wandb":
                 values |= flatten_settings({".".join(path): value})
         if values:
-            yield Settings(values, self._origin)
+            yield Settings(values)
 
     def _run(self, record: bytes) -> Iterator[Settings]:
         """Yield the run's settings and identity."""

@@ -48,9 +48,8 @@ class GpusPanel(TextPanel):
             row = gpu_row(view, width)
             rows = [row, *rows * zoomed] if row else [[("GPUs: ", "dim"), *rows[0]]]
         self._rows.set(rows)
-        if words != self.TITLE:
-            self.TITLE = words
-            self.write_title()
+        self.TITLE = words
+        self.write_title()
         reading = view.monitor.gpus
         # a host without devices is read only once
         if reading and reading.gpus and view.now - reading.time > _STALE:

@@ -87,15 +87,17 @@ class Panel(ContainedPart, Container):
         if within != self.has_class("-focused"):
             self.set_class(within, "-focused", update=False)
             self.app.stylesheet.apply(self)
-            if self.TITLE:  # else a screen writes it
-                self.write_title()
+            self.write_title()
 
     on_descendant_blur = on_descendant_focus
 
     def write_title(self) -> None:
         """Write the title into the upper edge of the frame."""
         # The colour is not the stylesheet's: a change there repaints all in the frame.
-        self.border_title = self.title(focused=self.has_class("-focused"))
+        title = self.title(focused=self.has_class("-focused"))
+        # else Textual would paint all of it anew
+        if self.border_title != title.markup:
+            self.border_title = title
 
     def title(self, *, focused: bool) -> Content:
         """Return what stands in the upper edge of the frame."""

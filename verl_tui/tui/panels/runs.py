@@ -182,9 +182,8 @@ class RunsPanel(TextPanel):
             self._rows.set(LazyRows(rows.rows, lambda make: make()), rows.starts)
             self._mark(width, height)
             self.subtitle(caption(view, len(runs), self.size.width - 4))
-        if heading != self._heading:
-            self._heading = heading
-            self.write_title()
+        self._heading = heading
+        self.write_title()
 
     def title(self, *, focused: bool) -> Content:
         """Return the title, and the names of the columns over these."""

@@ -158,9 +158,8 @@ class DashboardLayout(BufferedScreen):
         if self.view is NOTHING or not self.children:
             return  # too early, or the app is ending
         self.attempt(self._show_status)
-        if not self.suit():  # else all would be drawn twice
-            for panel in self.panels:
-                self._show_panel(panel)
+        if not self.suit():
+            self._show_panels(self.panels)
 
     def _show_status(self) -> None:
         verdict, line = self._verdict, self._status
@@ -169,21 +168,22 @@ class DashboardLayout(BufferedScreen):
         if verdict.display and verdict.size.width:
             verdict.set(verdict_rows(self.view, *verdict.size), (0,))
 
-    def _show_panel(self, panel: Panel) -> None:
-        if panel.display:
-            panel.attempt(panel.show, self.view)
+    def _show_panels(self, panels: Sequence[Panel]) -> None:
+        for panel in panels:
+            if panel.display:
+                panel.attempt(panel.show, self.view)
 
     def show_samples(self, view: View) -> None:
         """Draw the samples alone, as more have been read; they may need more room now."""
         self.view = view
-        self._show_panel(self.panel(SamplesPanel))
+        self._show_panels([self.panel(SamplesPanel)])
         self.suit()
 
     # -- how the panels share the screen -----------------------------------------------------------
 
     def suit(self) -> bool:
         """Give each part of the screen its room, to suit what there is to show; return whether any
-        has got another. Then all is drawn after the layout.
+        has got another. Then all is drawn, and anew what gets another size.
         """
         size = self.app.size
         names = max(map(cell_len, self.view.monitor.runs), default=0) + BESIDE
@@ -200,7 +200,8 @@ class DashboardLayout(BufferedScreen):
         charts = self.panel(ChartsPanel)
         if charts.display:  # else the layout would draw those of the view before
             charts.attempt(partial(charts.show, self.view, in_layout=True))
-        self.call_after_refresh(self.redraw)
+        self._show_panels(self.panels)
+        self.call_after_refresh(self.attempt, self._show_status)
         return True
 
     def _needs(self) -> dict[str, Need]:

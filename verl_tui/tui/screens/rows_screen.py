@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 from textual import on
-from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
@@ -156,10 +155,8 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
             return
         page = self._page = self.page(width)
         words = page.title or self.of_run(self.TITLE_WORDS)
-        title = Content(fit(printable(words), self.title_room))
-        # else Textual would repaint all of it
-        if self._frame.border_title != title.markup:
-            self._frame.border_title = title
+        self._frame.TITLE = fit(printable(words), self.title_room)
+        self._frame.write_title()
         self.list.set(page.rows, page.starts)
         if page.names:
             at = page.names.index(self._chosen) if self._chosen in page.names else 0

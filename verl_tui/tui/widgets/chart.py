@@ -424,10 +424,12 @@ def why_unchanged(
         return f"{problem}: x stays at steps" if problem is not None else ""
     if whole is None or look_after(look, what, run) != look:
         return ""
-    if what in ("earlier", "later"):
-        last = what == "later"
-        return f"step {whole[last]} is the {'newest' if last else 'first'}"
-    return "that is as far as it goes"
+    first, newest = whole
+    ends = {
+        "earlier": f"step {first} is the first",
+        "later": f"step {newest} is the newest",
+    }
+    return ends.get(what, "that is as far as it goes")
 
 
 def with_step_in_sight(

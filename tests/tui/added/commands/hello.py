@@ -1,4 +1,7 @@
-"""Greets whoever reads this.
+"""Greets whoever reads this."""
+
+HELP = """
+Greets whoever reads this.
 
 --loud  in capitals
 

@@ -1,4 +1,7 @@
-"""Writes a postcard.
+"""Writes a postcard."""
+
+HELP = """
+Writes a postcard.
 
 --loud  in capitals
 
