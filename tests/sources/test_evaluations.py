@@ -45,6 +45,7 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
             "eval.json",
             json.dumps({"model": "m", "tasks": {"math": {"samples": RECORDS}}}),
         ),
+        ("eval.json", json.dumps({"tags": ["a", {"by": "b"}], "results": RECORDS})),
         ("eval.json", LINES),
         ("eval.jsonl", LINES.replace("reward", "Score")),
     ],

@@ -339,7 +339,7 @@ class SamplesDocument(WholeReader):
     def parse(self, data: bytes) -> Iterator[Sample]:
         """Yield the samples of a document."""
         lists = (records for _, records in record_lists(loads(data)))
-        records = next(filter(None, lists), [])
+        records = next((one for one in lists if any(map(_tells, one[:1]))), [])
         yield from filter(None, map(self._decoder.sample, records))
 
 
