@@ -199,13 +199,14 @@ def test_config_prints_where_and_what(tmp_path, asked):
         ("[guide]\nsilence = ['nonsense']", "`guide.silence` must name rules: there is no nonsense"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("command", ["check", "watch"])
+@pytest.mark.parametrize("command", ["check", "watch", "export prometheus"])
 def test_a_broken_configuration_stops_every_command(
     command, text, said, tmp_path, log, capsys
 ):
     mine = tmp_path / "mine.toml"
     mine.write_text(text, encoding="utf-8")
-    assert main([command, str(log(0.02)), "--config", str(mine)]) == 64
+    words = [*command.split(), str(log(0.02)), "--config", str(mine)]
+    assert main(words) == 64
     assert complaint(capsys) == f"{mine}: {said}"
 
 

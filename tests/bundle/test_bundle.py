@@ -149,12 +149,22 @@ def test_on_a_terminal_it_asks_first(tmp_path, monkeypatch, answer, written):
     assert "[y/N]" in err.getvalue()
 
 
-def test_what_cannot_be_done_gets_a_sentence(tmp_path, capsys):
+def test_what_cannot_be_done_gets_a_sentence(tmp_path, capsys, monkeypatch):
     log, out, there = str(_log(tmp_path)), str(tmp_path / "out.zip"), tmp_path / "x.zip"
     there.write_bytes(b"mine")
+    here, other = tmp_path / "here", tmp_path / "other"
+    for folder in (here, other):
+        folder.mkdir()
+        _log(folder)
+    monkeypatch.chdir(here)
     cases = [
         ([log], 64, "name the file to make"),
         ([log, "-o", str(tmp_path / "x.tar")], 64, "must end in .zip"),
+        (
+            [str(here), str(other), "-o", out],
+            64,
+            "2 runs: here, other; name one with --run",
+        ),
         (["-", "-o", out], 64, "-: this command reads no standard input"),
         ([str(tmp_path / "none"), "-o", out], 3, "no run found"),
         ([log, "-o", str(tmp_path / "no" / "x.zip")], 73, "no such file or directory"),

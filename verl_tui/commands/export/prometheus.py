@@ -66,6 +66,7 @@ _LONGEST = 4096
 
 def run(options: Options) -> int:
     """Serve or write the metrics; return the exit code."""
+    _ = options.settings
     if options.textfile is not None:
         check_target(options.textfile, replaces=True)
     try:
