@@ -132,11 +132,13 @@ def test_a_chart_in_text_rises_where_the_metric_does(answered, run, monkeypatch)
     assert "not drawn: 1 value" in out
 
 
-def test_the_worst_and_the_best_samples_of_a_step(get, run):
+def test_the_worst_and_the_best_samples_of_a_step(get, answered, run):
     worst = get("samples", run, "--worst", "2")
     scores = [(one["step"], one["score"]) for one in worst["samples"]]
     assert scores == [(40, -1.0), (40, 0.5)]
     assert (worst["total"], worst["left_out"]) == (3, 1)
+    _, out, _ = answered("samples", run, "--worst", "2")
+    assert out.endswith("\n(1 more sample of step 40)\n")
     best = get("samples", run, "--best", "1", "--around", "7")
     assert [(one["step"], one["score"]) for one in best["samples"]] == [(7, 2.0)]
 
@@ -160,10 +162,13 @@ def test_samples_in_dumps_are_those_of_the_step(get, run):
     dumps = run / "rollouts"
     dumps.mkdir()
     form = '{{"input": "q", "output": "a{}", "score": {}, "step": 50}}\n'
-    rows = [form.format(at, at % 5) for at in range(20)]
+    rows = [form.format(one, one) for one in ("NaN", "Infinity", "-Infinity")]
+    rows += [form.format(at, at % 5) for at in range(20)]
     (dumps / "50.jsonl").write_text("".join(rows) + "{broken\n", encoding="utf-8")
     found = get("samples", run, "--best", "3")
     assert [one["response"] for one in found["samples"]] == ["a4", "a9", "a14"]
+    (worst,) = get("samples", run, "--worst", "1")["samples"]
+    assert worst["response"] == "a0"
     last = get("samples", run, "--last", "2")["samples"]
     assert last[0]["response"] == "a19"
     assert last[1]["unreadable"] is True

@@ -65,7 +65,7 @@ def test_a_test_that_fails_says_why_and_not_where(server, capsys):
         (["notify", "--test"], "no address to notify: put it into VERL_TUI_NOTIFY_URL"),
         (["notify"], "either --test sends a message, or --show PATH shows"),
         (["notify", "--test", "log"], "--test sends one message and reads no PATH"),
-        (["notify", "--show"], "--show reads one"),
+        (["notify", "--show"], "--show needs one"),
         (["check", "--notify", "log"], "no address to notify"),
         (["check", "--state", "x", "log"], "--state goes with --notify"),
     ],

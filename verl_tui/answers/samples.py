@@ -11,7 +11,7 @@ from verl_tui.on_demand.samples import StepSamples
 from verl_tui.plain_data import Data, plain
 from verl_tui.records import Sample
 from verl_tui.text import one_line
-from verl_tui.words import number
+from verl_tui.words import counted, number
 
 if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
@@ -157,4 +157,4 @@ def samples_lines(found: Data) -> Iterator[str]:
                 yield f"{name.replace('_', ' ')}{cut * (len(text) < length)}:"
                 yield from (f"  {line}" for line in text.split("\n"))
     if found["left_out"]:
-        yield f"({found['left_out']:,} more samples of step {found['step']})"
+        yield f"({counted(found['left_out'], 'more sample')} of step {found['step']})"

@@ -42,7 +42,7 @@ def run(options: Options) -> int:
             "either --test sends a message, or --show PATH shows what would be sent"
         )
     if options.test == bool(options.paths):
-        raise UsageError("--test sends one message and reads no PATH, --show reads one")
+        raise UsageError("--test sends one message and reads no PATH, --show needs one")
     return _test(options) if options.test else _show(options)
 
 
