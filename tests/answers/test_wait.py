@@ -143,12 +143,16 @@ def test_each_answer_is_of_the_moment_at_which_it_holds(log, capsys):
         ("RUN --wait step=1 --timeout soon", 64, "argument --timeout: soon is not a time such as 90 (seconds), 30m or 2h"),
         ("ALL --wait step=1", 64, "4 runs: ended, notes, planned, run_7; name one with --run"),
         ("ALL --run run_9 --wait step=1", 64, "run_9 is none of the runs: ended, notes, planned, run_7"),
+        ("ALL --run planned/train.log --wait step=1", 64, "planned/train.log is none of the runs: ended, notes, planned, run_7"),
         ("NOTHING --wait step=1", 3, "NOTHING: no such file or directory"),
         ("NOTES --wait step=1", 3, "notes: it is no training"),
     ],
 )  # fmt: skip
-def test_what_does_not_hold_is_said_in_one_sentence(log, capsys, words, code, said):
+def test_what_does_not_hold_is_said_in_one_sentence(
+    log, capsys, monkeypatch, words, code, said
+):
     home = log.parents[1]
+    monkeypatch.chdir(home)
     texts = {
         "ended": log.read_text(),
         "planned": "(TaskRunner pid=1) Total training steps: 200\n"

@@ -76,7 +76,9 @@ def waited_for(
         now = time.time()
         monitor.judge(now)
         if name not in monitor.runs:
-            known = [*monitor.runs.values()]
+            known = [
+                *map(Run, monitor.runs)
+            ]  # by name alone, as where nothing is awaited
             name = find_run(known, name, monitor.sentences).name
         run, at = monitor.runs[name], Moment(now, monitor.verdicts)
         found = awaited(condition, run, at)
