@@ -159,9 +159,7 @@ def _metrics(options: Options) -> int:
     return answered(options, points, lines, long=LONG)
 
 
-def _noted(
-    lines: AnswerLines,
-) -> AnswerLines:
+def _noted(lines: AnswerLines) -> AnswerLines:
     """Return what makes text of an answer, and says beside it that its steps are estimated."""
     from verl_tui.runs.views.provenance import ESTIMATED
 

@@ -14,9 +14,7 @@ from verl_tui.commands.signals import at_end
 from verl_tui.given_files import UsageError
 
 if TYPE_CHECKING:
-    from verl_tui.commands.shared import (
-        Options,
-    )
+    from verl_tui.commands.shared import Options
 
 HELP = """
 Answers of get, check, compare and explain as tools for agents (MCP).
