@@ -112,12 +112,15 @@ def manual(words: Sequence[str], program: CommandParser, config: Config) -> str:
         return _wrapped(describe(guide_of(config), name))
     if name in INDICATORS:
         return _wrapped(_indicator(name))
+    raise UsageError(f"help {name}: there is no such topic; {_meant(name, program)}")
+
+
+def _meant(name: str, program: CommandParser) -> str:
+    """Ask for the topics that have a word, else those that are written nearly alike."""
     known = (*TOPICS, *program.commands, *finding_ids(), *INDICATORS)
-    parts = [one for one in known if name in one.replace("_", "-").split("-")]
-    among, cutoff = (parts, 0.0) if parts else (known, 0.5)
-    meant = nearest(name, among, len(parts) or 3, cutoff)
-    meant = meant or f"the topics are {', '.join(TOPICS)}"
-    raise UsageError(f"help {name}: there is no such topic; {meant}")
+    if parts := [one for one in known if name in one.replace("_", "-").split("-")]:
+        return nearest(name, parts, len(parts), 0.0)
+    return nearest(name, known, cutoff=0.5) or f"the topics are {', '.join(TOPICS)}"
 
 
 def _topic(name: str, config: Config) -> str:

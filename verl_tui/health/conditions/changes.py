@@ -254,8 +254,7 @@ def zero(column: Column, rule: Rule, _: float) -> Shown:
             usual, begin = float(median_along(before)), at
             if past.min() < _STEADY * usual:
                 begin = behind_last(values[:at] >= (1 - _EDGE) * usual)
-                more = {"case": "slid", "usual": usual, "zero": column.steps[at]}
-                facts = {**facts, **more}
+                facts = {**facts, "case": "slid", "usual": usual}
             known[at] = Spell(begin, at + most - 1, end, facts)
     return Shown(window + count, known, known.__getitem__, window)
 
