@@ -58,7 +58,7 @@ def first_value(text: bytes) -> tuple[Any, str]:
     Raises:
         ValueError: It begins with none.
     """
-    begin = decoded(text)
+    begin = decoded(text).lstrip("\ufeff" + _BLANK)
     try:
         value, end = _DECODER.raw_decode(begin)
     except RecursionError:
