@@ -44,6 +44,7 @@ def test_a_file_is_written_whole_and_once(log, tmp_path):
         (["--port", "70000"], "not a port"),
         (["--textfile", "verl.txt"], ".prom"),
         (["--textfile", "verl.prom", "--port", "1"], "--port goes without --textfile"),
+        (["--textfile", "verl.prom", "--tls-cert", "a", "--tls-key", "b"], "--tls-cert goes without --textfile"),
         (["--follow"], "--textfile"),
         (["--tls-cert", "cert.pem"], "--tls-cert goes with --tls-key"),
         (["--tls-cert", "nowhere/cert.pem", "--tls-key", "nowhere/key.pem"], "nowhere/cert.pem: no such file"),

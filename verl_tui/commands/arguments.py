@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import groupby
+from itertools import groupby, repeat
 from pathlib import Path
 from pkgutil import iter_modules
 from textwrap import dedent
@@ -35,7 +35,7 @@ LIKE = 0.75
 """Similarity from which on a word counts as a mistyped command or option: one wrong letter in 5."""
 _EXAMPLE = re.compile(r"^ {4}(.+)$", re.MULTILINE)
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
-_ENTRY = re.compile(r"(\| )?(.*?)(?: (with|without) (--\S+))?")
+_ENTRY = re.compile(r"(\| )?(.*?)((?: (?:with|without) --\S+)*)")
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
@@ -110,7 +110,7 @@ class CommandParser(argparse.ArgumentParser):
         """
         group: argparse._ActionsContainer | None = None
         for declared, words in _entries(text):
-            sign, head, how, other = _ENTRY.fullmatch(declared).groups()  # type: ignore[union-attr]
+            sign, head, beside = _ENTRY.fullmatch(declared).groups()  # type: ignore[union-attr]
             if not sign:
                 group = None
             elif group is None:
@@ -118,8 +118,8 @@ class CommandParser(argparse.ArgumentParser):
             names = _names(head)
             settings = _settings(head, words or _USUAL[head])
             (group or self).add_argument(*names, **settings)
-            if how:
-                self._beside.append((names[-1], how, other))
+            said = beside.split()
+            self._beside += zip(repeat(names[-1]), said[::2], said[1::2])
 
     def add_commands(self, commands: Mapping[str, Any]) -> None:
         """Add commands with their options."""

@@ -39,7 +39,7 @@ Metrics for Prometheus to scrape, at a port or in a file.
                    login or a certificate)
 --login-file FILE without --textfile  file with user:password for scrapers; or use the environment
                    variable VERL_TUI_LOGIN
---tls-cert FILE with --tls-key  certificate chain, PEM: serves https
+--tls-cert FILE with --tls-key without --textfile  certificate chain, PEM: serves https
 --tls-key FILE with --tls-cert  the certificate's key, PEM
 --textfile FILE.prom  write this file instead of listening, for node_exporter's textfile collector
 --follow with --textfile  with --textfile: keep writing until ctrl+c (a port is always served until
