@@ -35,7 +35,7 @@ LIKE = 0.75
 """Similarity from which on a word counts as a mistyped command or option: one wrong letter in 5."""
 _EXAMPLE = re.compile(r"^ {4}(.+)$", re.MULTILINE)
 _DEFAULT = re.compile(r"\(default: (\S+)\)$")
-_ENTRY = re.compile(r"(\| )?(.*?)((?: (?:with|without) --\S+)*)")
+_ENTRY = re.compile(r"(\| )?(.*?)((?: (?:with|without) --\S+){0,2})")
 
 
 def commands_of(group: ModuleType, name: str | None = None) -> Mapping[str, Any]:
@@ -106,7 +106,8 @@ class CommandParser(argparse.ArgumentParser):
         has the usual ones. The name of the value says what it must be, see `_VALUES`; `a|b` in
         small letters are the words to choose from. `...` behind it takes several values. Words
         that end in `(default: X)` give that default. Neighbours that begin with `|` exclude each
-        other; `with --other` or `without --other` behind it says what it makes sense beside.
+        other; `with --other` or `without --other` behind it says what it makes sense beside, up to
+        two of these.
         """
         group: argparse._ActionsContainer | None = None
         for declared, words in _entries(text):
