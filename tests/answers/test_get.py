@@ -161,6 +161,7 @@ def test_samples_in_dumps_are_those_of_the_step(get, run):
     dumps.mkdir()
     form = '{{"input": "q", "output": "a{}", "score": {}, "step": 50}}\n'
     rows = [form.format(at, at % 5) for at in range(20)]
+    rows.insert(3, form.format("none", "Infinity"))
     (dumps / "50.jsonl").write_text("".join(rows) + "{broken\n", encoding="utf-8")
     found = get("samples", run, "--best", "3")
     assert [one["response"] for one in found["samples"]] == ["a4", "a9", "a14"]

@@ -47,6 +47,7 @@ LINES = "".join(json.dumps(record) + "\n" for record in RECORDS)
         ),
         ("eval.json", json.dumps({"tags": ["a", {"by": "b"}], "results": RECORDS})),
         ("eval.json", LINES),
+        ("eval.json", LINES.replace("\n", " ")),
         ("eval.jsonl", LINES.replace("reward", "Score")),
     ],
 )
@@ -64,6 +65,11 @@ def test_an_evaluation_is_shown_as_one(name, text, tmp_path):
     assert (
         notes(run) == "an evaluation of 5 samples, mean score 0.5: they state no step"
     )
+
+
+def test_words_behind_the_first_sample_cost_that_one_alone(tmp_path):
+    (tmp_path / "eval.json").write_text(LINES.replace("\n", " hello\n", 1))
+    assert values(read_run(tmp_path), "val_samples/count") == {0: 4.0}
 
 
 def test_what_check_says_of_one(tmp_path):

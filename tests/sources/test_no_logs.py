@@ -9,6 +9,7 @@ import pytest
 from log_reading import read_run
 
 from verl_tui.sources.discovery.finder import Finder
+from verl_tui.sources.formats.catalog import SINGLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,3 +85,11 @@ def test_what_may_be_a_training_is_read(tmp_path, text):
     path = tmp_path / "metrics.jsonl"
     path.write_text(text)
     assert read_run(path).keys
+
+
+def test_a_record_after_which_others_are_to_come_is_waited_for(tmp_path):
+    path = tmp_path / "history.json"
+    path.write_text('{\n "note": "a"\n},\n')
+    discovery = Finder([str(path)]).scan()
+    assert discovery.problems == ()
+    assert discovery.waiting == (f"{path}: holds {SINGLE}",)

@@ -52,6 +52,20 @@ def loads(text: bytes) -> Any:
     return found[0]
 
 
+def first_value(text: bytes) -> tuple[Any, str]:
+    """Return what the JSON value at the beginning of a text says, and what stands after it.
+
+    Raises:
+        ValueError: It begins with none.
+    """
+    begin = decoded(text).lstrip("\ufeff" + _BLANK)
+    try:
+        value, end = _DECODER.raw_decode(begin)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    return value, begin[end:]
+
+
 def values_of(text: bytes) -> list[Any]:
     """Return the JSON values of a text, mostly one.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import (
     Fields,
+    first_value,
     flatten,
-    loads,
     names,
     numbers_in,
     unquoted,
@@ -128,10 +128,10 @@ def is_single(head: bytes) -> bool:
 def _is_document(head: bytes) -> bool:
     """Return whether a text is one JSON value over several lines, or a list."""
     try:
-        value = loads(head)
+        value, rest = first_value(head)
     except ValueError:
         return False
-    return isinstance(value, list) or b"\n" in head.strip()
+    return not rest.strip() and (isinstance(value, list) or b"\n" in head.strip())
 
 
 FORMATS: tuple[Format, ...] = (

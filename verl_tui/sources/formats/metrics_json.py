@@ -19,7 +19,7 @@ from verl_tui.patterns import pattern
 from verl_tui.records import Progress, Record, Records, Restart, Settings, Unreadable
 from verl_tui.sources.fields.jsonl import (
     Fields,
-    first_object,
+    first_value,
     integer,
     names,
     values_in,
@@ -85,12 +85,16 @@ def _are_of_steps(records: Sequence[Fields]) -> bool:
 
 
 def is_a_line(head: bytes) -> bool:
-    """Return whether the first line is a record of its own."""
-    line, _, behind = head.lstrip(_BEFORE).partition(b"\n")
-    record = first_object(line)
-    if record is None:
+    """Return whether the first line begins with a record of its own."""
+    line, _, behind = head.lstrip(b"\0" + _BEFORE).partition(b"\n")
+    try:
+        record, rest = first_value(line)
+    except ValueError:
         return False
-    return bool(behind.strip()) or any(map(is_sure_name, _scalars(record)))
+    if not isinstance(record, dict):
+        return False
+    more = rest.strip() or behind.strip()
+    return bool(more) or any(map(is_sure_name, _scalars(record)))
 
 
 def _scalars(record: Fields) -> list[str]:
