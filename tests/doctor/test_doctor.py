@@ -111,6 +111,7 @@ def test_changes_and_faults_of_the_configuration_are_named(tmp_path, doctor):
         ({"TERM": "xterm", "LC_ALL": "C"}, "16", "ASCII"),
         ({"TERM": "xterm", "PYTHONIOENCODING": "ascii:replace"}, "16", "ASCII"),
         ({"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}, "16", "Unicode, braille"),
+        ({"TERM": "xterm", "PYTHONIOENCODING": "UTF_8"}, "16", "Unicode, braille"),
         ({"TERM": "dumb"}, "none", "Unicode, braille"),
         ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "none", "Unicode, braille"),
     ],

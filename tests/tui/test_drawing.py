@@ -56,6 +56,19 @@ async def test_no_frame_mixes_two_runs_where_panels_get_other_room(
             assert not [text for text in shown if other in text]
 
 
+async def test_another_run_is_drawn_from_its_first_row_where_a_panel_comes_back(
+    tmp_path,
+):
+    # The rows in sight are the same in both runs, and were scrolled away before.
+    write_run(tmp_path, "a", kl_div=9.0)
+    app = loaded(write_run(tmp_path, "b", kl_div=9.0).parent.parent)
+    async with app.run_test(size=(40, 12)) as pilot:
+        for key in ("v", "f4", "G", "escape", "f2", "right_square_bracket", "escape"):
+            await press(pilot, key)
+            assert lines(app)
+        assert "circuit breaker tripped at step 5:" in lines(app)[9]
+
+
 async def test_screens_that_were_closed_are_forgotten(demo, monkeypatch):
     # The loop keeps a screen's timer, though it was stopped, until its time has come.
     monkeypatch.setattr("textual.screen.UPDATE_PERIOD", 0.01)

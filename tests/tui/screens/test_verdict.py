@@ -16,7 +16,18 @@ from run_views import NOW, logged, make_run, make_view
 from scenarios.failures import FAILURES, planted
 from scenarios.healthy import HEALTHY
 from scenarios.worlds import FORMS, World, write
-from watching import dashboard, lines, loaded, press, records, showing, write_run
+from watching import (
+    check_shown,
+    dashboard,
+    lines,
+    loaded,
+    press,
+    quiet,
+    records,
+    sample,
+    showing,
+    write_run,
+)
 
 from verl_tui.config import Config
 from verl_tui.health.finding import Finding, NotJudged, Severity, Verdict, coverage_of
@@ -265,6 +276,19 @@ async def test_a_key_goes_through_the_findings_of_all_runs(tmp_path):
         assert [name for name, _ in shown] == ["c_broken", "b_warned"] * 2
         await press(pilot, "@")
         assert app.view_at(NOW).run.name == "c_broken"
+
+
+async def test_samples_go_to_a_finding_of_another_run_that_gives_panels_other_room(
+    tmp_path,
+):
+    said = sample(1, "of 1") + sample(30, "of 30")
+    write_run(tmp_path, "a", text=said)
+    write_run(tmp_path, "b", kl_div=9.0, response_length_mean=300.0, text=said)
+    app = loaded(tmp_path)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await press(pilot, "!")
+        await quiet(pilot)
+        check_shown(app, "✖ circuit-breaker-kl", "of 1 ")
 
 
 async def test_health_goes_once_the_verdict_says_all_there_is(demo):

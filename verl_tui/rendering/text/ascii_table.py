@@ -112,7 +112,7 @@ def keeps_to_ascii(
     # Python itself takes LC_ALL=C for UTF-8, so the locale's name is looked at first.
     stated = environment.get("PYTHONIOENCODING", "").partition(":")[0]
     encoding = stated or locale.getpreferredencoding(False)  # noqa: FBT003
-    encoding = encoding.lower().replace("-", "")
+    encoding = encoding.lower().replace("-", "").replace("_", "")
     if ascii_locale(environment) or encoding not in {"utf8", "gb18030"}:
         return True
     return on_terminal and few_glyphs(environment.get("TERM", ""))

@@ -56,3 +56,9 @@ class ScrollingRows(ScrollView):
         # the bar may have come or gone; no news for the next drawing
         width = self.scrollable_content_region.width
         self.virtual_size = Size(width, size.height)
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Draw other rows, also of what is yet to come into sight: for Textual it has no cells."""
+        super().watch_scroll_y(old_value, new_value)
+        if not self.size:
+            self.refresh()
