@@ -173,7 +173,7 @@ def printed(form: str, steps: int = 5) -> bytes:
 
 
 def test_every_form_has_its_row_here():
-    assert {one.name for one in trainers() if one.forms} == set(FORMS)
+    assert {one.name for one in trainers() if one.console} == set(FORMS)
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
@@ -280,6 +280,7 @@ BROKEN = {
     ENTRY.replace("(?P<step>", "("): "`step` needs a group",
     ENTRY.replace("\\d+)", "\\d+"): "missing ), unterminated",
     ENTRY.replace('"reward"', '"rewrd"'): "no indicator is called rewrd",
+    ENTRY.replace("[[console]]", "[[conosle]]"): "a trainer has no conosle",
 }
 
 

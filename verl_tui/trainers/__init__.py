@@ -107,8 +107,8 @@ class Trainer(NamedTuple):
     name: str
     own: Sequence[NamePattern]
     """Metrics that no other one writes."""
-    forms: Sequence[Form]
-    """None where its console needs a reader of its own, or states no metrics."""
+    console: Sequence[Form]
+    """How it states steps; none where it needs a reader of its own, or states no metrics."""
     names: Sequence[Spelling]
     """The best spelling of an indicator first."""
     others: Sequence[NamePattern]
@@ -176,8 +176,12 @@ def writers(keys: tuple[str, ...]) -> Sequence[Trainer]:
 
 
 def trainer_of(table: dict[str, Any]) -> Trainer:
-    """Return a trainer by its table; raises KeyError for what is missing in it."""
+    """Return a trainer by its table; raises KeyError for what is missing in it, ValueError
+    for what is wrong.
+    """
     name = table["name"]
+    if strange := table.keys() - {*Trainer._fields, "prefix"}:
+        raise ValueError(f"a trainer has no {', '.join(sorted(strange))}")
     rows = defaultdict(tuple, table)
     return Trainer(
         name,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from verl_tui.records import Sample
 
-FORMS = tuple(form for one in trainers() for form in one.forms)
+FORMS = tuple(form for one in trainers() for form in one.console)
 WORDS = tuple(form.word.decode() for form in FORMS)
 """Every line that states a step contains one of these."""
 _BEFORE = 8
