@@ -98,7 +98,7 @@ def _killed(
 
 def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
     """Return memory that will be full before the run ends, and not too far ahead; where the node's
-    size is unknown, memory of which much more is used than at first.
+    size is unknown, memory whose use has grown far beyond its first value.
     """
     total = context.run.total_steps
     left, case = 0.0, "unknown"

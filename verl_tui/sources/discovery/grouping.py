@@ -248,8 +248,8 @@ def _is_one_run(here: Folder, own: list[Folder], runs: list[Folder]) -> bool:
 
 
 def _join_logs(here: Folder, runs: list[Folder]) -> list[Folder]:
-    """Merge runs with parts of one log: the directories of one W&B run, which gets a new one each
-    time it is resumed, of processes, each of which may have one of its own, and of starts.
+    """Merge runs with parts of one log: directories of one W&B run, which gets a new one each time
+    it is resumed; of processes, as each may have its own; and of starts.
     """
     firsts: dict[str, Folder] = {}
     for run in sorted(runs, key=_start):

@@ -95,7 +95,7 @@ class Panel(ContainedPart, Container):
         """Write the title into the upper edge of the frame."""
         # The colour is not the stylesheet's: a change there repaints all in the frame.
         title = self.title(focused=self.has_class("-focused"))
-        # else Textual would paint all of it anew
+        # an equal title would have Textual repaint the whole panel
         if self.border_title != title.markup:
             self.border_title = title
 

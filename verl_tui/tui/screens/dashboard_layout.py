@@ -182,8 +182,8 @@ class DashboardLayout(BufferedScreen):
     # -- how the panels share the screen -----------------------------------------------------------
 
     def suit(self) -> bool:
-        """Give each part of the screen its room, to suit what there is to show; return whether any
-        has got another. Then all is drawn, and anew what gets another size.
+        """Give each part of the screen the room that suits what there is to show; return whether
+        any room has changed: then everything is drawn, resized charts in the layout that follows.
         """
         size = self.app.size
         names = max(map(cell_len, self.view.monitor.runs), default=0) + BESIDE

@@ -256,8 +256,8 @@ class ChartTiles(ContainedWidget, Container):
         self._tiles = tiles
         self._data = data
         self.laid: object = None
-        """What the last layout has placed, further charts may be on their way; None where these are
-        no more what there is to show.
+        """What the last layout placed, while further charts may be on their way; None once there is
+        something else to show.
         """
         self.waiting: list[tuple[Chart, ChartData]] = []
         """Charts that the next frame draws, and what they show then."""
