@@ -62,7 +62,7 @@ def console_truth(path: Path) -> dict[str, dict[int, float]]:
         if found is None:
             continue
         for key, _, number in re.findall(
-            r"(\S.*?):((?:np\.\w+\()?)([-+.\w]+)\)?(?: - |$)", found[2]
+            r"(\S.*?):((?:np\.\w+\()?)([-+.\w]+)\)?(?: - |/|$)", found[2]
         ):
             truth.setdefault(key, {})[int(found[1])] = float(number)
     return truth

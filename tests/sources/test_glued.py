@@ -21,6 +21,7 @@ OTHERS = [
     "\x1b[36m(WorkerDict pid=31)\x1b[0m weights are synchronised",
     " INFO 02-11 17:40:12 [llm_engine.py:310] 4 requests are running",
     "WARNING the queue is full",
+    "/usr/lib/python3/site-packages/torch/distributed.py:4807: UserWarning: no device id",
     "2026-02-11 17:40:12,311 - INFO - kl:7 - weights are synchronised",
     "[rank3]: [W211 17:40:12] destroy_process_group() was not called",
     "Training Progress:" + BAR,
@@ -72,6 +73,7 @@ def test_what_is_printed_before_them_costs_them_nothing(tmp_path, line, other):
     [
         (verl(2) + "17:40:12 INFO saved", 1),
         (verl(2) + "/25", 1),
+        (verl(2) + "/25 is done", 1),
         ("step:2 - actor/name:7B-chat - critic/score/mean:0.5 - actor/pg_loss:1.5", 1),
         ("step:2 - critic/score/mean:0.5 - a/c:1 - a/note:none yet - a/b:x", 2),
         (trl(2).replace("0.25", "[1, 2]"), 1),

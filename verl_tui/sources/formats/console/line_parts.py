@@ -111,8 +111,11 @@ _PROCESS = (
     rb"(?:\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?){0,3}"
 )
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `, and one behind another."""
-ANOTHER = r"\s*(?:\((?:[^()\s]+ )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b)"
-"""Begins what another process prints, also right behind something else."""
+ANOTHER = (
+    r"\s*(?:\((?:[^()\s]+ )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b"
+    r"|/[\w.-]+/)"
+)
+"""Begins what another process prints, also right behind something else; a path begins a warning."""
 _ADDED = "|".join(one["match"] for one in TABLE["added"]).encode()
 _PARTS = pattern(
     rb"((?:(?:%b)(?: |(?<=:)|$)){0,3})(%b)(.*)" % (_ADDED, _PROCESS), re.DOTALL

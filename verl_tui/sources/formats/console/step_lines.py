@@ -36,10 +36,10 @@ _CALL = pattern(rb"(?<=:)(?:np\.\w+|tensor)\(([^(),]{1,40})(?:, [^()]*)?\)")
 _PIECE = pattern(
     r"(?P<key>.+?):(?P<value>[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|(?:nan|inf)(?![^\W\d_]))"
     r"|(?:True|False)(?![^\W\d_]))"
-    r"(?P<text>(?:20\d\d-\d\d-\d\d[ T]|[^\d.:/%,+-]).*)?",
+    r"(?P<text>(?:20\d\d-\d\d-\d\d[ T]|/[\w.-]+/|[^\d.:/%,+-]).*)?",
     re.DOTALL,
 )
-"""A piece, and what goes on behind its number but cannot be a part of one; a date is told."""
+"""A piece, and what goes on behind its number but cannot be a part of one, as a date or path."""
 _ANOTHER = pattern(ANOTHER)
 _MOST_SCHEMAS = 1000
 """Remembered sets of keys: a log may have others in every line."""
