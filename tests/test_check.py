@@ -264,7 +264,7 @@ def complete(step: int) -> dict[str, Any]:
     [
         (80, "", "healthy"),
         (80, "actor/entropy", "not logged: entropy"),
-        (25, "", "not judged: reward, response length"),
+        (25, "", "not checked: reward, response length"),
     ],
 )
 def test_only_what_was_judged_in_all_is_called_healthy(steps, left_out, said, tmp_path):
@@ -283,8 +283,8 @@ def test_only_what_was_judged_in_all_is_called_healthy(steps, left_out, said, tm
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({"task_success": 0.5}, "no indicator of this log is known, nothing to judge"),
-        ({"grad_norm": 0.5}, "rules judged, none found anything; not logged: reward, KL, entropy, response length"),
+        ({"task_success": 0.5}, "no indicator of this log is known, nothing to check"),
+        ({"grad_norm": 0.5}, "rules checked, none found anything; not logged: reward, KL, entropy, response length"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_judged_is_not_too_short(row, why, tmp_path):
@@ -399,7 +399,7 @@ def test_a_training_without_rewards_tells_its_losses(tmp_path):
     }
     text = note(tmp_path)
     assert "reward" not in text, "it never has one"
-    assert "; not judged: loss" in text
+    assert "; not checked: loss" in text
     assert (
         "  loss             1     loss, step 4\n  validation loss  1.25  eval_" in text
     )

@@ -71,7 +71,7 @@ def test_a_block_says_what_check_says(tmp_path):
     assert told(page, "to do") == found["next"]
     assert re.match("33, stopped.; ", told(page, "step"))
     assert "policy KL 0.3 nats/token" in told(page, "stability")
-    assert re.search(r"\d+ rules judged, .*not applicable", told(page, "rests on"))
+    assert re.search(r"\d+ rules checked, .*not applicable", told(page, "rests on"))
     assert "not logged: entropy, response length" in told(page, "rests on")
 
 
@@ -171,4 +171,4 @@ def test_the_figures_are_those_of_the_log(tmp_path):
     rows = [{"step": step, "data": {"loss": 1.0 / step}} for step in range(1, 30)]
     _, page = seen(write_jsonl(tmp_path / "run.jsonl", rows))
     assert told(page, "progress") == "loss 0.03448"
-    assert told(page, "rests on").endswith("; not judged: loss")
+    assert told(page, "rests on").endswith("; not checked: loss")

@@ -82,14 +82,14 @@ async def test_r_reads_everything_again(tmp_path):
     app, others = live(log.parent), reading()
     async with app.run_test(size=(120, 40)) as pilot:
         # A line that is half written does not keep the screen loading.
-        await shows(pilot, "step 30", "rules could judge")
+        await shows(pilot, "step 30", "rules checked it")
         # neither the log nor the GPUs
         await until(pilot, lambda: "reading" not in text(app))
         # Everything is read again, and what is written then is read.
         before = app.monitor
         await press(pilot, "r")
         assert app.monitor is not before
-        await shows(pilot, "step 30", "rules could judge")
+        await shows(pilot, "step 30", "rules checked it")
         with log.open("a") as file:
             file.write('ard_mean": 2.5}\n')
         await until(pilot, lambda: "step 31" in text(app))

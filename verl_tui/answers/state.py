@@ -65,7 +65,7 @@ def state_lines(found: Data) -> Iterator[str]:
 
 def _judged(found: Data) -> str:
     if found["read"] == "end":
-        return "not judged (only the end was read: --whole)"
+        return "not checked (only the end was read: --whole)"
     worst = f" ({found['finding']})" if found["finding"] else ""
     return f"{found['verdict'] or 'no verdict yet'}{worst}"
 

@@ -295,7 +295,7 @@ def _judgement(
     elif not why or word not in _CODES:
         noted, words = f"; noted: {why}" if why else "", covered.words
         said = f"{'no warning' if why else 'none found anything'}{words}{noted}"
-        why = f"{counted(judged, 'rule')} judged, {said}"
+        why = f"{counted(judged, 'rule')} checked, {said}"
     return {"verdict": word, "why": why, "next": following}
 
 
@@ -336,9 +336,9 @@ def _opening(described: Data) -> str:
 
 def _unjudged(described: Data) -> str:
     if described["step"] is None:
-        return "no step to judge yet"
+        return "no step to check yet"
     if not described["indicators"]:
-        return "no indicator of this log is known, nothing to judge"
+        return "no indicator of this log is known, nothing to check"
     if awaits_steps(described):
-        return "too few steps to judge"
+        return "too few steps to check"
     return "no rule applies to what this log has"

@@ -30,7 +30,7 @@ HELP = """
 Report once, without a screen; exits 0 healthy, 1 warning, 2 critical, 3 nothing readable.
 
 --consequences   also write out the consequences of each finding
--v, --verbose    also name the rules that are not applicable or not judged yet, and say why
+-v, --verbose    also name the rules that are not applicable or not checked yet, and say why
 --json
 --best-by METRIC  metric that picks the best checkpoint: an indicator or the log's own key, with
                  :min or :max (default: reward)

@@ -204,7 +204,7 @@ def _indicator(id: str) -> Iterable[str]:
         "unit": one.unit,
         "direction": _DIRECTIONS.get(one.direction, ""),
         "names in logs": _names(one),
-        "judged by": ", ".join(dict.fromkeys(rules)),
+        "checked by": ", ".join(dict.fromkeys(rules)),
     }
     yield f"{one.id} ({one.label})"
     yield from (f"    {fact}: {words}" for fact, words in facts.items() if words)

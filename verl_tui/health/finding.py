@@ -103,7 +103,7 @@ class NotJudged(NamedTuple):
     reason: str
 
 
-KINDS_OF_REASONS = ("failed", "not applicable", "not judged yet")
+KINDS_OF_REASONS = ("failed", "not applicable", "not checked yet")
 """Why rules give no verdict: an error of ours, nothing to judge, too few steps so far."""
 _FAILED, _NEEDS = "failed: ", "needs "
 """Beginnings of the reasons of the first and the last."""
@@ -139,7 +139,7 @@ def kind_of_reason(reason: str) -> str:
 
 def unjudged_rules(reasons: Sequence[str]) -> tuple[str, ...]:
     """Count the rules that gave no verdict, from their reasons, as part of a sentence: `1 rule
-    failed`, `17 not applicable` to this run, `4 not judged yet` for want of steps; kinds without
+    failed`, `17 not applicable` to this run, `4 not checked yet` for want of steps; kinds without
     any are left out.
     """
     counts = Counter(map(kind_of_reason, reasons))
@@ -260,7 +260,7 @@ class Coverage(NamedTuple):
     @property
     def words(self) -> str:
         """What is missing, to follow a sentence; empty where nothing is."""
-        parts = (("not logged", self.unknown), ("not judged", self.early))
+        parts = (("not logged", self.unknown), ("not checked", self.early))
         return "".join(f"; {how}: {', '.join(what)}" for how, what in parts if what)
 
 

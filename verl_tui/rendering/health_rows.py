@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
@@ -157,9 +156,10 @@ class FindingList:
         indent = 2 if finding.consequence_of and width > _NARROW else 0
         room = width - indent
         role = "dim" if _acknowledged(view, finding) else "text"
-        message = paragraph(finding.message, role, room, (_indent(width), ""))
+        margin = (_indent(width), "")
+        message = paragraph(finding.message, role, room, margin)
         if short:
-            message = [cut([*chain(*message)], room)]
+            message = [cut([margin, (printable(finding.message), role)], room)]
         rows = [_head(view, finding, room, unfolded=unfolded), *message]
         rows += _details(finding, room) if unfolded else ()
         rows += _followed(view.verdict.consequences(finding), room, unfolded=unfolded)

@@ -85,7 +85,7 @@ _STATE = 8
 """Cells of the usual states, of which `finished` is the longest."""
 SIGNS = "✓ finished, † crashed, ‖ stalled, ? stopped"
 """What the signs of states mean."""
-BADGES = "✖ critical, ▲ warning, ● healthy, ○ not fully judged"
+BADGES = "✖ critical, ▲ warning, ● healthy, ○ not fully checked"
 """What the marks of badges mean."""
 _SIGNS: dict[State | Unread, str] = {
     State.FINISHED: "✓",

@@ -311,8 +311,9 @@ def _paces(run: Run) -> Iterator[Pieces]:
 def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
     current, now = shown_state(view, run), view.now
     if current is not State.RUNNING:
-        outlook = "nothing to wait for" if current is State.FINISHED else "no ETA"
-        yield f"{state_words(run, current)}: {outlook}", "dim"
+        words = state_words(run, current)
+        done = current is State.FINISHED
+        yield f"{words}: nothing to wait for" if done else f"no ETA: {words}", "dim"
     elif not goes_on(run, now):
         yield "no ETA: no more records are coming", "dim"
     elif (coming := remaining_seconds(run)) is None:

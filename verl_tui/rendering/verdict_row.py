@@ -269,7 +269,7 @@ def _quiet(view: View, run: Run, noted: Sequence[Finding]) -> Headline:
     covered = coverage_of(run, verdict)
     lacks = covered.words.replace("; ", " (", 1)
     lacks += ")" * bool(lacks)
-    said = f": {judged} of {counted(len(every), 'rule')} could judge{lacks}"
+    said = f": {judged} of {counted(len(every), 'rule')} checked it{lacks}"
     more = _more([said + notes, said, lacks], advice, firm=True)
     found = ("no verdict", "nothing found", "nothing new")
     cause = found[2 if known else covered.most]
@@ -293,7 +293,7 @@ def _why_unjudged(view: View, run: Run, current: State | Unread, judged: int) ->
         return "no verdict yet"
     if not run.indicators:
         return "no verdict: no indicator of this log is known"
-    return "" if judged else "no verdict: no rule could judge it yet"
+    return "" if judged else "no verdict: no rule could check it yet"
 
 
 def why_no_step(view: View, run: Run) -> str:

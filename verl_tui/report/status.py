@@ -144,7 +144,7 @@ def _basis(one: Data, monitor: Monitor) -> str:
     """Name what the verdict rests on, and what it lacks."""
     skipped = {rule["id"]: rule["reason"] for rule in one["not_judged"]}
     judged = {rule.id for rule in monitor.guide.rules} - skipped.keys()
-    rules = [f"{counted(len(judged), 'rule')} judged"]
+    rules = [f"{counted(len(judged), 'rule')} checked"]
     rules += unjudged_rules([*skipped.values()]) if skipped else ()
     run, verdict = monitor.runs[one["name"]], monitor.verdicts[one["name"]]
     return f"{', '.join(rules)}{coverage_of(run, verdict).words}"

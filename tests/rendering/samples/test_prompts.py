@@ -110,8 +110,8 @@ def test_scores_that_are_neither_right_nor_wrong():
     assert signs(found) == {"up": "rose: ▁▄▇", "down": "fell: ▇▂▁"}
     table = PromptTable(found)
     columns = PromptColumns(table, 80, 3)
-    assert table.counts == "2 prompts · 1 rose · 1 fell"
-    assert "high from 0, half of what scores span" in map_words(found, table)
+    assert table.counts == "2, 1 rose, 1 fell"
+    assert "high from 0 on, half the range of scores" in map_words(found, table)
     assert text_of(columns.row(table.rows[0], chosen=True)).endswith("▁  ▄  ▇  ")
     samples.add(Sample(4, "up", "it", 9.0, validation=True), 4)
     assert signs(read(samples, found))["up"] == "rose: ▁▄▇", "kinds do not mix"
@@ -149,8 +149,8 @@ def test_why_there_is_no_map():
             {"a": [[1]], "b": [[], [1]]},
             "None of 2 training prompts comes again in 2 steps.",
         ),
-        ({"a": [[1]]}, "Prompts come again where two training steps have samples"),
-        ({"": [[1], [1]]}, "The log has no prompts of its training samples"),
+        ({"a": [[1]]}, "A map of prompts takes samples of at least two training steps"),
+        ({"": [[1], [1]]}, "The training samples in the log state no prompts"),
     ):
         found = read(printed(prompts))
         table = PromptTable(found)

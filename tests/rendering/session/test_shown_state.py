@@ -31,7 +31,7 @@ def test_an_error_in_what_has_been_read_is_no_crash_yet():
     assert " reading " in row
     assert "crashed" not in row
     assert "ETA" not in row
-    assert any("reading: no ETA" in text_of([*row]) for row in timing_rows(view, 80))
+    assert any("no ETA: reading" in text_of([*row]) for row in timing_rows(view, 80))
 
 
 def test_a_log_that_grows_beyond_what_was_read_has_been_read_once():

@@ -46,7 +46,7 @@ async def test_the_same_prompt_at_other_steps_and_beside_another(run):
     app = loaded(run)
     async with app.run_test(size=(120, 30)) as pilot:
         await start(pilot, app, "n", "d", "h")
-        await until(pilot, lambda: "1 prompt · 1 learned of grpo" in text(app))
+        await until(pilot, lambda: "prompts of grpo: 1, 1 learned" in text(app))
         assert "step 4 ✓ mean 1 of 3 responses" in text(app)
         assert any(
             "learned" in line and "question 0" in line and "✗  ✗  ✓  ✓" in line
@@ -83,11 +83,11 @@ async def test_prompts_by_steps_from_the_dashboard(run):
     app = loaded(run, other)
     async with app.run_test(size=(100, 24)) as pilot:
         await press(pilot, "O")
-        await until(pilot, lambda: "1 prompt · 1 partly right of grpo" in text(app))
+        await until(pilot, lambda: "prompts of grpo: 1, 1 partly right" in text(app))
         await press(pilot, "v")
-        assert "2 prompts" in text(app)
+        assert "prompts of grpo: 2," in text(app)
         await press(pilot, "right_square_bracket")
-        await until(pilot, lambda: "40 prompts · 40 rose of other" in text(app))
+        await until(pilot, lambda: "prompts of other: 40, 40 rose" in text(app))
         assert "\x1b" not in text(app)
         assert "\u202e" not in text(app)
         await press(pilot, "d", "j", "d")

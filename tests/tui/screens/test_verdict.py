@@ -123,8 +123,8 @@ CASES = (
         seen(run=make_run(columns=NO_ENTROPY), unjudged=EVERY[3:4]),
         "dim",
         (
-            "○ nothing found: 4 of 5 rules could judge (not logged: entropy)",
-            "○ nothing found: 4 of 5 rules could judge (not logged: entropy)",
+            "○ nothing found: 4 of 5 rules checked it (not logged: entropy)",
+            "○ nothing found: 4 of 5 rules checked it (not logged: entropy)",
             "○ nothing found (not logged: entropy)",
             "○ nothing found",
         ),
@@ -133,7 +133,7 @@ CASES = (
         seen(run=make_run(), unjudged=EVERY[2:]),
         "dim",
         (
-            "○ no verdict: 2 of 5 rules could judge (not logged: KL, entropy, response length)",
+            "○ no verdict: 2 of 5 rules checked it (not logged: KL, entropy, response length)",
             *["○ no verdict (not logged: KL, entropy, response length)"] * 2,
             "○ no verdict",
         ),

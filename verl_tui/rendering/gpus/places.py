@@ -32,7 +32,6 @@ from verl_tui.rendering.text.piece import (
     cut,
     fit,
     fit_left,
-    middle,
     paragraph,
     printable,
 )
@@ -140,7 +139,7 @@ def gpu_rows(
         if rows and len(rows) + 2 < height:
             rows.append([])
         if place.heading:
-            rows.append([(middle(place.heading, width), "dim")])
+            rows.append(cut([(place.heading, "dim")], width))
         if zoomed:
             belongs = owns(view.run) if view.run else lambda _: ""
             rows += detail_rows(place.devices, width, share, belongs)

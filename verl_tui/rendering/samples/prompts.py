@@ -103,10 +103,10 @@ class PromptTable:
 
     @property
     def counts(self) -> str:
-        """How many prompts there are of each kind."""
+        """How many prompts there are, and how many of each kind."""
         numbers = Counter(row.kind for row in self.rows)
         kinds = (f"{numbers[k]:,} {self.kind_words(k)}" for k in _KINDS if numbers[k])
-        return " · ".join((counted(len(self.rows), "prompt"), *kinds))
+        return ", ".join((f"{len(self.rows):,}", *kinds))
 
     def mark(self, *cells: Cell) -> Piece:
         """Return a sign for the responses of a prompt at a step, or at several; a blank where it
@@ -178,7 +178,7 @@ def map_words(found: ScoreMap, table: PromptTable) -> str:
     """Return what is said below the rows: how much has been read, and what signs stand for."""
     read = read_words(found)
     word = "right" if table.binary else "high"
-    half = f"{word} from {compact(table.middle)}, half of what scores span"
+    half = f"{word} from {compact(table.middle)} on, half the range of scores"
     return " · ".join([read] * bool(read) + [half] * (table.low < table.high))
 
 
@@ -199,10 +199,8 @@ def why_no_map(found: ScoreMap, table: PromptTable, kind: str) -> str:
     if found.waits():
         return f"{read} …"
     if len(table.steps) < 2:
-        return (
-            f"Prompts come again where two {kind} steps have samples: here are fewer."
-        )
+        return f"A map of prompts takes samples of at least two {kind} steps."
     if not table.different:
-        return f"The log has no prompts of its {kind} samples."
+        return f"The {kind} samples in the log state no prompts."
     prompts = counted(table.different, f"{kind} prompt")
     return f"None of {prompts} comes again in {read or f'{found.there:,} steps'}."

@@ -104,7 +104,7 @@ class PromptsScreen(RowsScreen):
             made.map_words(found, table),
             [columns.heading()],
             lambda _, width, most: table.detail(rows[at], step, width)[:most],
-            title=self.of_run(table.counts),
+            title=f"{self.of_run(self.TITLE_WORDS)}: {table.counts}",
             opens=self._open,
         )
 
