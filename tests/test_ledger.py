@@ -336,7 +336,7 @@ def test_it_is_told_by_get_and_in_reports(tmp_path, capsys):
     assert down.split("\t")[1:3] == ["5.33", "12.5%"]
     assert again.split("\t") == [
         *("steps made again after a restart", "10.7", "25.0%"),
-        "at 41-80; restart at step 41: went on in another file",
+        "step 41-80; restart at step 41: went on in another file",
     ]
     assert main(["get", "ledger", path, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

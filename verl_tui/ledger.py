@@ -353,7 +353,7 @@ def _note(line: Data) -> str:
     spans = [str(a) if a == b else f"{a}-{b}" for a, b in line["steps"]]
     spans += [""] * line["spans_left_out"]  # which are only counted
     guessed = line["heuristic"] and f"heuristic: {line['heuristic']}"
-    steps = f"at {few(spans, _SPANS_SHOWN)}" if spans else ""
+    steps = f"step {few(spans, _SPANS_SHOWN)}" if spans else ""
     return "; ".join(filter(None, (steps, *line["evidence"][:1], guessed)))
 
 

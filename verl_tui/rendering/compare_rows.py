@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 _MARKS = {"better": "✓", "worse": "✗", "": "="}
 """Signs of better, worse and the same."""
 _LEGEND = "✓ better, ✗ worse than the baseline; = the same"
+_MEANS = "means of the last {} values: final ones, throughput, lengths, step times"
 _NUMBER = 7
 """Cells of a value."""
 _LEAST = _NUMBER + 9
@@ -105,6 +106,7 @@ def comparison(
     if sparks:
         above += _sparks(view, runs, [end.step for end in ends])
     rows = [_heading("figures"), *map(table.row, figures)]
+    rows += paragraph(_MEANS.format(found[0].count), "dim", width)
     if any(row.is_judged for row in figures):
         rows += paragraph(_LEGEND, "dim", width)
     for words in measured_differently(runs):
@@ -244,14 +246,14 @@ def _figures(view: View, found: Sequence[MeasuredRun], now: str) -> Iterator[_Ro
         if kind.indicator:
             yield from _of_kind(kind, found)
     yield from _texts(f"ETA{now}", (_end(one.run, view.now) for one in found))
-    verdicts = view.monitor.verdicts
-    counts = [
-        Figure(len(weighty(open_findings(view, run))))
-        if run.name in verdicts
-        else Figure()
-        for run in runs
-    ]
-    yield from _values(f"findings{now}", counts, -1, is_count=True)
+    yield from _texts(f"findings{now}", (_found(view, run) for run in runs))
+
+
+def _found(view: View, run: Run) -> str:
+    if run.name not in view.monitor.verdicts:
+        return UNKNOWN
+    found = weighty(open_findings(view, run))
+    return f"{len(found)} ({found[0].severity.word})" if found else "0"
 
 
 def _end(run: Run, now: float) -> str:
@@ -293,9 +295,7 @@ def _text(texts: Sequence[str], at: int, cells: int) -> Pieces:
     return [(fit(text, cells), "dim" if text == UNKNOWN else "value")]
 
 
-def _values(
-    label: str, values: Sequence[Figure], better: int, *, is_count: bool = False
-) -> Iterator[_Row]:
+def _values(label: str, values: Sequence[Figure], better: int) -> Iterator[_Row]:
     """Yield a row of values, nothing without any.
 
     Args:
@@ -303,7 +303,6 @@ def _values(
         values: One for each run.
         better: 1 where more is better, -1 where less is, 0 where neither is, or only the band
             decides.
-        is_count: True for small counts, for which percentages mean nothing.
     """
     texts = [UNKNOWN if one.value is None else compact(one.value) for one in values]
     units = {one.unit or "" for one in values if one.value is not None}
@@ -317,7 +316,7 @@ def _values(
         cells = max(1, min(max(_NUMBER, len(texts[at])), room - 2))
         mark = f" {_MARKS[role]}"
         if role and one.value is not None and base.value is not None:
-            change = _change(one.value - base.value, base.value, is_count=is_count)
+            change = _change(one.value - base.value, base.value)
             mark += f" {change}" * (len(mark) + 1 + len(change) <= room - cells)
         return [(texts[at][:cells].ljust(cells), "value"), (mark, role or "dim")]
 
@@ -343,11 +342,11 @@ def _judged(one: Figure, base: Figure, better: int) -> str | None:
     return "worse" if outside else "better"
 
 
-def _change(change: float, base: float, *, is_count: bool) -> str:
+def _change(change: float, base: float) -> str:
     """Write a change as a percentage of the baseline's value, or where that means nothing as a
     number, in at most eight characters.
     """
-    percent = 100 * change / abs(base) if base and not is_count else math.nan
+    percent = 100 * change / abs(base) if base else math.nan
     if not math.isfinite(percent):
         return ("+" if change > 0 else "") + compact(change)
     if abs(percent) >= 1000:
