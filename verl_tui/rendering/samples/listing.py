@@ -89,8 +89,8 @@ class StepScores:
         return f"group mean {compact(mean(scores))}"
 
     def words(self, *, complete: bool = True) -> str:
-        """Return the figures: `512 rows · score 0.41 ± 0.49 · dead groups 12%`."""
-        words = [counted(self.count, "row") + ("" if complete else " so far")]
+        """Return the figures: `512 samples · score 0.41 ± 0.49 · dead groups 12%`."""
+        words = [counted(self.count, "sample") + ("" if complete else " so far")]
         if self.scores:
             apart = [score - self.mean for score in self.scores]
             spread = sqrt(fmean(one * one for one in apart))
