@@ -251,7 +251,7 @@ def _short(text: str) -> str:
 # -- written ---------------------------------------------------------------------------------------
 
 
-def told(found: Data) -> Iterator[tuple[str, str]]:
+def in_words(found: Data) -> Iterator[tuple[str, str]]:
     """Yield what `explain` returned in words, each with what it is; a text may be empty or None."""
     yield found["verdict"] or "no verdict", found["line"]
     for part in found["chain"]:

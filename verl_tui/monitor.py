@@ -141,7 +141,7 @@ class Monitor:
                     return False
                 self.verdicts[name] = self._judges[name].verdict(now)
                 if once or self._is_quiet(self.runs[name], now):
-                    self._judges[name].rest()
+                    self._judges[name].forget_figures()
         return True
 
     def awake(self, now: float) -> None:

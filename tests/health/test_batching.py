@@ -71,7 +71,7 @@ def test_any_split_gives_the_same_verdict(seed, cuts, verl, rests):
         run.apply(batch(rows(part, range(start + 1, end + 1), start)), now=0.0)
         verdict = growing.verdict(1.0)
         if rests:
-            growing.rest()
+            growing.forget_figures()
             assert growing.verdict(1.0) == verdict
     assert verdict == judge(run)
 

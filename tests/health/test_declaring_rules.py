@@ -58,7 +58,7 @@ from verl_tui.health.diagnosis import diagnosis
 @diagnosis("odd-step")
 def odd_step(context):
     step = context.run.step or 0
-    return context.rule.told({}, since=step) if step % 2 else None
+    return context.rule.finding({}, since=step) if step % 2 else None
 """
 SPELLING = (
     'names = [\n  ["entropy", "brain/fog", "how foggy the brain is", "brain.py:1"],'

@@ -26,7 +26,7 @@ from test_made_states import MADE
 
 from verl_tui.cli import main
 from verl_tui.config import Config
-from verl_tui.explain import explain, told
+from verl_tui.explain import explain, in_words
 from verl_tui.health.guide_settings import load_guide
 from verl_tui.monitor import load
 from verl_tui.runs.run import Run
@@ -206,7 +206,7 @@ def test_what_is_no_training_has_nothing_to_explain(tmp_path):
 def test_words_of_a_step_and_of_no_verdict(step, label):
     found = explained(planted(collapse(95, 100, 108), VERL))
     chain = [{"step": step, "what": "it began"}]
-    first, then, *_ = told({**found, "verdict": None, "chain": chain})
+    first, then, *_ = in_words({**found, "verdict": None, "chain": chain})
     assert (first[0], then[0]) == ("no verdict", label)
 
 

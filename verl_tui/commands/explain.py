@@ -43,13 +43,13 @@ def run(options: Options) -> int:
 
 def _lines(found: Data, *, md: bool) -> Iterator[str]:
     """Yield the explanation as text, or as Markdown."""
-    from verl_tui.explain import told
+    from verl_tui.explain import in_words
 
     if md:
         from verl_tui.report.status import markdown_block
 
-        yield from markdown_block(found["run"], told(found))
+        yield from markdown_block(found["run"], in_words(found))
         return
     yield one_line(found["run"])
-    rows = ((label, one_line(text, 2000)) for label, text in told(found) if text)
+    rows = ((label, one_line(text, 2000)) for label, text in in_words(found) if text)
     yield from (f"  {label:<10} {text}" for label, text in rows)

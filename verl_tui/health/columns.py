@@ -56,7 +56,7 @@ _WHOSE = {
 }
 
 
-def look_at_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
+def find_in_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
     """Return what is found in each column of a rule, or why none is judged.
 
     Args:
@@ -127,7 +127,7 @@ def _judge(
         breaches = _not_exempt(context, keys, steps, breaches, known)
     now: Finding | str | None = judged.needs
     if judged.facts and open_breach(breaches):
-        now = _told(context, keys[0], title, judged, limit)
+        now = _finding(context, keys[0], title, judged, limit)
     else:
         excuses = WITHOUT_BREACH if judged.facts is None else BY_VALUES.keys()
         now = exempt(context, keys, excuses) or now
@@ -202,7 +202,7 @@ def _scale(rule: Rule, series: Sequence[Series]) -> float:
     return scale * 100.0 if is_share else scale
 
 
-def _told(
+def _finding(
     context: RuleContext,
     key: str,
     title: str,
@@ -226,7 +226,7 @@ def _told(
     case = known.get("case", "")
     if rule.says:
         case = "says-often" if case else "says"
-    return rule.told(
+    return rule.finding(
         facts,
         case=case,
         words=judged.words,

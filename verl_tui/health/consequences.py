@@ -55,11 +55,11 @@ def with_causes(
         leads = own and _moved_first(found[at], cause, own, run)
         if at in direct or not rule or leads:
             continue
-        if _follows(found[at], cause, rule, run) and _first(direct, cause_at) != at:
+        if _follows(found[at], cause, rule, run) and _first_cause(direct, cause_at) != at:
             direct[at] = cause_at
     folded = [*found]
     for at in direct:
-        cause_at = _first(direct, at)
+        cause_at = _first_cause(direct, at)
         cause = folded[cause_at]
         worst = max(cause.severity, found[at].severity)
         folded[cause_at] = replace(cause, severity=worst)
@@ -86,7 +86,7 @@ def _moved_first(first: Finding, later: Finding, rule: Rule, run: Run) -> bool:
     return least is not None and most is not None and least <= later.begun <= most
 
 
-def _first(direct: dict[int, int], at: int) -> int:
+def _first_cause(direct: dict[int, int], at: int) -> int:
     """Return the place of the cause at the beginning of a chain, which is no circle."""
     while at in direct:
         at = direct[at]
@@ -138,7 +138,7 @@ def _service(context: RuleContext, fall: Finding) -> Finding | None:
         said = fails_service(context.run, one.path, one.trouble)
         if said:
             facts = {"words": said.words, "title": said.title, "fall": fall.since_step}
-            return rule.told(
+            return rule.finding(
                 {**facts, "now": one.now},
                 (said.line, *in_words([one])),
                 "service",
@@ -204,11 +204,11 @@ def new_lines(run: Run, steps: Sequence[int], step: int) -> list[NewLines]:
         later = one.step is not None and one.step >= steps[max(0, onset - 1)]
         if later and state.step is not None:
             forms.setdefault(_NAMES.sub("#", one.form), []).append((path, one))
-    found = (_new(form, kinds, steps, onset) for form, kinds in forms.items())
+    found = (_multiplied(form, kinds, steps, onset) for form, kinds in forms.items())
     return sorted([one for one in found if one], key=lambda one: -one.now)
 
 
-def _new(
+def _multiplied(
     form: str, kinds: Sequence[tuple[str, Trouble]], steps: Sequence[int], onset: int
 ) -> NewLines | None:
     """Return how a form of line multiplied about a logged point, None if it did not."""

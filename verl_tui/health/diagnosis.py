@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
-    Look: TypeAlias = Callable[[RuleContext], "Finding | Found | InBlocks | str | None"]
+    Find: TypeAlias = Callable[
+        [RuleContext], "Finding | Found | BlockDiagnosis | str | None"
+    ]
 
 
 _TRIM = 5
@@ -138,17 +140,17 @@ class Signs(NamedTuple):
     """Why it does not judge now, where it finds nothing."""
 
 
-class InBlocks(NamedTuple):
+class BlockDiagnosis(NamedTuple):
     """A diagnosis that compares metrics block by block."""
 
     named: Mapping[str, str | None]
     """Metrics by their names in its words: the log's own keys; the first one sets the pace, others
     may be None.
     """
-    find: Callable[[Blocks, InBlocks], Signs]
+    find: Callable[[Blocks, BlockDiagnosis], Signs]
     others: Sequence[str] = ()
     """The keys of metrics without a name."""
-    of: Any = None
+    extra: Any = None
     """Anything else that it depends on, hashable."""
     size: int = 10
     """Points a block: enough to tell a level from noise, few enough to find failures soon."""
@@ -163,56 +165,56 @@ class InBlocks(NamedTuple):
         return [*(key or "" for key in self.named.values()), *self.others]
 
 
-def look_at_blocks(
-    context: RuleContext, of: InBlocks, keep: Callable[..., Any]
+def find_in_blocks(
+    context: RuleContext, spec: BlockDiagnosis, keep: Callable[..., Any]
 ) -> Found:
     """Return what a diagnosis finds in blocks now and before, or why it does not judge.
 
     Args:
         context: The run.
-        of: What it looks at.
+        spec: Its metrics, and what finds the failure in them.
         keep: Returns figures by their name, computed again where what they depend on has changed.
     """
-    keys, rule = (*of.named.values(), *of.others), context.rule
+    keys, rule = (*spec.named.values(), *spec.others), context.rule
     points = context.known(keys[0])
     # The newest point may still change.
     seen = len(points) if points else 0
-    count = (seen - 1) // of.size
-    if not points or count < of.needs:
-        return Found(f"needs {of.needs * of.size + 1} points, has {seen}")
+    count = (seen - 1) // spec.size
+    if not points or count < spec.needs:
+        return Found(f"needs {spec.needs * spec.size + 1} points, has {seen}")
     series = [context.run.series(key or "") for key in keys]
-    basis = keys, of.of, [one and one.revision for one in series], count
+    basis = keys, spec.extra, [one and one.revision for one in series], count
     found: Judged = keep(
-        "blocks", basis, lambda: _judge(rule.name, of, _cut(series, of.size, count))
+        "blocks", basis, lambda: _judge(rule.name, spec, _cut(series, spec.size, count))
     )
     now: Finding | str | None = found.needs
     if (facts := found.facts) is not None:
-        now = rule.told(
+        now = rule.finding(
             facts,
             facts.get("evidence", ()),
             facts.get("case", ""),
             since=facts["since"],
-            step=points.steps[count * of.size - 1],
+            step=points.steps[count * spec.size - 1],
             key=facts["key"],
         )
     return Found(now, found.breaches, rule.title)
 
 
-def _judge(words: str, of: InBlocks, blocks: Blocks) -> Judged:
+def _judge(words: str, spec: BlockDiagnosis, blocks: Blocks) -> Judged:
     """Find a failure in blocks, or why that is not judged where there is none.
 
     Its words know, besides the figures of the diagnosis: since, key (the first metric unless the
     diagnosis says another), size (points a block), last (the newest block's last step); of each
     metric its key by its name, `…_then`, its level before the failure, and `…_now`.
     """
-    signs = of.find(blocks, of)
+    signs = spec.find(blocks, spec)
     starts = np.append(blocks.first[:1], blocks.last)
     newest = 0
 
     def facts(at: int, begun: int) -> Mapping[str, Any]:
         then = max(0, begun - 1)
-        known = {"size": of.size, "last": blocks.last[at], "key": of.metrics[0]}
-        for i, (name, key) in enumerate(of.named.items()):
+        known = {"size": spec.size, "last": blocks.last[at], "key": spec.metrics[0]}
+        for i, (name, key) in enumerate(spec.named.items()):
             known[name] = key
             known[f"{name}_then"] = blocks.known[i, then]
             known[f"{name}_now"] = blocks.known[i, at]
@@ -223,7 +225,7 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> Judged:
         lasts = signs.lasts(place) if callable(signs.lasts) else signs.lasts
         quiet = ~lasts
         quiet[: place + 1] = False
-        end = first(rolling(quiet, of.patience) == of.patience, place + 1)
+        end = first(rolling(quiet, spec.patience) == spec.patience, place + 1)
         newest = place + np.flatnonzero(lasts[place:]).max(initial=0)
         begun = signs.since(place)
         return Spell(begun, place, end, facts(place, begun))
@@ -232,8 +234,8 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> Judged:
         return facts(newest, int(np.searchsorted(starts, since)))
 
     places = np.flatnonzero(signs.begins)
-    places = places[places >= of.needs - 1].tolist()
-    shown = Shown(0, places, spell, of.patience, now=now)
+    places = places[places >= spec.needs - 1].tolist()
+    shown = Shown(0, places, spell, spec.patience, now=now)
     found = judged(words, blocks.settled, shown, starts)
     return found._replace(needs=signs.reason)
 
@@ -294,9 +296,9 @@ def _reduced(of: np.ufunc, values: NDArray[np.floating], edges: Places) -> Numbe
 class Diagnosis(NamedTuple):
     """A failure that is seen in several signals of one run."""
 
-    look: Look
+    find: Find
     """Returns the finding now, why it does not judge, or None if nothing is found; or these with
-    its history; or what it looks at block by block.
+    its history; or its metrics and what finds the failure in their blocks.
     """
     by_clock: bool
     """True if it depends on the clock, as a hang does, and not only on the log."""
@@ -310,11 +312,11 @@ DIAGNOSES: dict[str, Diagnosis] = {}
 
 def diagnosis(
     name: str, *requires: str, by_clock: bool = False
-) -> Callable[[Look], Look]:
+) -> Callable[[Find], Find]:
     """Declare a function as the diagnosis of a rule, by its unique name; see `Diagnosis`."""
 
-    def declared(look: Look) -> Look:
-        DIAGNOSES[name] = Diagnosis(look, by_clock, requires)
-        return look
+    def declared(find: Find) -> Find:
+        DIAGNOSES[name] = Diagnosis(find, by_clock, requires)
+        return find
 
     return declared

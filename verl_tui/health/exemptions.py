@@ -213,9 +213,9 @@ def exempt(
     to one.
     """
     for name in filter(names.__contains__, context.rule.unless):
-        look = BY_VALUES.get(name) or FOR_WHOLE_RUN[name]
+        find = BY_VALUES.get(name) or FOR_WHOLE_RUN[name]
         words: str = WORDS["exemptions"].get(name, "{found}")
-        found = [(key, look(context._replace(key=key))) for key in keys]
+        found = [(key, find(context._replace(key=key))) for key in keys]
         reasons = [words.format(key=key, found=one) for key, one in found if one]
         if len(reasons) == len(keys):
             return reasons[0]

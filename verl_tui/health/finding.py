@@ -63,8 +63,8 @@ class Finding:
     consequence_of: str | None = None
     """Rule of the finding that this one follows from, None if it is a cause itself."""
     certain: bool = True
-    """Whether it goes into the history of what is looked at as it is, and is enough to explain what
-    its rule explains `if_first`.
+    """Whether it goes into the history, of a diagnosis that sees the present alone, and is enough to
+    explain what its rule explains `if_first`.
     """
     cause: str = ""
     """What it is, in the few words of a headline; empty where its id says it."""
@@ -143,9 +143,9 @@ def unjudged_rules(reasons: Sequence[str]) -> tuple[str, ...]:
     any are left out.
     """
     counts = Counter(map(kind_of_reason, reasons))
-    told = [f"{counts[kind]} {kind}" for kind in KINDS_OF_REASONS if counts[kind]]
-    word = "rule" if told[0].startswith("1 ") else "rules"
-    return told[0].replace(" ", f" {word} ", 1), *told[1:]
+    parts = [f"{counts[kind]} {kind}" for kind in KINDS_OF_REASONS if counts[kind]]
+    word = "rule" if parts[0].startswith("1 ") else "rules"
+    return parts[0].replace(" ", f" {word} ", 1), *parts[1:]
 
 
 class Episode(NamedTuple):

@@ -123,7 +123,7 @@ class Rule:
         """Unique name: the id, with the variant where there is one."""
         return f"{self.id}/{self.variant}" if self.variant else self.id
 
-    def told(
+    def finding(
         self,
         facts: Mapping[str, object],
         evidence: Iterable[str | None] = (),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from verl_tui import debug_log
-from verl_tui.health.columns import look_at_columns
+from verl_tui.health.columns import find_in_columns
 from verl_tui.health.conditions.column import KEPT_BREACHES, Breach, Found, open_breach
 from verl_tui.health.consequences import (
     in_words,
@@ -22,7 +22,7 @@ from verl_tui.health.consequences import (
 )
 from verl_tui.health.diagnoses import DIAGNOSES
 from verl_tui.health.diagnoses.dead_groups import may_be_constant
-from verl_tui.health.diagnosis import InBlocks, look_at_blocks
+from verl_tui.health.diagnosis import BlockDiagnosis, find_in_blocks
 from verl_tui.health.finding import (
     LACKS,
     SEVERITIES,
@@ -63,13 +63,13 @@ class RuleOnRun:
         self.episodes: Sequence[Episode] = ()
         """All findings so far; they depend on the numbers alone, unless it goes by the clock."""
         self._past: Sequence[Breach] = ()
-        """What was found each time that it looked, if it looks at the present only."""
+        """Earlier findings of a diagnosis that only sees the present."""
         self.kept: dict[Hashable, tuple[Hashable, Any]] = {}
         """Figures with all that they depend on."""
         self._has_failed = False
 
     def judge(self, context: RuleContext) -> None:
-        """Judge a run as it is; numbers that are too large for a rule's sums tell it nothing."""
+        """Judge a run as it is; no verdict where its sums overflow."""
         id = self.rule.id
         reason = "silenced in your settings"
         if id not in context.guide.silenced:
@@ -88,8 +88,8 @@ class RuleOnRun:
 
     def _judged(self, context: RuleContext) -> _Result:
         rule, run = self.rule, context.run
-        found = self._look(context)
-        self.episodes = [*chain(*map(self._told, found))]
+        found = self._found(context)
+        self.episodes = [*chain(*map(self._episodes_of, found))]
         reasons = [one.now for one in found if isinstance(one.now, str)]
         if reasons and len(reasons) == len(found):
             return NotJudged(rule.id, reasons[0])
@@ -97,7 +97,7 @@ class RuleOnRun:
         causes = [one.words(run) for one in CAUSES[rule.causes](run)] if now else []
         return [replace(one, evidence=(*one.evidence, *causes)) for one in now]
 
-    def _told(self, found: Found) -> Iterator[Episode]:
+    def _episodes_of(self, found: Found) -> Iterator[Episode]:
         """Yield breaches as findings of the past."""
         for since, raised, what, cleared, severity in found.breaches:
             worst = self.rule.severity if severity is None else severity
@@ -111,16 +111,16 @@ class RuleOnRun:
             known = self.kept[name] = basis, make()
         return known[1]
 
-    def _look(self, context: RuleContext) -> Sequence[Found]:
+    def _found(self, context: RuleContext) -> Sequence[Found]:
         """Return what is found now and before, in each of its columns."""
         if not self._diagnosis:
-            return look_at_columns(context, self._keep)
+            return find_in_columns(context, self._keep)
         for one in self._diagnosis.requires:
             if one not in context.indicators:
                 return [Found(f"{LACKS} no {INDICATORS[one].label}")]
-        found = self._diagnosis.look(context)
-        if isinstance(found, InBlocks):
-            return [look_at_blocks(context, found, self._keep)]
+        found = self._diagnosis.find(context)
+        if isinstance(found, BlockDiagnosis):
+            return [find_in_blocks(context, found, self._keep)]
         if isinstance(found, Found):
             return [found]
         return [self._remembered(found, context.run.step or 0)]
@@ -182,12 +182,12 @@ class Judge:
         explained = with_causes(findings, self.guide, self.run)
         history = chain(*map(attrgetter("episodes"), self._rules))
         return Verdict(
-            tuple(sorted([_told(one, context) for one in explained], key=_weight)),
+            tuple(sorted([_completed(one, context) for one in explained], key=_weight)),
             tuple([one for one in judged if isinstance(one, NotJudged)]),
             tuple(sorted(history, key=lambda episode: episode.raised_step or 0)),
         )
 
-    def rest(self) -> None:
+    def forget_figures(self) -> None:
         """Forget all but the verdict, for a run that will hardly go on; if it does, it is read
         again from its beginning.
         """
@@ -212,14 +212,14 @@ def _weight(finding: Finding) -> tuple[int, bool, bool, int]:
     return (-finding.severity, *rank, since)
 
 
-def _told(finding: Finding, context: RuleContext) -> Finding:
+def _completed(finding: Finding, context: RuleContext) -> Finding:
     """Return a finding with what is new in the log there, if it is a cause itself and judges a
     metric, and without advice that the log refutes.
     """
     finding = _fitting(finding, context)
     series, since = context.known(finding.key), finding.begun
-    is_told = finding.consequence_of is None and finding.severity > Severity.INFO
-    if not is_told or not series or since is None or finding.id == "worker-errors":
+    has_news = finding.consequence_of is None and finding.severity > Severity.INFO
+    if not has_news or not series or since is None or finding.id == "worker-errors":
         return finding
     news = in_words(new_lines(context.run, series.steps, since))
     return replace(finding, evidence=(*finding.evidence, *news))
@@ -239,14 +239,14 @@ def _merge(id: str, variants: list[_Result]) -> Sequence[Finding | NotJudged]:
     found: dict[str | None, list[Finding]] = {}
     for one in chain(*judged):
         found.setdefault(one.key, []).append(one)
-    told = [*map(_worst, found.values())]
-    if len(told) > 1 and max(map(len, judged)) == 1:
-        worst = _worst(told)
-        evidence = chain(worst.evidence, *map(attrgetter("evidence"), told))
-        told = [replace(worst, evidence=tuple(dict.fromkeys(evidence)))]
+    merged = [*map(_worst, found.values())]
+    if len(merged) > 1 and max(map(len, judged)) == 1:
+        worst = _worst(merged)
+        evidence = chain(worst.evidence, *map(attrgetter("evidence"), merged))
+        merged = [replace(worst, evidence=tuple(dict.fromkeys(evidence)))]
     if broken := "; ".join(filter(failed, reasons)):
-        return [*told, NotJudged(id, broken)]
-    return told
+        return [*merged, NotJudged(id, broken)]
+    return merged
 
 
 def _worst(findings: Sequence[Finding]) -> Finding:

@@ -176,7 +176,7 @@ def fails_service(run: Run, path: str, trouble: Trouble) -> RootCause | None:
     if not match or not cause.service:
         return None
     suspect = _Suspect(path, trouble, event, cause, match)
-    return _told(run, suspect, event.phase, suspect.title)
+    return _cause_by(run, suspect, event.phase, suspect.title)
 
 
 def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
@@ -192,7 +192,7 @@ def root_cause(run: Run, phase: Phase | None = None) -> RootCause | None:
     _, first = min(suspects, key=lambda one: one[0])
     alike = [one for _, one in suspects if one.cause is first.cause]
     title = first.title + _missing_ranks(run, alike)
-    found = _told(run, first, first.event.phase or phase, title)
+    found = _cause_by(run, first, first.event.phase or phase, title)
     others = sum(one.trouble.count for _, one in suspects) - 1
     said = f"{counted(others, 'more line')} of trouble"
     words = f"{said} follow{'s' * (others == 1)} from it or came later"
@@ -212,7 +212,7 @@ def waiting(run: Run) -> RootCause | None:
         return None
     waits = suspect.cause.waiting
     title = suspect.title if waits else f"its log repeats: {suspect.title}"
-    return _told(run, suspect, None, title)._replace(seconds=_seconds(suspect))
+    return _cause_by(run, suspect, None, title)._replace(seconds=_seconds(suspect))
 
 
 def _seconds(suspect: _Suspect) -> float | None:
@@ -224,7 +224,9 @@ def _seconds(suspect: _Suspect) -> float | None:
     return float(said["waited"]) if said and "waited" in said.groupdict() else None
 
 
-def _told(run: Run, suspect: _Suspect, phase: Phase | None, title: str) -> RootCause:
+def _cause_by(
+    run: Run, suspect: _Suspect, phase: Phase | None, title: str
+) -> RootCause:
     """Return what a suspect's line says, behind what an expert calls it."""
     event = suspect.event
     names = " ".join(filter(None, (event.actor, event.where)))

@@ -24,7 +24,7 @@ from verl_tui.health.conditions.column import (
     rolling,
     trend,
 )
-from verl_tui.health.diagnosis import Blocks, InBlocks, Signs, diagnosis
+from verl_tui.health.diagnosis import BlockDiagnosis, Blocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, WORDS, filled, number
 from verl_tui.health.limits import KL_COEF, kl_coefficient
 from verl_tui.health.reward import SOLVED, gaining_components, parts_solved
@@ -58,15 +58,15 @@ gained half of what was left at its beginning.
 
 
 @diagnosis("entropy-collapse", "entropy", "reward")
-def entropy_collapse(context: RuleContext) -> InBlocks | str:
+def entropy_collapse(context: RuleContext) -> BlockDiagnosis | str:
     """Find entropy that halves and nears 0 over a stretch in which the reward gains nothing; with a
     rising reward, or once a task is solved, it would be convergence.
     """
     keys = {id: context.indicators[id] for id in ("entropy", "reward")}
-    return parts_solved(context) or InBlocks(keys, _find_collapse, needs=7)
+    return parts_solved(context) or BlockDiagnosis(keys, _find_collapse, needs=7)
 
 
-def _find_collapse(blocks: Blocks, _: InBlocks) -> Signs:
+def _find_collapse(blocks: Blocks, _: BlockDiagnosis) -> Signs:
     entropy, course = blocks.levels[0], blocks.known[0]
     opening = float(np.fmax.reduce(entropy[:3], initial=0.0))
     low = (opening > 0) & (entropy >= 0) & (entropy <= _LEFT * opening)
@@ -130,7 +130,7 @@ counts a part as fallen.
 
 
 @diagnosis("length-collapse", "response_length", "reward")
-def length_collapse(context: RuleContext) -> InBlocks:
+def length_collapse(context: RuleContext) -> BlockDiagnosis:
     """Find length that is down to a quarter of its beginning as a score falls, or to less while
     none gains.
     """
@@ -140,11 +140,11 @@ def length_collapse(context: RuleContext) -> InBlocks:
     parts = gaining_components(context.run)[:_MOST]
     keys = {"length": context.indicators["response_length"], "reward": reward}
     others = [*dict.fromkeys((*validations, *parts))]
-    of = len({*validations} - {reward})
-    return InBlocks(keys, _find_short, others, of, size=5, needs=_OPENING)
+    extra = len({*validations} - {reward})
+    return BlockDiagnosis(keys, _find_short, others, extra, size=5, needs=_OPENING)
 
 
-def _find_short(blocks: Blocks, of: InBlocks) -> Signs:
+def _find_short(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
     length = blocks.levels[0]
     opening = float(np.fmax.reduce(length[:_OPENING], initial=0.0))
     left = rolling(length, _LASTS, np.maximum) / (opening or 1.0)
@@ -152,7 +152,7 @@ def _find_short(blocks: Blocks, of: InBlocks) -> Signs:
     is_long = length >= _WHOLE_LENGTH * opening
     long = np.maximum.accumulate(np.where(is_long, places, 0))
     # the level of each score before responses shrank and since, and at the beginning
-    scores = range(1, len(of.metrics))
+    scores = range(1, len(spec.metrics))
     now = np.array([blocks.means(i, _LEVEL) for i in scores])
     errors = np.array([blocks.noise(i) for i in scores]) * math.sqrt(2 / _LEVEL)
     before, first = now[:, long], now[:, np.minimum(long, _LEVEL)]
@@ -163,7 +163,7 @@ def _find_short(blocks: Blocks, of: InBlocks) -> Signs:
     falls: Flags = np.logical_or.reduce(fallen)
     is_share = (blocks.lowest[1] >= 0) & (blocks.highest[1] <= 1)
     # Short responses serve the task: validation gains, or another score while none falls.
-    serves = (gained & ~fallen)[1 : 1 + of.of].any(axis=0)
+    serves = (gained & ~fallen)[1 : 1 + spec.extra].any(axis=0)
     serves |= ~falls & (gained.any(axis=0) | is_share & (now[0] >= SOLVED))
     lasts = (left <= _BACK) & (opening >= _TINY) & ~serves
 
@@ -172,7 +172,7 @@ def _find_short(blocks: Blocks, of: InBlocks) -> Signs:
         if falls[at]:
             i = fallen[:, at].argmax()
             ends = f"from {number(before[i, at])} to {number(now[i, at])}"
-            fell = f"{of.metrics[1 + i]} fell {ends} with their length"
+            fell = f"{spec.metrics[1 + i]} fell {ends} with their length"
         own = {"opening": opening, "now": length[at], "fell": fell}
         return {**own, "left": length[at] / opening}
 
@@ -207,7 +207,7 @@ longer than the whole step is no part of it: a sum over workers, or another unit
 
 
 @diagnosis("slow-phase")
-def slow_phase(context: RuleContext) -> InBlocks | str:
+def slow_phase(context: RuleContext) -> BlockDiagnosis | str:
     """Find a part of the step's time that grows against its own past, and not only with the tokens
     it works on.
     """
@@ -218,10 +218,10 @@ def slow_phase(context: RuleContext) -> InBlocks | str:
     keys = {"step": step, "tokens": context.names.get("perf/total_num_tokens", length)}
     phases = _phases(context.run.keys) or (step,)
     needs = _NOW + _GAP + _LEAST_PAST + 1
-    return InBlocks(keys, _find_slow, phases, needs=needs, patience=3)
+    return BlockDiagnosis(keys, _find_slow, phases, needs=needs, patience=3)
 
 
-def _find_slow(blocks: Blocks, of: InBlocks) -> Signs:
+def _find_slow(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
     step, tokens, *phases = blocks.levels
     figures = np.array([_added(one, step, tokens) for one in phases])
     was, each, added = figures.transpose(1, 0, 2)
@@ -241,8 +241,8 @@ def _find_slow(blocks: Blocks, of: InBlocks) -> Signs:
     def facts(at: int, begun: int) -> Mapping[str, object]:
         i = slowest[behind_last(begins[: at + 1]) - 1]
         usual = was[i, begun + np.argmax(begins[begun:])]
-        key, now, whole = of.metrics[2 + i], phases[i][at], step[at]
-        is_part = key != of.metrics[0] and whole > 0
+        key, now, whole = spec.metrics[2 + i], phases[i][at], step[at]
+        is_part = key != spec.metrics[0] and whole > 0
         share = f", {now / whole:.0%} of the step" if is_part else ""
         own = {"key": key, "usual": usual, "now": now}
         return {**own, "times": now / usual, "share": share}
@@ -351,7 +351,7 @@ class _Line(NamedTuple):
 
 
 @diagnosis("nothing-learns/flat", "reward")
-def nothing_learns(context: RuleContext) -> InBlocks:
+def nothing_learns(context: RuleContext) -> BlockDiagnosis:
     """Find a reward that has been level since the run's first points, and for which more than a
     small gain is ruled out.
     """
@@ -365,11 +365,13 @@ def nothing_learns(context: RuleContext) -> InBlocks:
     }
     parts = gaining_components(context.run)
     others = [*validation_keys(context.run.keys), *parts][:_MOST_OTHERS]
-    of = kl_coefficient(context.run)
-    return InBlocks(keys, _find, [*dict.fromkeys(others)], of, needs=10, patience=2)
+    extra = kl_coefficient(context.run)
+    return BlockDiagnosis(
+        keys, _find, [*dict.fromkeys(others)], extra, needs=10, patience=2
+    )
 
 
-def _find(blocks: Blocks, of: InBlocks) -> Signs:
+def _find(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
     """Bound what the reward can have gained since the beginning, until it has gained, or where the
     log does not hold the run's beginning.
     """
@@ -377,8 +379,8 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
     lines: dict[int, tuple[_Line, str]] = {}
     start = int(blocks.first[0])
     # Where a log begins late, it has learnt before.
-    from_start = start <= max(1, blocks.last[of.needs - 1] - start)
-    for at in range(of.needs - 1, blocks.size if from_start else 0):
+    from_start = start <= max(1, blocks.last[spec.needs - 1] - start)
+    for at in range(spec.needs - 1, blocks.size if from_start else 0):
         if (at + 1) % ((at + 1) // _OFTEN + 1):
             continue
         lasts[at] = False
@@ -391,14 +393,14 @@ def _find(blocks: Blocks, of: InBlocks) -> Signs:
             break
         others = blocks.levels[_OTHERS:]
         if all(trend(_known(one, at)).t < _GAINS for one in others):
-            case, why = _reason(blocks, of, at)
+            case, why = _reason(blocks, spec, at)
             lines[at], lasts[at] = (line, why), True
             begins[at] = _is_flat(blocks, line, at, _BOUNDS[case])
 
     def facts(at: int, _: int) -> Mapping[str, object]:
         line, reason = lines[max(judged for judged in lines if judged <= at)]
         low, high = (line.change + way * line.error for way in (-_SIGMAS, _SIGMAS))
-        own = {"steps": blocks.last[at] - start + 1, "points": (at + 1) * of.size}
+        own = {"steps": blocks.last[at] - start + 1, "points": (at + 1) * spec.size}
         figures = {"low": low, "high": high, "most": max(high, 0.0)}
         return {**own, **figures, **line._asdict(), "reason": reason}
 
@@ -428,13 +430,13 @@ def _is_flat(blocks: Blocks, line: _Line, at: int, bound: float) -> bool:
     return is_small and left > (1 - _SOLVED) * (high - low)
 
 
-def _reason(blocks: Blocks, of: InBlocks, at: int) -> tuple[str, str]:
+def _reason(blocks: Blocks, spec: BlockDiagnosis, at: int) -> tuple[str, str]:
     """Return why the reward may be level, as a case and in words: a KL term that is stronger
     than the guide's, and costs much beside advantages; or nothing, although the policy has moved.
     """
     newer = _known(blocks.levels[_KL, (at + 1) // 2 :], at - (at + 1) // 2)
     far = float(median_along(newer)) if len(newer) else 0.0
-    name, coefficient = of.of
+    name, coefficient = spec.extra
     case = "moved" if far >= _MOVED else ""
     if coefficient > KL_COEF[1] and coefficient * far >= _COST:
         case = "held-back"

@@ -43,12 +43,12 @@ def crash(context: RuleContext) -> Finding | str | None:
     why = "nothing shows how it ended"
     if holder is not None:
         why = f"killed, or ended without a message: {holder.words} is gone"
-    if state is State.CRASHED or (state is State.ENDED and _tells(run, holder)):
+    if state is State.CRASHED or (state is State.ENDED and _is_known(run, holder)):
         return _crashed(context, None, why)
     return None if run.events else "no source reports how the run started or ended"
 
 
-def _tells(run: Run, holder: Writer | None) -> bool:
+def _is_known(run: Run, holder: Writer | None) -> bool:
     """Return whether anything shows how a run without a closing line ended: by its cause, or a
     process that is gone without a message; one that only began a file may have finished.
     """
@@ -76,7 +76,7 @@ def _crashed(context: RuleContext, event: Event | None, why: str) -> Finding:
         why, short = _memory_words(context, cause) or cause.words, cause.title
         phase, advice = cause.event.phase or phase, cause.advice
     place, during, doing = _place(step, phase)
-    return context.rule.told(
+    return context.rule.finding(
         {"place": place + during, "why": why, "short": short, "doing": during},
         [*lines, doing, "no step came after it"],
         case,
@@ -148,10 +148,12 @@ def ended_early(context: RuleContext) -> Finding | str | None:
     facts = {"where": _where(run), "why": "no line says why"}
     line = line_shown("", end) if end is not None else ""
     if cause is None:
-        return context.rule.told(facts, [line], since=run.step)
+        return context.rule.finding(facts, [line], since=run.step)
     facts["why"] = cause.words
     advice = cause.advice or None
-    return context.rule.told(facts, [cause.line, line], since=run.step, advice=advice)
+    return context.rule.finding(
+        facts, [cause.line, line], since=run.step, advice=advice
+    )
 
 
 def _where(run: Run) -> str:
@@ -193,5 +195,5 @@ def repeated_errors(context: RuleContext) -> Finding | None:
             said = f"{lines}: {one_line(first.text, 160)}"
             facts: dict[str, object] = {"actor": one_line(first.actor)}
             facts |= {"text": one_line(first.text, 200), "count": error.count}
-            return rule.told(facts, [said], since=since, step=error.step)
+            return rule.finding(facts, [said], since=since, step=error.step)
     return None

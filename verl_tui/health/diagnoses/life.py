@@ -57,14 +57,14 @@ def hang(context: RuleContext) -> Finding | str | None:
         return _waits(context, wait)
     if context.state is State.WAITING:
         return _before_the_first(context)
-    if own := _cut(context):
+    if own := _waited_at_end(context):
         return _stalled(context, own)
     if context.state is not State.STALLED:
         return _no_hang(context) or None
     holder = signs_of_life.writer(run)
     if not holder or not holder.stopped:
         return _stalled(context, _quiet(context))
-    return context.rule.told(
+    return context.rule.finding(
         {"process": holder.words},
         case="stopped",
         since=run.step,
@@ -72,7 +72,7 @@ def hang(context: RuleContext) -> Finding | str | None:
     )
 
 
-def _cut(context: RuleContext) -> float:
+def _waited_at_end(context: RuleContext) -> float:
     """Return how many seconds a log that ends without a word had waited, 0 if not for long."""
     run = context.run
     if context.state is not State.ENDED or run.outcome or root_cause(run):
@@ -85,7 +85,7 @@ def _waits(context: RuleContext, wait: RootCause) -> Finding:
     """Return what a run has been waiting for, by its own words."""
     step, is_now = context.run.step, context.state is State.STALLED
     quiet = minutes(max(_quiet(context), wait.seconds or 0))
-    return context.rule.told(
+    return context.rule.finding(
         {
             "where": "first step yet" if step is None else f"step since step {step}",
             "lasts": f"for {minutes(wait.seconds)}, " if wait.seconds else "",
@@ -116,7 +116,7 @@ def _stalled(context: RuleContext, quiet: float) -> Finding:
     elif still:
         case, why = "unfinished", f"its counters stand still: {still[0]}"
     signs, head = (_signs(context), "") if is_now else ((), "the log ends with ")
-    return context.rule.told(
+    return context.rule.finding(
         {"head": head, "quiet": minutes(quiet), "why": why or compared},
         (
             line,
@@ -162,7 +162,7 @@ def _before_the_first(context: RuleContext) -> Finding | str:
     words = f"{minutes(allowed['seconds'])} are allowed: {allowed['why']}"
     evidence = (f"alive: {sign.words}", phase, words)
     facts = {"quiet": minutes(quiet)}
-    return context.rule.told(facts, evidence, "begins", severity=Severity.WARNING)
+    return context.rule.finding(facts, evidence, "begins", severity=Severity.WARNING)
 
 
 def _allowed(run: Run) -> dict[str, Any]:
@@ -274,13 +274,13 @@ def restart(context: RuleContext) -> Found | None:
     often = f", {len(marks)} times so far" if len(marks) > 1 else ""
     facts = {"often": often, "reason": newest.reason}
     lines = [f"step {mark.step}: {mark.reason} ({mark.path})" for mark in marks[-5:]]
-    now = context.rule.told(facts, lines, since=newest.step)
+    now = context.rule.finding(facts, lines, since=newest.step)
     return Found(now, breaches[-KEPT_BREACHES:])
 
 
 _OF_WEIGHTS = ("reward", "reference_kl", "entropy")
 """Indicators that depend on the weights."""
-_NOT = ("", "none", "null", "false", "no", "never", "disable", "0")
+_NOT_RESUMED = ("", "none", "null", "false", "no", "never", "disable", "0")
 _LEAST, _MOST = 3, 10
 """Points that make a level."""
 _ERRORS, _SHARE, _BACK = 5.0, 0.1, 0.4
@@ -326,7 +326,7 @@ def resume_lost(context: RuleContext) -> Finding | str | None:
         return None
     if moved[0].start is moved[0].after and not _is_to_load(run):
         return None  # started anew, maybe on purpose
-    return context.rule.told(
+    return context.rule.finding(
         {"levels": "; ".join(one.words for one in moved), "reason": mark.reason},
         since=mark.step,
         step=run.step,
@@ -336,7 +336,7 @@ def resume_lost(context: RuleContext) -> Finding | str | None:
 
 def _is_to_load(run: Run) -> bool:
     _, stated = run.config.named("resume")
-    return str(stated).strip().lower() not in _NOT
+    return str(stated).strip().lower() not in _NOT_RESUMED
 
 
 def _levels(run: Run, restart: int) -> Iterator[_Levels]:

@@ -61,18 +61,18 @@ def not_finite(context: RuleContext) -> Found:
     fault.
     """
     run, window = context.run, context.rule.window
-    read = [_read(context, key, window) for key in run.odd]
+    read = [_find_broken(context, key, window) for key in run.odd]
     if read.count(None) == len(run.keys):
         return Found("no metric ever had a value")
     if not read:
         return Found(None)
-    broken = _counted(filter(None, read), run.indicators.get("reward"))
+    broken = _relevant(filter(None, read), run.indicators.get("reward"))
     recent = [one for one in broken if one.recent]
-    now = _told(context, recent) if recent else None
+    now = _finding(context, recent) if recent else None
     return Found(now, _breaches(broken, window, lasts=bool(recent)))
 
 
-def _counted(read: Iterable[_Broken], reward: str | None) -> Sequence[_Broken]:
+def _relevant(read: Iterable[_Broken], reward: str | None) -> Sequence[_Broken]:
     """Return those that are broken; parts of the reward only if it is broken itself, or unknown."""
     broken = [one for one in read if one.steps]
     if reward in (None, *(one.key for one in broken)):
@@ -80,7 +80,7 @@ def _counted(read: Iterable[_Broken], reward: str | None) -> Sequence[_Broken]:
     return [one for one in broken if not _PART.fullmatch(one.key)]
 
 
-def _read(context: RuleContext, key: str, window: int) -> _Broken | None:
+def _find_broken(context: RuleContext, key: str, window: int) -> _Broken | None:
     """Return where a metric is broken, None where it has never had a number."""
     series = context.known(key)
     if not series:
@@ -120,21 +120,21 @@ def _places(odd: Flags, *, needed: bool) -> Places | None:
     return np.flatnonzero(odd & np.logical_or.accumulate(~odd))
 
 
-def _told(context: RuleContext, broken: Sequence[_Broken]) -> Finding:
+def _finding(context: RuleContext, broken: Sequence[_Broken]) -> Finding:
     worst, *others = sorted(
         broken, key=lambda one: (math.isfinite(one.newest), one.since)
     )
-    is_told = worst.since in worst.recent[:_MOST_STEPS]
+    is_named = worst.since in worst.recent[:_MOST_STEPS]
     alike = f"; the same holds for {counted(len(others), 'other metric')}"
     facts = {
         "was": "was" if math.isfinite(worst.newest) else "is",
         "where": worst.words,
-        "first": "" if is_told else f", first at step {worst.since}",
+        "first": "" if is_named else f", first at step {worst.since}",
         "others": alike if others else "",
     }
     step = max(one.step for one in broken)
     evidence = _evidence([worst, *others])
-    return context.rule.told(
+    return context.rule.finding(
         facts, evidence, since=worst.since, step=step, key=worst.key
     )
 

@@ -140,7 +140,7 @@ def _fallen(context: RuleContext, reward: Series, judged: Judged) -> Finding:
     if not any(one.of_kl for one in signs):
         signs = _signs(context, reward, fall["since"], _WRECK._replace(out=1))
     brief = [one.brief for one in signs if one is signs[0] or not one.of_kl]
-    return context.rule.told(
+    return context.rule.finding(
         {**fall, "signs": ", ".join(brief)},
         [one.words for one in signs],
         "kl-term" if weak_kl_term(context.run) else "",

@@ -93,7 +93,7 @@ def _killed(
     facts = {"used": f": {used[1]} of {used[2]} GB were in use" if used else ""}
     lines = [f"line {one.line}: {one_line(one.text, 160)}" for one in events[-3:]]
     newest = newest if step is None else step
-    return context.rule.told(facts, lines, "killed", since=step, step=newest)
+    return context.rule.finding(facts, lines, "killed", since=step, step=newest)
 
 
 def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
@@ -102,18 +102,18 @@ def _filling(context: RuleContext, growth: MemoryGrowth) -> Finding | None:
     """
     total = context.run.total_steps
     left, case = 0.0, "unknown"
-    is_told = growth.now - growth.first >= max(_GROWN_GB, _GROWN * growth.first)
+    is_due = growth.now - growth.first >= max(_GROWN_GB, _GROWN * growth.first)
     if growth.full:
         left, case = max(0.0, growth.full - growth.now) / growth.each, ""
-        is_told = total is None or growth.step + left <= total
+        is_due = total is None or growth.step + left <= total
     seconds = left * context.step_seconds
-    if not is_told or seconds > _AHEAD:
+    if not is_due or seconds > _AHEAD:
         return None
     time = f" (≈ {minutes(seconds)})" if context.step_seconds else ""
     facts = {**growth._asdict(), "left": math.ceil(left), "time": time}
     severity = _near(context, seconds or inf)
     key, since, step, *_ = growth
-    return context.rule.told(
+    return context.rule.finding(
         facts, case=case, since=since, step=step, key=key, severity=severity
     )
 
@@ -194,7 +194,7 @@ def disk_filling(context: RuleContext) -> Finding | str | None:
         return None
     when = minutes(seconds) if 1 <= seconds < inf else "a moment"
     ends = dict.fromkeys((trouble.first, trouble.last))
-    return context.rule.told(
+    return context.rule.finding(
         {"before": before, "words": words, "when": when},
         [line_shown(path, event) for event in ends],
         "fills-up" if seconds < inf else "",
@@ -267,7 +267,7 @@ def one_phase(context: RuleContext) -> Finding | str | None:
     is_rare = part.times < count
     each = f", {number(part.each)} s in each of {part.times} steps" if is_rare else ""
     steps = f"{found.steps[0]}–{found.steps[-1]}"
-    return rule.told(
+    return rule.finding(
         {**part._asdict(), "whole": found.whole, "rare": each},
         [
             f"{one.key}: {number(one.seconds)} s, {one.share:.0%} (mean of steps {steps})"

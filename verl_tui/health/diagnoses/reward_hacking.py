@@ -19,7 +19,7 @@ from verl_tui.health.conditions.column import (
     rolling,
     rows,
 )
-from verl_tui.health.diagnosis import Blocks, InBlocks, Signs, diagnosis
+from verl_tui.health.diagnosis import BlockDiagnosis, Blocks, Signs, diagnosis
 from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
     SAMPLE_SCORES,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from verl_tui.health.rule_context import RuleContext
 
-    _Told: TypeAlias = tuple[int, Mapping[str, Any]]
-    _Sign: TypeAlias = tuple[Flags, Callable[[int, int], _Told]]
+    _Onset: TypeAlias = tuple[int, Mapping[str, Any]]
+    _Sign: TypeAlias = tuple[Flags, Callable[[int, int], _Onset]]
     """Where a sign shows; and since which block, and what it is in figures, by the block where it
     shows and the newest one.
     """
@@ -71,7 +71,7 @@ since, which is a twentieth of its size at least: heuristic.
 """
 _WINDOWS = (1, 2, 4, 8)
 """Blocks whose means are compared: few show sharp falls soon, many show noisy ones."""
-_LOOKED_AT = 60
+_SEARCHED = 60
 """Newest blocks among which the best is sought."""
 _NEAR = 0.25
 """It began to fall where it was last within a quarter of the way from its best."""
@@ -80,7 +80,7 @@ _FIGURES = 5
 
 
 @diagnosis("reward-hacking", "reward")
-def reward_hacking(context: RuleContext) -> InBlocks | str:
+def reward_hacking(context: RuleContext) -> BlockDiagnosis | str:
     """Find a reward that goes up, and a part of it down; or validation down or level; or samples
     that repeat or resemble each other.
     """
@@ -91,17 +91,17 @@ def reward_hacking(context: RuleContext) -> InBlocks | str:
     parts = gaining_components(context.run)[:_MOST_PARTS]
     if not validations and not parts and not any(map(keys.get, names[:2])):
         return f"{LACKS} neither validation nor samples nor parts of the reward"
-    return InBlocks(keys, _find_hacking, [*validations, *parts], len(validations))
+    return BlockDiagnosis(keys, _find_hacking, [*validations, *parts], len(validations))
 
 
-def _find_hacking(blocks: Blocks, of: InBlocks) -> Signs:
-    others = range(_FIGURES, len(of.metrics))
-    signs = [_cost(blocks, of, i, size) for size in _WINDOWS for i in others]
-    signs += [one for lag in _LAGS for one in _compared(blocks, of, lag)]
+def _find_hacking(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
+    others = range(_FIGURES, len(spec.metrics))
+    signs = [_cost(blocks, spec, i, size) for size in _WINDOWS for i in others]
+    signs += [one for lag in _LAGS for one in _compared(blocks, spec, lag)]
     found = _first_of(signs)
     # A single block may be chance.
     begins = found.begins & np.append(False, found.begins[:-1])
-    begins[: of.needs] = False
+    begins[: spec.needs] = False
     return found._replace(begins=begins)
 
 
@@ -110,16 +110,16 @@ def _first_of(signs: Sequence[_Sign]) -> Signs:
     shows = np.array([flags for flags, _ in signs])
     any_shows: Flags = np.logical_or.reduce(shows)
 
-    def told(at: int) -> _Told:
+    def describe(at: int) -> _Onset:
         shown = behind_last(any_shows[: at + 1]) - 1
         return signs[int(shows[:, shown].argmax())][1](shown, at)
 
     return Signs(
-        any_shows, any_shows, lambda at: told(at)[0], lambda at, _: told(at)[1]
+        any_shows, any_shows, lambda at: describe(at)[0], lambda at, _: describe(at)[1]
     )
 
 
-def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
+def _cost(blocks: Blocks, spec: BlockDiagnosis, i: int, size: int) -> _Sign:
     """Return where a figure is down to 60% of its best while the reward has risen, by means of so
     many blocks.
     """
@@ -143,7 +143,7 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
     back = blocks.levels[i] - floor > _BACK * (best[begun] - floor)
     lasts = (begun >= 0) & ~back & ~(blocks.levels[0] <= then[begun])
 
-    def told(at: int, newest: int) -> _Told:
+    def describe(at: int, newest: int) -> _Onset:
         start = begun[at]
         place = places[start]
         near = best[start] - _NEAR * (best[start] - now[start])
@@ -155,10 +155,10 @@ def _cost(blocks: Blocks, of: InBlocks, i: int, size: int) -> _Sign:
             "now": blocks.known[i, newest],
             "then": then[start],
         }
-        facts |= {"case": "cost", "key": of.metrics[i]}
+        facts |= {"case": "cost", "key": spec.metrics[i]}
         return place + begun_at, facts
 
-    return lasts, told
+    return lasts, describe
 
 
 def _means(levels: Numbers, size: int) -> Numbers:
@@ -183,22 +183,22 @@ def _best(levels: Numbers, gap: int) -> tuple[Places, Numbers]:
     """Return the place and level of the highest of the last levels at each block, but for the
     newest ones.
     """
-    size = _LOOKED_AT - gap
-    padded = np.append(np.full(_LOOKED_AT, -np.inf), np.fmax(levels, -np.inf))
+    size = _SEARCHED - gap
+    padded = np.append(np.full(_SEARCHED, -np.inf), np.fmax(levels, -np.inf))
     every = np.arange(len(levels))
     at = rows(padded, size, every + size).argmax(axis=1)
-    places = np.maximum(0, every - _LOOKED_AT + 1 + at)
+    places = np.maximum(0, every - _SEARCHED + 1 + at)
     return places, levels[places]
 
 
-def _compared(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Sign]:
+def _compared(blocks: Blocks, spec: BlockDiagnosis, lag: int) -> Iterator[_Sign]:
     """Yield the signs over so many blocks that a rising reward is no improvement."""
     low, high = blocks.lowest[0], blocks.highest[0]
     _, gain, t = blocks.slopes(0, lag)
     least = _RISE * np.maximum(high - low, abs(high + low) / 2)
     rises = (t >= _RISE_T) & (gain >= least)
     rises[: lag - 1] = False
-    validations = range(_FIGURES, _FIGURES + of.of)
+    validations = range(_FIGURES, _FIGURES + spec.extra)
     # Where any validation follows, the reward stands for something.
     for i in validations:
         rises &= ~blocks.moves(i, lag, _FOLLOW_T, _FOLLOW)
@@ -213,8 +213,8 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Sign]:
         is_error = np.isfinite(t) & (t != 0)
         error = np.divide(change, t, out=np.zeros(len(t)), where=is_error)
         still = known & ~fell & (change + _SURE * abs(error) < least)
-        yield fell, _comparison(blocks, of, i, lag, "validation fell")
-        yield still, _comparison(blocks, of, i, lag, "validation stood still")
+        yield fell, _comparison(blocks, spec, i, lag, "validation fell")
+        yield still, _comparison(blocks, spec, i, lag, "validation stood still")
     poorer = _POORER * blocks.before(2, lag - 1)
     for i, words, way, much in (
         (1, "samples repeat themselves more", 1, _REPEATS),
@@ -226,13 +226,13 @@ def _compared(blocks: Blocks, of: InBlocks, lag: int) -> Iterator[_Sign]:
         for at in np.flatnonzero(worse).tolist():
             scores, spreads = blocks.levels[3:5, at + 1 - lag : at + 1].tolist()
             worse[at] = not answers_improve(scores, spreads)
-        yield worse, _comparison(blocks, of, i, lag, words)
+        yield worse, _comparison(blocks, spec, i, lag, words)
 
 
 def _comparison(
-    blocks: Blocks, of: InBlocks, i: int, lag: int, words: str
-) -> Callable[[int, int], _Told]:
-    def told(at: int, _: int) -> _Told:
+    blocks: Blocks, spec: BlockDiagnosis, i: int, lag: int, words: str
+) -> Callable[[int, int], _Onset]:
+    def describe(at: int, _: int) -> _Onset:
         start = at + 1 - lag
         levels = blocks.levels[i, start : at + 1]
         fell = words == "validation fell"
@@ -243,10 +243,10 @@ def _comparison(
             "then": blocks.known[0, start],
             "begin": blocks.last[start],
             "sign": f"{words}: {begun} at step {blocks.last[place]}, {now} now",
-            "key": of.metrics[i],
+            "key": spec.metrics[i],
         }
 
-    return told
+    return describe
 
 
 _EQUAL = 1e-6
@@ -271,28 +271,28 @@ three quarters of a scale from 0 to 1: heuristic.
 
 
 @diagnosis("component-imbalance", "reward")
-def component_imbalance(context: RuleContext) -> InBlocks | str:
+def component_imbalance(context: RuleContext) -> BlockDiagnosis | str:
     """Find a component at its top for long, while no other has gained anything."""
     reward = context.indicators["reward"]
     parts = components(context.run)[:_MOST_PARTS]
     if len(parts) < 2:
         return f"{LACKS} no components of the reward"
-    return InBlocks({"reward": reward}, _find_saturated, parts, needs=14)
+    return BlockDiagnosis({"reward": reward}, _find_saturated, parts, needs=14)
 
 
-def _find_saturated(blocks: Blocks, of: InBlocks) -> Signs:
+def _find_saturated(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
     low, top = blocks.lowest, blocks.highest
     least = np.array([lately(one, _WINDOW) for one in blocks.levels])
     now = np.array([means(one, _LATELY) for one in blocks.known])
     # at its own top, or at that of a scale from 0 to 1
     at_top = (least >= top - _EQUAL * abs(top)) | ((top <= 1) & (low >= _HIGH))
     at_top |= np.isnan(least) | (least >= _CEILING * top) & (top > 0)
-    parts = range(1, len(of.metrics))
-    return _first_of([_carried(blocks, of, i, now, ~at_top) for i in parts])
+    parts = range(1, len(spec.metrics))
+    return _first_of([_carried(blocks, spec, i, now, ~at_top) for i in parts])
 
 
 def _carried(
-    blocks: Blocks, of: InBlocks, i: int, now: Numbers, others: Flags
+    blocks: Blocks, spec: BlockDiagnosis, i: int, now: Numbers, others: Flags
 ) -> _Sign:
     """Return where a part has been at its top for long, and none of the others that are not has
     moved since its climb.
@@ -309,21 +309,21 @@ def _carried(
     others[[0, i]] = False
     shows &= others.any(axis=0) & ~(others & moves).any(axis=0)
 
-    def told(at: int, _: int) -> _Told:
+    def describe(at: int, _: int) -> _Onset:
         start, stuck = climb[at], np.flatnonzero(others[:, at]).tolist()
         high = known[i, start : at + 1] >= top[at] - _TOP * reach[at]
         first, last = blocks.last[start], blocks.last[at]
         return int(start + np.argmax(high)) + 1, {
-            "key": of.metrics[i],
+            "key": spec.metrics[i],
             "top": top[at],
-            "names": ", ".join(of.metrics[other] for other in stuck),
+            "names": ", ".join(spec.metrics[other] for other in stuck),
             "have": "have" if len(stuck) > 1 else "has",
             "foot": first,
             "evidence": [
-                f"{of.metrics[j]}: {number(known[j, start])} at step {first}, "
+                f"{spec.metrics[j]}: {number(known[j, start])} at step {first}, "
                 f"{number(known[j, at])} at step {last}"
                 for j in (i, *stuck, 0)
             ],
         }
 
-    return shows, told
+    return shows, describe

@@ -24,14 +24,16 @@ class ExplainScreen(RowsScreen):
         """Return all rows: what each is, then its text. Dumps of samples are read for them, so only
         where something is new.
         """
-        from verl_tui.explain import explain, told
+        from verl_tui.explain import explain, in_words
 
         view, run = self.view, self.view.run
         if not run or view.loading:
             return RowsPage([[("not read yet", "dim")]])
         found = self.known.of(
             (run.name, run.revision, view.verdict),
-            lambda: [*told(explain(run, view.verdict, view.monitor.guide, view.now))],
+            lambda: [
+                *in_words(explain(run, view.verdict, view.monitor.guide, view.now))
+            ],
         )
         blocks = (
             paragraph(
