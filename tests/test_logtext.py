@@ -139,7 +139,7 @@ def test_any_bytes_any_growth(small, tmp_path, pieces):
         data += more
         with path.open("ab") as file:
             file.write(more)
-        log.look()
+        log.check()
         read(log)
         check(log, data)
     assert log.generation == 0
@@ -232,14 +232,14 @@ def test_truncation_replacement_and_rewriting(tmp_path):
     for generation, text in enumerate(["1\n", "another\n", "different\nlonger\n"], 1):
         path.write_text(text)
         os.utime(path, ns=(generation, generation))
-        log.look()
+        log.check()
         read(log)
         assert log.generation == generation
         assert [line.text for line in forwards(log)] == text.split()
     copy = tmp_path / "copy"
     copy.write_text("different\nlonger\nand on\n")
     copy.replace(path)
-    log.look()
+    log.check()
     read(log)
     assert log.generation == 3, "log shippers replace a file by a longer copy of itself"
     assert [line.text for line in forwards(log)][-1] == "and on"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
 
 ABSENT = 10
-"""Looks in a row without its log after which a run is gone: one that is rotated is away shortly."""
+"""Ticks in a row without its log after which a run is gone: one that is rotated is away shortly."""
 _SETTLED = 5.0
 """Seconds without a write from which an end is one: heuristic."""
 _FAILED = {"state": State.UNKNOWN.value, "step": None, "next": "look at it yourself"}
@@ -53,17 +53,17 @@ class Bests:
     """Knows the best of each run so far."""
 
     def __init__(self, apart: float = 0.0) -> None:
-        """Begin to watch; two bests of a run are told no less than so many seconds apart."""
+        """Begin to watch; two bests of a run are reported no less than so many seconds apart."""
         self._apart = apart
         self._best: dict[tuple[str, BestBy], Best | None] = {}
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
 
     def new(
         self, run: Run, by: BestBy, now: float, *, at_once: bool = False
     ) -> tuple[Best, bool] | None:
-        """Return a new best of a run, and whether it was there at the first look."""
+        """Return a new best of a run, and whether it was there at first."""
         name = run.name, by
-        soon = now - self._told.get(run.name, -math.inf) < self._apart
+        soon = now - self._reported.get(run.name, -math.inf) < self._apart
         if soon and not at_once:
             return None
         found = best(run, by.metric, lowest=by.lowest)
@@ -73,7 +73,7 @@ class Bests:
             return None
         self._best[name] = found
         if not first:
-            self._told[run.name] = now
+            self._reported[run.name] = now
         return found, first
 
 
@@ -102,18 +102,18 @@ def is_gone(run: Run) -> bool:
 
 
 class RunFollower:
-    """Looks at all runs; an error of ours is reported, once, and costs no other run."""
+    """Observes all runs; an error of ours is reported, once, and costs no other run."""
 
     def __init__(self, monitor: Monitor) -> None:
         """Begin to watch what the monitor reads."""
         self.monitor = monitor
         self.now = 0.0
-        """The time of the present look, in seconds since the epoch."""
+        """The time of the present tick, in seconds since the epoch."""
         self._states: dict[str, State] = {}
         self._over: set[str] = set()
         """The runs that have ended or were stopped."""
         self._failures: dict[str, str] = {}
-        """Why a run could not be looked at when that was last tried."""
+        """Why a run could not be observed when that was last tried."""
 
     @property
     def done(self) -> bool:
@@ -132,7 +132,7 @@ class RunFollower:
         self.monitor.judge(now)
         for run in list(self.monitor.runs.values()):
             try:
-                yield from self.look(run)
+                yield from self.observe(run)
             except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
                 why = f"cannot be guarded: {type(error).__name__}: {error}"
                 if self._failures.get(run.name) != why:
@@ -141,7 +141,7 @@ class RunFollower:
                     said = one_line(why, 200)
                     yield self.event("unguarded", run, message=said, **_FAILED)
 
-    def look(self, run: Run) -> EventLines:
+    def observe(self, run: Run) -> EventLines:
         """Act on one run, and yield what has happened to it."""
         raise NotImplementedError
 
@@ -158,12 +158,12 @@ def follow(
     follower: RunFollower,
     stop: Callable[[], object],
 ) -> Iterator[tuple[float, EventLines]]:
-    """Yield each look until every run has ended, or it is stopped: its time, and what has happened,
+    """Yield each tick until every run has ended, or it is stopped: its time, and what has happened,
     which is found out as it is taken.
 
     Args:
         specs: Paths, directories and globs; runs that appear later are watched, too.
-        follower: Looks at the runs.
+        follower: Observes the runs.
         stop: Says whether to end.
     """
     monitor = follower.monitor
@@ -185,7 +185,7 @@ LONGEST = 4000
 has three to four, escaped signs two.
 """
 _EVIDENCE = 8
-"""Most pieces of evidence that are told."""
+"""Most pieces of evidence that an event states."""
 _GONE = {
     "state": State.UNKNOWN.value,
     "next": "its files were deleted or moved away: watch where they are now, if it goes on",
@@ -194,8 +194,8 @@ _GONE = {
 
 @dataclass
 class _Known:
-    """What was told of a run: step and restarts as of the last look; its findings by rule and
-    metric, None where one is over; at how many looks in a row its files were missing.
+    """What was reported of a run: step and restarts as of the last tick; its findings by rule and
+    metric, None where one is over; for how many ticks in a row its files were missing.
     """
 
     step: int | None
@@ -205,7 +205,7 @@ class _Known:
 
 
 class Events(RunFollower):
-    """Knows what was told of each run."""
+    """Knows what was reported of each run."""
 
     def __init__(self, monitor: Monitor) -> None:
         """Begin to watch what the monitor reads."""
@@ -215,17 +215,17 @@ class Events(RunFollower):
         self.critical: set[str] = set()
         """The runs that have ended with a critical finding."""
 
-    def look(self, run: Run) -> EventLines:
-        """Yield what has happened to a run since the last look."""
+    def observe(self, run: Run) -> EventLines:
+        """Yield what has happened to a run since the last tick."""
         before, current = self._states.get(run.name), state(run, self.now)
         self._states[run.name] = current
         if before is None:
             self._known[run.name] = _Known(run.step, set(run.restarts))
-            yield self._told("start", run, total_steps=run.total_steps)
+            yield self._line("start", run, total_steps=run.total_steps)
         known = self._known[run.name]
         yield from self._restarts(run, known)
         if before and before is not current:
-            yield self._told("state", run, before=before.value)
+            yield self._line("state", run, before=before.value)
         yield from self._findings(run, known)
         yield from self._end(run, known)
 
@@ -236,7 +236,7 @@ class Events(RunFollower):
         over = gone or is_over(run, self.now)
         yield from self._best(run, over=over)
         if over and run.name not in self._over:
-            yield self._told("end", run, **_GONE if gone else {})
+            yield self._line("end", run, **_GONE if gone else {})
         is_bad = over and Severity.CRITICAL is self.monitor.verdicts[run.name].severity
         for names, holds in ((self._over, over), (self.critical, is_bad)):
             (names.add if holds else names.discard)(run.name)
@@ -245,22 +245,22 @@ class Events(RunFollower):
         marks = set(run.restarts)
         for mark in sorted(marks - known.restarts):
             steps = {"from_step": known.step, "to_step": mark.step}
-            yield self._told("restart", run, **steps, reason=mark.reason)
+            yield self._line("restart", run, **steps, reason=mark.reason)
         known.step, known.restarts = run.step, marks
 
     def _findings(self, run: Run, known: _Known) -> EventLines:
         """Yield findings that are over, and those that are new, or of another weight or cause."""
         found = self.monitor.verdicts[run.name].findings[::-1]
         present = {(one.id, one.key): one for one in found}  # the worst of each
-        for name, told in known.findings.items():
-            if told and name not in present:
+        for name, before in known.findings.items():
+            if before and name not in present:
                 known.findings[name] = None
-                yield self._told("cleared", run, **_named(told))
+                yield self._line("cleared", run, **_named(before))
         for name, one in reversed(present.items()):
-            repeated, told = name in known.findings, known.findings.get(name)
+            repeated, before = name in known.findings, known.findings.get(name)
             known.findings[name] = one
-            if told is None or _weight(told) != _weight(one):
-                yield self._told(
+            if before is None or _weight(before) != _weight(one):
+                yield self._line(
                     "finding", run, **_named(one), message=one.message,
                     evidence=list(one.evidence[:_EVIDENCE]), follows=one.consequence_of,
                     repeated=repeated,
@@ -274,9 +274,9 @@ class Events(RunFollower):
             top = new[0]
             saved = top.checkpoint and top.checkpoint.path
             facts = {"value": top.value, "best_step": top.step, "checkpoint": saved}
-            yield self._told("best", run, metric=top.metric, key=top.key, **facts)
+            yield self._line("best", run, metric=top.metric, key=top.key, **facts)
 
-    def _told(self, kind: str, run: Run, **more: object) -> EventLine:
+    def _line(self, kind: str, run: Run, **more: object) -> EventLine:
         current = self._states[run.name]
         first = next(iter(self.monitor.verdicts[run.name].primary), None)
         line = self.event(kind, run, state=current.value, step=run.step)
@@ -397,7 +397,7 @@ class Guard(RunFollower):
         for name in [one for one in self._waiting if one not in self._running]:
             yield self._begun(*self._waiting.pop(name))
 
-    def look(self, run: Run) -> EventLines:
+    def observe(self, run: Run) -> EventLines:
         """Act on one run."""
         current = state(run, self.now)
         if run.name not in self._states:

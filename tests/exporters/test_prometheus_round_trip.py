@@ -44,8 +44,8 @@ def test_a_page_reads_back_as_what_the_logs_said(runs):
     found = {run: part for run, part in page.runs.items() if run}
     assert found.keys() == set(runs)
     for part in found.values():
-        lines = PageFigures().take(part, NOW)
-        said = StepRows().take(lines)
+        lines = PageFigures().series(part, NOW)
+        said = StepRows().records(lines)
         (row,) = (one for one in said if isinstance(one, MetricRow))
         assert dict(zip(row.keys, row.values, strict=True)) == pytest.approx(SAID)
         assert (row.step, row.time) == (7, NOW - 10)

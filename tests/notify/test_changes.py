@@ -53,7 +53,7 @@ class Steps:
     def __call__(self, *findings: Finding, news: bool = True) -> list[str]:
         self.now += HOUR
         return reported(
-            self.changes.look(monitored(*findings), self.now, lambda _run: news)
+            self.changes.messages(monitored(*findings), self.now, lambda _run: news)
         )
 
 
@@ -93,9 +93,13 @@ def test_what_was_there_before_is_not_reported():
 
 def test_what_the_user_has_acknowledged_is_not_reported():
     changes = Changes(NotifySettings(CHOICE, repeat_after=HOUR))
-    assert changes.look(monitored(KL), NOW, is_seen=lambda _run, _finding: True) == []
-    assert reported(changes.look(monitored(KL), NOW + 1)) == ["finding kl-high"]
-    assert changes.look(monitored(KL), NOW + 2 * HOUR, is_seen=lambda *_: True) == []
+    assert (
+        changes.messages(monitored(KL), NOW, is_seen=lambda _run, _finding: True) == []
+    )
+    assert reported(changes.messages(monitored(KL), NOW + 1)) == ["finding kl-high"]
+    assert (
+        changes.messages(monitored(KL), NOW + 2 * HOUR, is_seen=lambda *_: True) == []
+    )
 
 
 def test_json_has_the_documented_fields():
@@ -114,7 +118,7 @@ def test_texts_of_logs_are_made_safe_and_keys_are_hidden():
     said = f"ValueError: \x1b[31mtoken {token}\nnext"
     finding = Finding("crash", Severity.CRITICAL, said, evidence=("a sample's text",))
     changes, run = Changes(NotifySettings(CHOICE)), f"run\u202e {token}"
-    (message,) = changes.look(monitored(finding, run=run), NOW)
+    (message,) = changes.messages(monitored(finding, run=run), NOW)
     assert message.message == "ValueError: token *** next"
     assert message.run == "run\ufffd ***"
     assert "sample" not in message.text
@@ -134,7 +138,7 @@ def test_a_state_is_reported_once(tmp_path):
     changes = Changes(NotifySettings(Choice(None, states=states)))
     found = []
     for now in (NOW + 1, NOW + 2, NOW + 1e5):
-        found += changes.look(load([str(path)], Config(), now), now)
+        found += changes.messages(load([str(path)], Config(), now), now)
     assert reported(found) == ["state running", "state ended?"]
     assert found[1].message == "ended? at step 20"
 
@@ -147,9 +151,11 @@ def test_a_crash_is_reported_as_finding_or_as_state_not_as_both(tmp_path):
     os.utime(path, (NOW, NOW))
     monitor = load([str(path)], Config(), NOW + 1e5)
     settings = NotifySettings()
-    assert reported(Changes(settings).look(monitor, NOW + 1e5)) == ["finding crash"]
+    assert reported(Changes(settings).messages(monitor, NOW + 1e5)) == ["finding crash"]
     only_states = NotifySettings(replace(settings.choice, severity=None))
-    assert reported(Changes(only_states).look(monitor, NOW + 1e5)) == ["state crashed"]
+    assert reported(Changes(only_states).messages(monitor, NOW + 1e5)) == [
+        "state crashed"
+    ]
 
 
 # -- kept in a file -------------------------------------------------------------------------------
@@ -179,7 +185,7 @@ def check(
     """One check of a series, as cron would run it."""
     found, sent = notifier(settings, fails=fails)
     found.read_state(path)
-    found.look(monitored(*findings), now)
+    found.send_changes(monitored(*findings), now)
     found.close(keeps_held=True)
     found.write_state(path)
     return reported(sent)
@@ -210,7 +216,7 @@ def test_another_file_is_left_alone(tmp_path, text):
 
 def test_what_was_not_sent_is_counted_and_said():
     found, _ = notifier(NotifySettings(CHOICE), fails=True)
-    found.look(monitored(KL), NOW)
+    found.send_changes(monitored(KL), NOW)
     (said,) = found.close()
     assert said.startswith("1 notification could not be sent: the webhook from X answ")
     assert found.news() == ""
@@ -240,8 +246,8 @@ def test_an_error_of_ours_is_reported_once_and_ends_nothing(monkeypatch):
     def fails(*_: object) -> None:
         raise ZeroDivisionError("no steps")
 
-    monkeypatch.setattr(found.changes, "look", fails)
+    monkeypatch.setattr(found.changes, "messages", fails)
     for expected in ("notifications fail: ZeroDivisionError: no steps", ""):
-        found.look(Monitor(Config()), NOW)
+        found.send_changes(Monitor(Config()), NOW)
         assert found.news() == expected
     found.close()

@@ -39,9 +39,9 @@ def test_quiet_hours_are_the_minutes_from_begin_to_end(begin, end, minute):
         return
     hours = quiet_hours(begin, end)
     now = at(minute)
-    assert hours.hold(now) == ((minute - begin) % DAY < (end - begin) % DAY)
+    assert hours.contain(now) == ((minute - begin) % DAY < (end - begin) % DAY)
     # the other way round is the rest
-    assert hours.hold(now) != quiet_hours(end, begin).hold(now)
+    assert hours.contain(now) != quiet_hours(end, begin).contain(now)
 
 
 SEVERITIES = st.lists(st.sampled_from(list(Severity)), max_size=6)
@@ -57,10 +57,10 @@ def test_any_messages_at_any_times(looks, per_hour, critical_passes, span):
     for wait, severities in looks:
         now += wait
         given_in += len(severities)
-        for one in limits.take([message(severity) for severity in severities], now):
+        for one in limits.due([message(severity) for severity in severities], now):
             sent.append(now)
             passed_on += sum(one.held_back.values()) or 1
-            if quiet is not None and quiet.hold(now):
+            if quiet is not None and quiet.contain(now):
                 assert critical_passes
                 assert one.severity is Severity.CRITICAL
         assert passed_on + limits.waiting == given_in
@@ -70,9 +70,9 @@ def test_any_messages_at_any_times(looks, per_hour, critical_passes, span):
 
 def test_what_is_beyond_the_limit_of_an_hour_is_summed_up():
     limits = Limits(NotifySettings(per_hour=2))
-    assert len(limits.take([message(run=f"run_{i}") for i in range(5)], 0.0)) == 2
-    assert limits.take([], 3599.0) == []
-    (summed,) = limits.take([], 3600.0)
+    assert len(limits.due([message(run=f"run_{i}") for i in range(5)], 0.0)) == 2
+    assert limits.due([], 3599.0) == []
+    (summed,) = limits.due([], 3600.0)
     assert (summed.event, summed.severity) == ("summary", Severity.WARNING)
     assert sum(summed.held_back.values()) == 3
     assert summed.message == "run_2: kl-high, run_3: kl-high, run_4: kl-high"
@@ -81,5 +81,5 @@ def test_what_is_beyond_the_limit_of_an_hour_is_summed_up():
 
 def test_a_clock_that_is_set_back_holds_nothing_back():
     limits = Limits(NotifySettings(per_hour=1))
-    assert limits.take([message()], 1e9)
-    assert limits.take([message()], 1e6)
+    assert limits.due([message()], 1e9)
+    assert limits.due([message()], 1e6)

@@ -68,7 +68,7 @@ def system(tmp_path: Path) -> Path:
 
 
 def look(path: Path, now: float = NOW) -> Writer | None:
-    return Authors("gpu-7.lan").look([path], now).get(path)
+    return Authors("gpu-7.lan").find([path], now).get(path)
 
 
 def test_a_process_that_is_there_lives_and_one_that_is_not_is_gone(system, tmp_path):
@@ -113,6 +113,6 @@ def test_what_cannot_be_seen_is_no_proof(tmp_path):
     psutil.PROCFS_PATH = str(tmp_path / "nowhere")
     assert look(event_file(tmp_path)) is None
     assert (
-        Authors("h").look([tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW)
+        Authors("h").find([tmp_path / "events.out.tfevents.1795000000.h.1.0"], NOW)
         == {}
     )

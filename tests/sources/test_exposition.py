@@ -127,7 +127,7 @@ def rows(*pages: str) -> list[MetricRow]:
     said: list[object] = []
     for at, text in enumerate(pages):
         samples = next(iter(read_page(text.encode()).runs.values()))
-        said += run.take(figures.take(samples, 10.0 * (at + 1)))
+        said += run.records(figures.series(samples, 10.0 * (at + 1)))
     return [one for one in said if isinstance(one, MetricRow)]
 
 

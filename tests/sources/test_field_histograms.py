@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from verl_tui.sources.fields.histograms import take_histograms
+from verl_tui.sources.fields.histograms import pop_histograms
 from verl_tui.sources.fields.jsonl import flatten, numbers_in
 
 EDGES = [0, 1, 2]
@@ -22,7 +22,7 @@ PACKED = {"min": 0, "size": 1, "count": 2}
 @pytest.mark.parametrize("joint", ["/", "."])
 def test_a_histogram_becomes_quantiles_and_leaves_no_numbers(kind, bins, joint):
     fields = flatten({"r": {"_type": kind, "values": [3, 4], **bins}, "s": 1}, joint)
-    found = take_histograms(fields, joint)
+    found = pop_histograms(fields, joint)
     assert fields == {"s": 1}
     assert found.flaws == []
     assert {"r/p05", "r/p50", "r/p95"} <= found.figures.keys()
@@ -66,12 +66,12 @@ def test_a_histogram_becomes_quantiles_and_leaves_no_numbers(kind, bins, joint):
 )
 def test_a_bad_histogram_is_said_and_costs_nothing_else(parts, reason):
     fields = flatten({"r": {"_type": "histogram", **parts}, "loss": 0.5})
-    found = take_histograms(fields)
+    found = pop_histograms(fields)
     assert (found.of, found.flaws) == ({}, [f"r: {reason}"])
     assert numbers_in(fields) == {"loss": 0.5}
 
 
 def test_lists_and_other_objects_are_no_histograms():
     fields = flatten({"ids": [1, 2], "t": {"_type": "table-file", "nrows": 3}})
-    assert not take_histograms(fields).of
+    assert not pop_histograms(fields).of
     assert fields["ids"] == [1, 2]

@@ -27,7 +27,7 @@ def rows(pages: list[Page]) -> list[object]:
         lines = [
             PrometheusSeries(name, {}, {1000.0 + at: named[name]}) for name in named
         ]
-        said += run.take(lines)
+        said += run.records(lines)
     return [
         (one.step, len(one.keys)) if isinstance(one, MetricRow) else one for one in said
     ]

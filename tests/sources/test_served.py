@@ -350,7 +350,7 @@ def test_what_our_exporter_has_found_holds_until_it_is_over():
             "verl_training_steps_total", {}, dict(zip(ats, ats, strict=True))
         )
         active = PrometheusSeries("verl_finding_active", labels, dict.fromkeys(ats, on))
-        assert list(rows.take([steps, active])) == []
+        assert list(rows.records([steps, active])) == []
         assert rows.findings == ((("kl-high", "warning"),) if on == "1" else ())
 
 

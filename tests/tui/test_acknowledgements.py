@@ -61,7 +61,7 @@ def test_history_marks_what_was_acknowledged_even_when_it_is_over(key):
 
 def look(acknowledgements, now, *found):
     """Return whether new findings are news once the run has been judged."""
-    acknowledgements.look({"run": Verdict(found)}, now)
+    acknowledgements.note_judged({"run": Verdict(found)}, now)
     return acknowledgements.watched("run")
 
 

@@ -144,7 +144,7 @@ def _notify(notifier: Notifier, monitor: Monitor, options: Options) -> None:
     """Send the notifications that are due; problems are reported, and do not change the exit
     code.
     """
-    notifier.look(monitor, options.now)
+    notifier.send_changes(monitor, options.now)
     state: Path | None = options.state
     # With a state file, the next check sums up the messages that were held back.
     print_messages(notifier.close(keeps_held=state is not None))

@@ -89,7 +89,7 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
                 if problem not in ("", known):
                     print_message(f"standard output: {problem}; the guard goes on")
             if notifier is not None:
-                notifier.look(guard.monitor, now)
+                notifier.send_changes(guard.monitor, now)
                 # a finding first, then the command that it set off
                 for event in events:
                     notifier.tell(event, now)

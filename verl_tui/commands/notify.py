@@ -74,9 +74,9 @@ def _show(options: Options) -> int:
     monitor = options.load()
     if not monitor.runs:
         return NothingError.code
-    found = Changes(settings).look(monitor, now)
+    found = Changes(settings).messages(monitor, now)
     limits = Limits(settings)
-    shown = limits.take(found, now)
+    shown = limits.due(found, now)
     if options.preset == "json":
         print("".join(f"{json_of(one)}\n" for one in shown), end="")
     else:

@@ -55,7 +55,10 @@ def with_causes(
         leads = own and _moved_first(found[at], cause, own, run)
         if at in direct or not rule or leads:
             continue
-        if _follows(found[at], cause, rule, run) and _first_cause(direct, cause_at) != at:
+        if (
+            _follows(found[at], cause, rule, run)
+            and _first_cause(direct, cause_at) != at
+        ):
             direct[at] = cause_at
     folded = [*found]
     for at in direct:

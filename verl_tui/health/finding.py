@@ -63,7 +63,7 @@ class Finding:
     consequence_of: str | None = None
     """Rule of the finding that this one follows from, None if it is a cause itself."""
     certain: bool = True
-    """Whether it goes into the history, of a diagnosis that sees the present alone, and is enough to
+    """Whether it goes into the history, where its diagnosis only sees the present, and is enough to
     explain what its rule explains `if_first`.
     """
     cause: str = ""

@@ -72,9 +72,9 @@ class Changes:
         the last message.
         """
         self._states: dict[str, State] = {}
-        """Id of a run -> its state at the last look."""
+        """Id of a run -> its state at the last call."""
 
-    def look(
+    def messages(
         self,
         monitor: Monitor,
         now: float,
@@ -133,7 +133,7 @@ class Changes:
             if known and not due:
                 continue
             self._sent[id][one.id, one.key] = _Last(one.begun, one.severity, now)
-            if due or not self._is_told(id, one, choice, run, now):
+            if due or not self._is_sent_as_state(id, one, choice, run, now):
                 say = self._message(id, run, now)
                 yield say(event="finding", repeated=known, **_facts(one))
 
@@ -143,13 +143,13 @@ class Changes:
             return False
         return now - last.at >= again
 
-    def _is_told(
+    def _is_sent_as_state(
         self, id: str, one: Finding, choice: Choice, run: Run, now: float
     ) -> bool:
         """Return whether a state was sent that says the same as a finding."""
         same = _SAME.get(one.id)
-        told = self._states.get(id) is same and state(run, now) is same
-        return same is not None and told and same.value in choice.states
+        sent = self._states.get(id) is same and state(run, now) is same
+        return same is not None and sent and same.value in choice.states
 
     def _cleared(
         self, id: str, run: Run, findings: Sequence[Finding], now: float
@@ -206,7 +206,7 @@ class Changes:
             "states": {id: one.value for id, one in self._states.items()},
         }
 
-    def take(self, data: Data) -> None:
+    def restore(self, data: Data) -> None:
         """Continue from an earlier state, as `as_data` returned it.
 
         Raises:
@@ -358,20 +358,20 @@ class Notifier:
         self._guard = settings.guard
         self._failure = ""
         """The last error of ours."""
-        self._told = ("", 0)
+        self._reported = ("", 0)
         """The last error of ours, and the number of unsent messages, that were reported."""
 
-    def look(
+    def send_changes(
         self,
         monitor: Monitor,
         now: float,
-        *told: Callable[..., bool],
+        *filters: Callable[..., bool],
     ) -> None:
-        """Send what changed since the last look, see `Changes.look`, which takes these; an error of
-        ours is reported as such.
+        """Send what changed since the last call, see `Changes.messages`, which takes the
+        filters; an error of ours is reported as such.
         """
         try:
-            self._send(self.changes.look(monitor, now, *told), now)
+            self._send(self.changes.messages(monitor, now, *filters), now)
         except Exception as error:  # noqa: BLE001 - whoever watches goes on watching
             debug_log.note_error("notifying", error)
             self._failure = f"notifications fail: {type(error).__name__}: {error}"
@@ -383,8 +383,11 @@ class Notifier:
 
     def news(self) -> str:
         """Return a sentence on what could not be sent since the last call, else ''."""
-        before, self._told = self._told, (self._failure, len(self.sender.unsent))
-        failure, unsent = self._told
+        before, self._reported = (
+            self._reported,
+            (self._failure, len(self.sender.unsent)),
+        )
+        failure, unsent = self._reported
         parts = [failure] if failure != before[0] else []
         if unsent != before[1]:
             why = self.sender.problem
@@ -412,7 +415,7 @@ class Notifier:
         for message in self.sender.unsent:
             self.changes.forget(message)
             self.limits.take_back(message)
-        self._told = (self._told[0], 0)  # said again where it stays to be read
+        self._reported = (self._reported[0], 0)  # said again where it stays to be read
         problems = [self.news()]
         held = 0 if keeps_held else self.limits.waiting
         if held:
@@ -421,7 +424,7 @@ class Notifier:
         return list(filter(None, problems))
 
     def _send(self, messages: Sequence[Message], now: float) -> None:
-        for message in self.limits.take(messages, now):
+        for message in self.limits.due(messages, now):
             self.sender.send(message)
 
     def read_state(self, path: Path) -> None:
@@ -445,7 +448,7 @@ class Notifier:
     def _take(self, data: Data) -> None:
         if not data.items() >= _KIND.items():
             raise ValueError
-        self.changes.take(data)
+        self.changes.restore(data)
         self.limits.sent = [float(time) for time in data["sent"]]
         held = data["held_back"].items()
         self.limits.held = Counter({str(one): int(times) for one, times in held})

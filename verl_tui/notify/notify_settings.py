@@ -57,7 +57,7 @@ class QuietHours(NamedTuple):
             raise ValueError("two different times, such as 22:00-07:30")
         return cls(begin, end)
 
-    def hold(self, now: float) -> bool:
+    def contain(self, now: float) -> bool:
         """Return whether a time, in seconds since the epoch, lies in them."""
         at = datetime.fromtimestamp(now).time()  # noqa: DTZ006 - the user's own clock
         if self.begin < self.end:
@@ -218,7 +218,7 @@ class Limits:
         """Number of messages that wait for a summary."""
         return sum(self.held.values())
 
-    def take(self, messages: Iterable[Message], now: float) -> Sequence[Message]:
+    def due(self, messages: Iterable[Message], now: float) -> Sequence[Message]:
         """Return what goes now: a summary of what was held back, and new messages.
 
         Args:
@@ -258,7 +258,7 @@ class Limits:
     def _passing(self, now: float) -> list[Severity]:
         """Return the severities that go at this hour."""
         settings = self._settings
-        if settings.quiet is None or not settings.quiet.hold(now):
+        if settings.quiet is None or not settings.quiet.contain(now):
             return [*Severity]
         return [Severity.CRITICAL] if settings.critical_passes else []
 

@@ -92,7 +92,7 @@ class Log(FileJob):
         """What changes when the file or its visible part does."""
         self._head = self._tail = b""
         self._blocks: dict[int, LogBlock] = {}
-        self._look = True
+        self._checks = True
         self._before = [0]
         """Number of lines before each block, as far as counted."""
         self._count_to = 0
@@ -100,11 +100,11 @@ class Log(FileJob):
 
     # -- for a screen, in its own thread -----------------------------------------------------------
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Have the thread check whether the file has grown."""
         with self._wake:
             if self._may_try():
-                self._look = True
+                self._checks = True
                 self._wake.notify()
 
     @property
@@ -168,12 +168,12 @@ class Log(FileJob):
     def waits(self) -> bool:
         """Return True if there is something to read."""
         more = self._wanted or self._searching() or self._counts()
-        return self._look or (self.problem is None and bool(more))
+        return self._checks or (self.problem is None and bool(more))
 
     def _read_on(self) -> bool:
         """Look at the file, then read requested blocks, then search, then count lines."""
         with self._wake:
-            self._look = False
+            self._checks = False
         known = self.path.stat()
         stamp = known.st_ino, known.st_size, known.st_mtime_ns, self.cutoff
         same = stamp == self._stamp and self.problem is None
@@ -250,6 +250,6 @@ class LogReader(Worker[Log]):
             log = self._recall(path, lambda: Log(path, self._wake))
             if log.cutoff != cutoff:
                 log.cutoff = cutoff
-                log.look()
+                log.check()
             self._wake.notify()
         return log

@@ -16,10 +16,10 @@ from verl_tui.rendering.gpus.places import busy_percent, device_places, first_de
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
-    looking,
     not_shown,
     shown_state,
     source_pieces,
+    why_no_run,
 )
 from verl_tui.rendering.text.hues import family_role
 from verl_tui.rendering.text.numbers import compact, percent_done
@@ -263,4 +263,4 @@ def _no_run(view: View, room: int, *, alone: bool) -> Piece:
     if alone and view.monitor.sentences:
         sentence = one_line("; ".join(view.monitor.sentences), 400)
         return middle(sentence, max(8, room)), "warning"
-    return looking(view), "dim"
+    return why_no_run(view), "dim"

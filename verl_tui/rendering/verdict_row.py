@@ -25,9 +25,9 @@ from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
-    looking,
     reading,
     shown_state,
+    why_no_run,
 )
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import (
@@ -159,7 +159,7 @@ def headline(view: View) -> Headline:
     run = view.run
     if not run:
         said = [f": {printable(one)}" for one in view.monitor.sentences[:1]]
-        return Headline("dim", _WAITS, looking(view), "", said)
+        return Headline("dim", _WAITS, why_no_run(view), "", said)
     found = open_findings(view, run)
     if view.loading and not (run.preview and found):
         shown = "; a preview is shown" * run.preview

@@ -66,7 +66,7 @@ class SourceReader:
     def read(self) -> tuple[Batch | None, bool]:
         """Return the next batch, None if nothing is new, and whether more waits."""
         live = self.caught_up and not self.served
-        batch, more = self._take(self.source.read, live=live)
+        batch, more = self._batch_of(self.source.read, live=live)
         self.caught_up |= not more
         if batch is not None:
             debug_log.note(
@@ -84,13 +84,13 @@ class SourceReader:
         if self.finished_at == self.status.bytes_read:
             return None
         self.finished_at = self.status.bytes_read
-        return self._take(lambda: (self.source.finish(), False))[0]
+        return self._batch_of(lambda: (self.source.finish(), False))[0]
 
     def update_writer(self) -> Batch | None:
         """Return a batch if its writer has changed."""
-        return self._take(lambda: ((), False))[0]
+        return self._batch_of(lambda: ((), False))[0]
 
-    def _take(
+    def _batch_of(
         self, read: Callable[[], tuple[Records, bool]], *, live: bool = False
     ) -> tuple[Batch | None, bool]:
         """Return what a reading brings as a batch, None if nothing is new, and whether more waits;

@@ -307,7 +307,7 @@ class MonitorApp(TerminalApp):
             self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
             return
         attention = self._attention
-        attention.look(monitor.verdicts, now)
+        attention.note_judged(monitor.verdicts, now)
         if self._changes is None:
             from verl_tui.notify.notifier import Changes
             from verl_tui.notify.notify_settings import Choice, NotifySettings
@@ -316,10 +316,10 @@ class MonitorApp(TerminalApp):
             choice = Choice(least, states=frozenset({"finished"}))
             self._changes = Changes(NotifySettings(choice))
         seen = attention.watched, attention.acknowledged
-        news = self._changes.look(monitor, now, *seen)
+        news = self._changes.messages(monitor, now, *seen)
         self.write_sequence(notices(news, self.config, os.environ))
         if self._notifier:
-            self._notifier.look(monitor, now, *seen)
+            self._notifier.send_changes(monitor, now, *seen)
             problem = self._notifier.news()
             if problem:
                 self.warn(one_line(problem))

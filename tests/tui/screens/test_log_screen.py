@@ -136,12 +136,12 @@ async def test_follows_and_writes_only_what_is_new(log, monkeypatch):
         screen = await opened(pilot)
         with log.open("a") as file:
             file.write("the first to overflow\n")
-        screen.look()
+        screen.check()
         await quiet(pilot)
         assert "the first to overflow" in text(app)
         frames = count_frames(monkeypatch)
         for _ in range(3):
-            screen.look()
+            screen.check()
             await quiet(pilot)
             screen.show(screen.window.view)
         assert frames["frames"] == 0, "nothing new, nothing sent"
@@ -158,7 +158,7 @@ async def test_follows_and_writes_only_what_is_new(log, monkeypatch):
         before = rows(pilot)
         with log.open("a") as file:
             file.write("a new line\n")
-        screen.look()
+        screen.check()
         await quiet(pilot)
         after = rows(pilot)
         changed = [
@@ -179,7 +179,7 @@ async def test_stays_where_one_reads(log):
         before = rows(pilot)
         with log.open("a") as file:
             file.write("more\n" * 100)
-        screen.look()
+        screen.check()
         await quiet(pilot)
         assert rows(pilot) == before
         await pilot.press("f")
@@ -187,13 +187,13 @@ async def test_stays_where_one_reads(log):
         assert rows(pilot)[-1].endswith("×100 more")
         # A log that is truncated begins anew.
         log.write_text("begun anew\n")
-        screen.look()
+        screen.check()
         await quiet(pilot)
         assert rows(pilot)[0].endswith("begun anew")
         assert not any(rows(pilot)[1:])
         # One that is gone says so.
         log.unlink()
-        screen.look()
+        screen.check()
         await quiet(pilot)
         assert "train.log: no such file or directory" in text(app)
         for key in ("e", "n", "escape", "y", "j", "G", "w", "u", "f", "tab"):

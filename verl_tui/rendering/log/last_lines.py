@@ -42,7 +42,7 @@ def tail_rows(
     """Return the rows of a size, None while the log is being read; an error stays in sight."""
     window.view = view
     if window.pager:
-        window.pager.log.look()
+        window.pager.log.check()
     above = why_no_charts(view, width)
     above = [*above, []] if height >= _ROOMY else above[: height // _ABOVE]
     room = max(1, height - len(above))

@@ -27,7 +27,7 @@ class _Watch:
 
     read: float = float("-inf")
     """Time at which the last old record was read."""
-    looked: bool = False
+    judged: bool = False
     """True once the run was judged after its old records."""
     watched: bool = False
     """True if new findings are news."""
@@ -77,7 +77,7 @@ class Acknowledgements:
         """Note that old records were read, whose findings are not news."""
         watch = self._watches.setdefault(run, _Watch())
         watch.read = now
-        watch.looked = False
+        watch.judged = False
 
     def watched(self, run: str) -> bool:
         """Return whether findings that are new in a run are news, as of the last look."""
@@ -87,7 +87,7 @@ class Acknowledgements:
         """Forget which runs were read, since everything is read again."""
         self._watches.clear()
 
-    def look(self, verdicts: Mapping[str, Verdict], now: float) -> None:
+    def note_judged(self, verdicts: Mapping[str, Verdict], now: float) -> None:
         """Note that runs were judged: those that had been read by then are watched from now on.
         Acknowledged findings that are over are forgotten, so that they show if they come back.
 
@@ -97,8 +97,8 @@ class Acknowledgements:
         """
         for run, verdict in verdicts.items():
             watch = self._watches.setdefault(run, _Watch())
-            watch.watched |= watch.looked and now - watch.read >= _SETTLED
-            watch.looked = True
+            watch.watched |= watch.judged and now - watch.read >= _SETTLED
+            watch.judged = True
             present = {_name(run, finding) for finding in verdict.primary}
             over = [
                 name

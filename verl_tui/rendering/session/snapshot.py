@@ -143,7 +143,7 @@ def nothing_yet(view: View) -> str:
     if not run:
         sentences = [one_line(sentence, 400) for sentence in view.monitor.sentences]
         comes = [_COMES.format_map(view.keys)] * (not view.loading)
-        return "\n".join([looking(view), *sentences, *comes])
+        return "\n".join([why_no_run(view), *sentences, *comes])
     now, statuses = shown_state(view, run), _relevant(run)
     training = now is not State.NO_TRAINING
     shown = statuses[:_MOST_SOURCES]
@@ -153,7 +153,7 @@ def nothing_yet(view: View) -> str:
     return "\n".join([_why_no_chart(run, now), *lines])
 
 
-def looking(view: View) -> str:
+def why_no_run(view: View) -> str:
     """Say that there is no run to show, or how far the search for logs is."""
     if not view.loading:
         return "no run yet"

@@ -44,13 +44,13 @@ class FieldHistograms(NamedTuple):
             yield Histogram(name, step, *one.bins)
 
 
-def take_histograms(fields: Fields, joint: str = "/") -> FieldHistograms:
+def pop_histograms(fields: Fields, joint: str = "/") -> FieldHistograms:
     """Take the histograms out of fields, whose nested names are joined by a sign."""
     found = FieldHistograms({}, [])
     kind = f"{joint}_type"
     typed = [one for one in fields if one.endswith(kind)]
     for name in [one.removesuffix(kind) for one in typed if fields[one] in _TYPES]:
-        parts = _taken(fields, f"{name}{joint}")
+        parts = _popped(fields, f"{name}{joint}")
         try:
             one = _histogram(parts, f"packedBins{joint}")
             found.of[safe(name, _LONGEST_NAME)] = one
@@ -59,7 +59,7 @@ def take_histograms(fields: Fields, joint: str = "/") -> FieldHistograms:
     return found
 
 
-def _taken(fields: Fields, prefix: str) -> Fields:
+def _popped(fields: Fields, prefix: str) -> Fields:
     own = [one for one in fields if one.startswith(prefix)]
     return {one.removeprefix(prefix): fields.pop(one) for one in own}
 

@@ -157,7 +157,7 @@ class RowBatcher:
                 # Nothing changes where it comes before rows, which so stay together in blocks.
                 self._out.append(item)
             else:
-                self._take_record(item)
+                self._add_record(item)
 
     def release(self) -> None:
         """Take the rows that were held back as late ones of this segment."""
@@ -171,7 +171,7 @@ class RowBatcher:
         out, self._out = self._out, []
         return tuple(out)
 
-    def _take_record(self, record: Record) -> None:
+    def _add_record(self, record: Record) -> None:
         if isinstance(record, Event):
             self.release()
         self._flush()

@@ -114,7 +114,7 @@ class RecordLog(Reader):
                 return False
             body = data[begin - 1 : end]
             if zlib.crc32(body) == checksum:
-                self._take(kind, body[1:])
+                self._add_chunk(kind, body[1:])
                 self._at = end
                 return True
         self._odd("a damaged chunk")
@@ -124,7 +124,7 @@ class RecordLog(Reader):
         self._at += left
         return True
 
-    def _take(self, kind: int, part: bytes) -> None:
+    def _add_chunk(self, kind: int, part: bytes) -> None:
         """Add a chunk to its record; a part whose beginning was lost is left out."""
         if kind in (FULL, FIRST):
             if self._parts is not None:

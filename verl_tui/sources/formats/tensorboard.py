@@ -186,7 +186,7 @@ class EventsReader(Reader):
         names = [data[begin : end - 4] for begin, end in pairs]
         for place, name in enumerate(names):
             if name not in self._known:
-                self._take(frames, place, name)
+                self._read_frame(frames, place, name)
         tags = np.array([*map(self._known.get, names, repeat(-1))])
         at = np.flatnonzero(tags >= 0)
         times = numbers_at(data, starts[at] + 1, "<f8")
@@ -206,8 +206,8 @@ class EventsReader(Reader):
         """
         import numpy as np
 
-        turn = np.lexsort((columns[1], columns[0]))
-        tags, _, steps, times, values = (one[turn] for one in columns)
+        by_tag = np.lexsort((columns[1], columns[0]))
+        tags, _, steps, times, values = (one[by_tag] for one in columns)
         orders = (np.fmin(np.fmax(times, 0.0), _LATEST) * 100).astype(np.int64)
         again = (np.diff(tags) == 0) & (np.diff(steps) == 0)
         self._replaced += int((again & (values[1:] != values[:-1])).sum())
@@ -225,7 +225,7 @@ class EventsReader(Reader):
             ]
             yield MetricRows((keys[tag],), own[0], (own[3],), own[1], own[2])
 
-    def _take(self, frames: Frames, at: int, name: bytes) -> None:
+    def _read_frame(self, frames: Frames, at: int, name: bytes) -> None:
         """Read one record, given the bytes between its step and its last number."""
         data = frames.data[frames.begins[at] : frames.ends[at]]
         number = frames.number + at

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from verl_tui.records import Records, Sample, Settings, SourceStatus, Unreadable
-from verl_tui.sources.fields.histograms import take_histograms
+from verl_tui.sources.fields.histograms import pop_histograms
 from verl_tui.sources.fields.jsonl import (
     Fields,
     flatten,
@@ -262,7 +262,7 @@ class TrackioSource(Source):
             yield Unreadable(0, "a row of metrics without a step", "")
             return
         self._modified = time or self._modified
-        found = take_histograms(flat)
+        found = pop_histograms(flat)
         yield from found.records(at)
         for flaw in found.flaws:
             yield Unreadable(0, one_line(flaw), "")

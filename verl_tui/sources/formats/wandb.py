@@ -23,7 +23,7 @@ import orjson
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Record, Settings, Unreadable
-from verl_tui.sources.fields.histograms import FieldHistograms, take_histograms
+from verl_tui.sources.fields.histograms import FieldHistograms, pop_histograms
 from verl_tui.sources.fields.jsonl import (
     Fields,
     flatten,
@@ -284,7 +284,7 @@ def _items(
     numbers = dict(zip(names, values, strict=True))
     others = {".".join(path): one for path, one in map(_item, rest.parts(field))}
     members = flatten(others, ".")
-    found = take_histograms(members, ".")
+    found = pop_histograms(members, ".")
     return numbers | numbers_in(_measured(members)) | found.figures, found, rest
 
 

@@ -234,12 +234,12 @@ class Writers:
         newest = sorted(fresh, reverse=True)[:_MOST_FILES]
         self._wanted = tuple(path for _, path in newest)
 
-    def look(self) -> None:
-        """Look once, here and now."""
+    def scan_now(self) -> None:
+        """Scan once, in this thread."""
         self.scan(self._wanted)
 
     def start(self, stop: threading.Event) -> None:
-        """Begin to look, until `stop` is set."""
+        """Begin to scan, until `stop` is set."""
         threading.Thread(
             target=self._watch, args=(stop,), name="writers", daemon=True
         ).start()
@@ -247,12 +247,12 @@ class Writers:
     def _watch(self, stop: threading.Event) -> None:
         while not stop.wait(_POLL):
             try:
-                self._look_again()
+                self._scan_again()
             except Exception as error:  # noqa: BLE001, PERF203 - processes come and go meanwhile
                 debug_log.note_error("looking for writers", error)
                 self._forget()  # what was found may be over
 
-    def _look_again(self) -> None:
+    def _scan_again(self) -> None:
         """Look at the writers that are known, and for others when it is time."""
         begun = time.monotonic()
         changed = self.refresh()
@@ -279,7 +279,7 @@ class Writers:
         """Check the known processes alone; return whether a file has lost its writer."""
         alive = [path for path, one in self.writers.items() if not one.gone]
         held = [path for path in alive if path in self._holders]
-        began = self._authors.look({*alive} - {*held}, time.time())
+        began = self._authors.find({*alive} - {*held}, time.time())
         lost = [path for path in held if self._is_lost(path)]
         self.writers |= began
         return bool(lost) or any(one.gone for one in began.values())
@@ -316,7 +316,7 @@ class Writers:
         for path in stats.keys() - self._holders.keys():
             self.writers.pop(path, None)
         began = free - self._holders.keys()
-        self.writers |= self._authors.look(began, time.time())
+        self.writers |= self._authors.find(began, time.time())
 
 
 class Authors:
@@ -331,7 +331,7 @@ class Authors:
         self._gone: dict[Path, float] = {}
         """Files whose process is gone, with the time of their last change."""
 
-    def look(self, paths: Iterable[Path], now: float) -> dict[Path, Writer]:
+    def find(self, paths: Iterable[Path], now: float) -> dict[Path, Writer]:
         """Return what is known of the processes that began some files; those of other hosts are
         left out.
         """

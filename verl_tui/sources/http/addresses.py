@@ -144,7 +144,7 @@ class AddressRun(Source):
 
     def add(self, lines: Sequence[PrometheusSeries]) -> bool:
         """Make rows of new series; return whether there are any."""
-        self._batcher.add(self._rows.take(lines))
+        self._batcher.add(self._rows.records(lines))
         records = self._batcher.take()
         if records:
             self._ready.append(records)
@@ -187,7 +187,7 @@ class PageRun(AddressRun):
         super().__init__(name, asked)
         self._figures = pages.PageFigures(pages.instance_of(asked.address))
 
-    def take(self, samples: Sequence[PageSample], at: float) -> None:
-        """Take its samples of a page that was asked for at a time."""
-        if self.add(self._figures.take(samples, at)):
+    def add_page(self, samples: Sequence[PageSample], at: float) -> None:
+        """Add its samples of a page that was asked for at a time."""
+        if self.add(self._figures.series(samples, at)):
             self._modified = at

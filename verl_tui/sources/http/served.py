@@ -117,11 +117,11 @@ class Poller(AskedAddress):
             return
         path = "" if is_page or parts.path != "/" else _METRICS
         try:
-            self._take(read_page(self._below(path)), now)
+            self._apply(read_page(self._below(path)), now)
         except ModuleNotFoundError as error:
             raise addresses.NoAnswerError(MISSING) from error
 
-    def _take(self, page: Page, now: float) -> None:
+    def _apply(self, page: Page, now: float) -> None:
         if not any(page.runs.values()):
             raise addresses.NoAnswerError(_EMPTY)
         self.flaw = page.flaw
@@ -129,7 +129,7 @@ class Poller(AskedAddress):
             if name not in self.pages:
                 run = PageRun(name or instance_of(self.address), self)
                 self.pages = {**self.pages, name: run}
-            self.pages[name].take(samples, now)
+            self.pages[name].add_page(samples, now)
 
     def _below(self, path: str, form: str | None = None) -> bytes:
         """Return the answer of something below the address."""

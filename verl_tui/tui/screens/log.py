@@ -178,8 +178,8 @@ class LogScreen(BufferedScreen):
         yield Keys()
 
     def on_mount(self) -> None:
-        """Look again and again whether the file has grown."""
-        self.set_interval(_INTERVAL, self.look)
+        """Check again and again whether the file has grown."""
+        self.set_interval(_INTERVAL, self.check)
 
     def on_unmount(self) -> None:
         """Stop reading."""
@@ -192,11 +192,11 @@ class LogScreen(BufferedScreen):
         self.window.view = view
         self.redraw()
 
-    def look(self) -> None:
-        """Look whether the file has grown, unless paused."""
+    def check(self) -> None:
+        """Check whether the file has grown, unless paused."""
         pager = self.window.pager
         if pager and not self.window.view.paused:
-            pager.log.look()
+            pager.log.check()
 
     @on(LogRows.Stale)
     def redraw(self) -> None:

@@ -114,7 +114,7 @@ class BlockReader:
         if self.form is None:
             return None
         lead = self.form.row.match(part)
-        if lead and self._takes(part[lead.end() :]):
+        if lead and self._read_metrics(part[lead.end() :]):
             return []
         return self._ended_by(part, self.form)
 
@@ -137,7 +137,7 @@ class BlockReader:
         self.form, self.trainer = form, form.trainer
         self._note_step(found.groupdict())
         behind = found.string[found.end() :]
-        if behind.strip() and self._takes(behind) and not self._object:
+        if behind.strip() and self._read_metrics(behind) and not self._object:
             rows += self.held()
             if behind.startswith(_OBJECTS):
                 self._close()
@@ -176,14 +176,14 @@ class BlockReader:
         if step == self._step:
             self._close()
 
-    def _takes(self, part: bytes) -> bool:
-        """Take the metrics of a line; return whether it has any."""
+    def _read_metrics(self, part: bytes) -> bool:
+        """Read the metrics of a line; return whether it has any."""
         if self._object or part.lstrip().startswith(_OBJECTS):
-            return self._takes_object(part)
+            return self._read_object(part)
         text = decoded(part)
         found = {} if self._scalar else dict(self._pairs(text))
         if not found:
-            return self._takes_yaml(text)
+            return self._read_yaml(text)
         above = self._above(text) if len(found) == 1 else ""
         self._values |= {above + name: value for name, value in found.items()}
         return True
@@ -208,7 +208,7 @@ class BlockReader:
         if len(cells) == 1:
             yield from _listed(name)
 
-    def _takes_object(self, part: bytes) -> bool:
+    def _read_object(self, part: bytes) -> bool:
         written, self._object = (self._object + part).strip(), b""
         if written.startswith(b"{'"):
             whole, _, behind = read_dict(written)
@@ -220,9 +220,9 @@ class BlockReader:
         if not written.endswith((b"}", b"}]")) and len(written) <= _LARGEST:
             self._object = written + b" "
             return True
-        return self._takes_json(written)
+        return self._read_json(written)
 
-    def _takes_json(self, written: bytes) -> bool:
+    def _read_json(self, written: bytes) -> bool:
         try:
             found = loads(written)
         except (ValueError, RecursionError):
@@ -238,8 +238,8 @@ class BlockReader:
         self._values |= metrics
         return bool(metrics)
 
-    def _takes_yaml(self, text: str) -> bool:
-        """Take a name above others, or a float64 of NumPy, whose number stands in the last line."""
+    def _read_yaml(self, text: str) -> bool:
+        """Read a name above others, or a float64 of NumPy, whose number stands in the last line."""
         within, written = self._scalar, text.strip()
         if within:
             if _FLOAT64.fullmatch(written):

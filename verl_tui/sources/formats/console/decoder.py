@@ -121,7 +121,7 @@ class ConsoleDecoder(Decoder):
     @property
     def program(self) -> str | None:
         """The console's name after the trainer that writes it, None while nothing shows it."""
-        return self._dicts.program.name
+        return self._dicts.trainer.name
 
     # -- lines -------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class ConsoleDecoder(Decoder):
         self._out += self._sample.held()
         self._out += self._table.held()
         self._add(self._blocks.held())
-        return self._taken()
+        return self._drained()
 
     def decode_all(self, text: bytes, start: int = 0) -> Iterable[Item]:
         """Return the records of complete lines; those within a sample are taken at once."""
@@ -154,22 +154,22 @@ class ConsoleDecoder(Decoder):
         while (end := text.find(b"\n", at)) >= 0:
             line = text[at:end]
             self._read(line, number)
-            at = self._passed(text, end + 1, line)
+            at = self._skipped(text, end + 1, line)
             number += text.count(b"\n", end, at)
         self.lines = number - 1
-        return self._taken()
+        return self._drained()
 
     def decode(self, line: bytes, number: int) -> Iterable[Item]:
         """Return the records of one line, or of the part of it behind a bar."""
         self._read(line, number)
-        return self._taken()
+        return self._drained()
 
-    def _taken(self) -> Sequence[Item]:
+    def _drained(self) -> Sequence[Item]:
         self._repeat()
         out, self._out = self._out, []
         return out
 
-    def _passed(self, text: bytes, at: int, line: bytes) -> int:
+    def _skipped(self, text: bytes, at: int, line: bytes) -> int:
         """Return where lines end, from a place on, that say as little as the one before, or are
         taken as those of its sample.
         """
@@ -179,11 +179,11 @@ class ConsoleDecoder(Decoder):
             return self._noise.end(text, at, self._tens)
         if self._blank or self._added or not self._sample.holds(self._prefix):
             return at
-        return self._sample.take(text, at, line)
+        return self._sample.read_on(text, at, line)
 
     def _read(self, line: bytes, number: int) -> None:
         if self._kept.is_plain:
-            self._take(line, number)
+            self._read_unless_noise(line, number)
         elif lines := self._kept.lines(line, number):
             self._read_lines(lines)
         else:
@@ -194,7 +194,7 @@ class ConsoleDecoder(Decoder):
         """Read lines as they were printed; what they say is of the time at which they were."""
         for text, number, time in lines:
             before = len(self._out)
-            self._take(text, number)
+            self._read_unless_noise(text, number)
             if time is None:
                 continue
             self._repeat()
@@ -206,7 +206,7 @@ class ConsoleDecoder(Decoder):
                 self._passed_on = time
                 self._out.append(Pulse(time, ""))
 
-    def _take(self, line: bytes, number: int) -> None:
+    def _read_unless_noise(self, line: bytes, number: int) -> None:
         """Read a line as far as it changes anything; note trouble that may be repeated."""
         idle = self._is_idle(number)
         self._is_noise = idle and self._noise.passes(line, number)
@@ -242,13 +242,13 @@ class ConsoleDecoder(Decoder):
             or self._settings.lines
             or self._errors.framed
             or self._dicts.steps.cleared
-            or self._looks_at(number)
+            or self._is_searched(number)
         )
 
-    def _looks_at(self, number: int) -> bool:
+    def _is_searched(self, number: int) -> bool:
         """Return True if a line without any known word may tell something."""
         watches = self._step is None and self._unknown.watches
-        return watches or self._dicts.program.looks_at(number)
+        return watches or self._dicts.trainer.searches(number)
 
     def _read_line(self, line: bytes, number: int) -> None:
         """Read the parts of a line between its carriage returns: each overwrote the one before."""
@@ -324,7 +324,7 @@ class ConsoleDecoder(Decoder):
     def _read_other(self, part: bytes) -> bytes:
         """Read what is neither one line of metrics nor a sample; return what stands behind."""
         self._blocks.behind = b""
-        self._dicts.program.line(self._prefix + part, self._number)
+        self._dicts.trainer.see_line(self._prefix + part, self._number)
         samples = self._table.feed(part, self._step)
         found = samples if samples is not None else self._read_block(part)
         if found is None:
@@ -359,7 +359,7 @@ class ConsoleDecoder(Decoder):
             return False
         self._unread += self._step_lines.unread
         self._reach(row.step)
-        self._dicts.program.metrics(VERL)
+        self._dicts.trainer.see_metrics(VERL)
         self._blocks.drop(row.step)
         if inside:
             self._sample.leave()
@@ -378,7 +378,7 @@ class ConsoleDecoder(Decoder):
             fed = (self._blocks.feed(line) or () for line in self._unknown.lines)
             rows = [row for found in fed for row in found]
         if rows:
-            self._dicts.program.metrics(self._blocks.trainer)
+            self._dicts.trainer.see_metrics(self._blocks.trainer)
         return rows
 
     def _read_words(self, part: bytes) -> None:

@@ -166,13 +166,13 @@ class TrainerDetector:
         best = min(signs, default=None)
         return f"{best[2]} console" if best else None
 
-    def looks_at(self, number: int) -> bool:
+    def searches(self, number: int) -> bool:
         """Return True if a line that holds no metrics may still show a trainer's name."""
         return number <= _FIRST and not any(one[0] <= _SIGNED for one in self._signs)
 
-    def line(self, line: bytes, number: int) -> None:
+    def see_line(self, line: bytes, number: int) -> None:
         """Look for a trainer's name in a line that holds no metrics, with its prefix."""
-        if not (self.looks_at(number) and _MAY_SHOW.search(line)):
+        if not (self.searches(number) and _MAY_SHOW.search(line)):
             return
         for name, shown in _SHOWN:
             if shown.signed.search(line):
@@ -180,11 +180,11 @@ class TrainerDetector:
             elif shown.mentioned.search(line):
                 self._signs.add((_MENTIONED, shown.rank, name))
 
-    def metrics(self, trainer: str) -> None:
+    def see_metrics(self, trainer: str) -> None:
         """Note that there are metrics as only one trainer writes them."""
         self._signs.add((_METRICS, trainer != VERL, trainer))
 
-    def dict(self, keys: Iterable[str]) -> None:
+    def see_dict(self, keys: Iterable[str]) -> None:
         """Recognise a trainer by the keys of a dict of metrics."""
         self._possible = _ON_TRANSFORMERS
         own = [(one.rank, name) for name, one in _SHOWN if {*one.keys} & {*keys}]
@@ -198,7 +198,7 @@ class DictReader:
 
     def __init__(self) -> None:
         self.steps = StepResolver()
-        self.program = TrainerDetector()
+        self.trainer = TrainerDetector()
         self.counted = 0
         """Dicts whose steps were counted, not stated."""
         self.behind = b""
@@ -239,7 +239,7 @@ class DictReader:
         self.behind = behind
         self.unread += unread
         self._line = number
-        self.program.dict(written)
+        self.trainer.see_dict(written)
         if "train_runtime" in written:  # the training ends, without metrics of a step
             self.steps.printed(new._replace(values={}, training=False))
             text = part[: len(part) - len(behind)][:2000]
@@ -286,7 +286,7 @@ class DictReader:
                 out.append(Event(EventKind.RESUMED, text, self._line, before))
             if one.training:
                 if step < (self._reached or 0):
-                    self._bar.told()
+                    self._bar.confirm()
                 self._reached = step
             if one.values:
                 self.rows += 1

@@ -178,7 +178,7 @@ class _Traceback:
             self.phase, self.is_certain, self.frame = None, False, ""
         return self.is_open
 
-    def takes(self, text: bytes) -> bool:
+    def absorbs(self, text: bytes) -> bool:
         """Take a line that belongs to a traceback, if it says nothing by itself."""
         if found := _CHAIN.match(text):
             self.chained = found.lastgroup or ""
@@ -292,7 +292,7 @@ class ErrorReader:
             # A worker's is reported by its last line: there may be hundreds.
             counts = traceback.open() and not by.name
             return Event(EventKind.TRACEBACK, shown(text), 0) if counts else None
-        if traceback.takes(text):
+        if traceback.absorbs(text):
             return None
         return self._failure(by, traceback, is_behind=is_behind)
 
@@ -304,7 +304,7 @@ class ErrorReader:
         kind = _failure_kind(by, raises=raises)
         if kind is not EventKind.STOPPED and _RAY_BLOCK.match(by.text):
             traceback.open()
-            traceback.takes(by.text)
+            traceback.absorbs(by.text)
             kind = None if by.name else EventKind.FATAL
         if kind is None:
             return None

@@ -279,6 +279,6 @@ class BarRestarts:
             self._before = None
         return top if is_another else None
 
-    def told(self) -> None:
+    def confirm(self) -> None:
         """Note that steps of metrics have shown where the training began again."""
         self._before = None

@@ -163,8 +163,8 @@ class SampleReader:
             self._field = None
         return samples
 
-    def take(self, text: bytes, at: int, line: bytes) -> int:
-        """Take the lines after one of a sample that are certain to belong to its field; return
+    def read_on(self, text: bytes, at: int, line: bytes) -> int:
+        """Read the lines after one of a sample that are certain to belong to its field; return
         where they end.
 
         Args:

@@ -157,7 +157,9 @@ class PageFigures:
         self.note: str | None = None
         """What should be known of the figures."""
 
-    def take(self, samples: Sequence[PageSample], at: float) -> list[PrometheusSeries]:
+    def series(
+        self, samples: Sequence[PageSample], at: float
+    ) -> list[PrometheusSeries]:
         """Return the series of a page at the moment at which it was asked for, in seconds since the
         epoch.
         """
@@ -290,8 +292,8 @@ class PageReader(WholeReader):
         # a page that takes another's place comes after it, whatever its time
         self._at = max(written, math.nextafter(self._at, math.inf))
         (own,) = page.runs.values()
-        lines = self._figures.take(own, self._at)
-        self._batcher.add(self._rows.take(lines))
+        lines = self._figures.series(own, self._at)
+        self._batcher.add(self._rows.records(lines))
         flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
         return (*flaws, *self._batcher.take())
 

@@ -263,7 +263,7 @@ class StepRows:
             return None
         return "no step is stated: minutes are counted"
 
-    def take(self, lines: Sequence[PrometheusSeries]) -> Iterator[Item]:
+    def records(self, lines: Sequence[PrometheusSeries]) -> Iterator[Item]:
         """Yield the records of what is new, given all series of the run at some moments; 0.0 is one
         of unknown time.
         """
