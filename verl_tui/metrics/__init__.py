@@ -18,8 +18,6 @@ from verl_tui.toml_tables import toml_table
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-DIRECTIONS = ("up", "down", "near", "")
-"""The good direction: more, less, close to a target (0 unless the note says otherwise), or none."""
 GROUPS = (
     "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",
     "async", "data", "other", "progress", "throughput", "timing", "memory", "system",
@@ -46,7 +44,7 @@ class Metric(NamedTuple):
     empty where none.
     """
     direction: str = ""
-    """One of `DIRECTIONS`."""
+    """The good direction: `up`, `down`, `near` a target (0 if the note says no other), or empty."""
     group: str = "other"
     """One of `GROUPS`."""
     note: str = ""

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.charts.chart_data import ARROWS
-from verl_tui.rendering.charts.downsample import way_of
+from verl_tui.rendering.charts.downsample import whole_trend
 from verl_tui.rendering.charts.plan import newest_and_best
 from verl_tui.rendering.charts.sparkline import gauge, sparkline
 from verl_tui.rendering.gpus.places import busy_percent, device_places, first_devices
@@ -202,7 +202,7 @@ def _metric(
     series = run.present(key)
     if key is None or not series:
         return []
-    way = way_of(series)
+    way = whole_trend(series)
     arrow = ("" if way is None else f" {ARROWS[way]}", "")
     value = series.values[-1]
     figure = (compact(value), "strong" if isfinite(value) else "critical")

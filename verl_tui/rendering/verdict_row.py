@@ -21,7 +21,7 @@ from verl_tui.health.next_step import (
 )
 from verl_tui.health.root_cause import waiting
 from verl_tui.means import finite, mean
-from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, way_of
+from verl_tui.rendering.charts.downsample import TREND_POINTS, trend, whole_trend
 from verl_tui.rendering.session.snapshot import (
     Unread,
     View,
@@ -320,7 +320,7 @@ def course(run: Run) -> list[str]:
     if not series or not isfinite(series.values[-1]):
         return []
     values = series.values
-    way = _WAYS.get(way_of(series), "")
+    way = _WAYS.get(whole_trend(series), "")
     ends = [finite(part) for part in (values[:TREND_POINTS], values[-TREND_POINTS:])]
     if not way or len(values) < 2 * TREND_POINTS or not all(ends):
         return [f"reward {way}"] * bool(way)
@@ -328,6 +328,6 @@ def course(run: Run) -> list[str]:
     went = _WENT.get(trend((begun, begun, now, now), series.bounds))
     full = f"reward {way} at {compact(now)}"
     if went:
-        pace = "still" if went == _WENT.get(way_of(series)) else "now"
+        pace = "still" if went == _WENT.get(whole_trend(series)) else "now"
         full = f"reward {went} from {compact(begun)} to {compact(now)}, {pace} {way}"
     return [full, f"reward {way}"]

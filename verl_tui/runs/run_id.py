@@ -33,7 +33,7 @@ def run_id(run: Run) -> str:
     started = min(_wandb_starts(sources), default=None)
     if started:
         return started[1]
-    first = min(sources, key=_age, default=None)
+    first = min(sources, key=_appearance, default=None)
     if first and first.origin:
         return first.origin
     path = first.path if first else ""
@@ -47,12 +47,12 @@ def _wandb_starts(sources: Iterable[SourceStatus]) -> Iterator[tuple[str, str]]:
             yield found["start"] or "~", found["id"] or found["log"]
 
 
-def _age(source: SourceStatus) -> tuple[bool, int, int, str]:
+def _appearance(source: SourceStatus) -> tuple[bool, int, int, str]:
     """Return the sort key of sources, in the order in which they mostly appear: a console, then
     what a trainer logs, last the state that it leaves in checkpoints.
     """
-    turn = {"console": 0, "trainer state": 2}.get(source.format, 1)
-    return not source.origin, turn, -source.rank, source.path
+    order = {"console": 0, "trainer state": 2}.get(source.format, 1)
+    return not source.origin, order, -source.rank, source.path
 
 
 _NAMED = 8

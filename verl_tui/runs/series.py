@@ -237,7 +237,7 @@ class MergedRows(NamedTuple):
     """The precedence of each point, see `verl_tui.runs.table.precedence`."""
     counts: array[int]
     """How many measurements each point is the mean of; empty where points are single values."""
-    turn: NDArray[Any]
+    by_step: NDArray[Any]
     """The rows by step and precedence."""
     begins: NDArray[Any]
     """The first of these that each point is of, and in `last` its last."""
@@ -258,7 +258,7 @@ def merged(parts: Sequence[tuple[Table, int]]) -> tuple[MergedRows, array[float]
 
     common = _merged_rows(tuple([(table, len(table)) for table, _ in parts]))
     columns = [np.array(table.columns[at]) for table, at in parts]
-    values = np.concatenate(columns)[common.turn]
+    values = np.concatenate(columns)[common.by_step]
     held = values[common.last]
     if common.counts:
         edges = np.column_stack((common.begins, common.last + 1)).ravel()
@@ -282,8 +282,10 @@ def _merged_rows(tables: tuple[tuple[Table, int], ...]) -> MergedRows:
         for name in ("steps", "orders", "times")
     )
     means = np.concatenate([np.full(count, table.mean) for table, count in tables])
-    turn = np.lexsort((orders, steps))
-    steps, orders, times, means = (one[turn] for one in (steps, orders, times, means))
+    by_step = np.lexsort((orders, steps))
+    steps, orders, times, means = (
+        one[by_step] for one in (steps, orders, times, means)
+    )
     is_last = np.diff(steps, append=~steps[-1:]) != 0
     is_first = np.roll(is_last, 1)
     last, firsts = np.flatnonzero(is_last), np.flatnonzero(is_first)
@@ -305,5 +307,5 @@ def _merged_rows(tables: tuple[tuple[Table, int], ...]) -> MergedRows:
         array("d", times.tobytes()),
         array("q", orders[last].tobytes()),
         array("q", counts.tobytes()),
-        *(turn, begins, last),
+        *(by_step, begins, last),
     )

@@ -189,16 +189,16 @@ def trend(
         drawn: The least and the greatest value of the chart that shows the trend, None if the
             smallest change counts.
     """
-    ends = turn(values, drawn)
+    ends = trend_ends(values, drawn)
     return None if ends is None else (ends[1] > ends[0]) - (ends[1] < ends[0])
 
 
-def way_of(points: Points) -> int | None:
+def whole_trend(points: Points) -> int | None:
     """Return the trend of a series that is drawn whole."""
     return trend(points.values[-TREND_POINTS:], points.bounds)
 
 
-def turn(
+def trend_ends(
     values: Sequence[float], drawn: tuple[float, float] | None = None
 ) -> tuple[float, float] | None:
     """Return from where to where the last values went, a quarter of each; twice the same where that

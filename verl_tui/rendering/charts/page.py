@@ -13,7 +13,7 @@ from verl_tui.rendering.charts.downsample import smoothed_by_noise
 from verl_tui.rendering.charts.plan import (
     ChartLook,
     PlannedChart,
-    like,
+    lookalikes,
     plan_charts,
     reward_parts,
 )
@@ -70,12 +70,12 @@ def list_charts(
     charts = plan_charts(run, wanted, filter_, view.pins)
     if not charts and lenient:
         charts = plan_charts(run, wanted, "", view.pins)
-    found = sorted(_in_rows(view, charts, revealed), key=_place)
+    found = sorted(_in_rows(view, charts, revealed), key=_section)
     plain = found and not (filter_ or view.pins)
-    return tuple(_led(found, view, run, revealed) if plain else found)
+    return tuple(_with_large(found, view, run, revealed) if plain else found)
 
 
-def _led(
+def _with_large(
     charts: Sequence[PlannedChart], view: View, run: Run, revealed: str | None
 ) -> Sequence[PlannedChart]:
     """Return charts with the first one large if it tells of learning."""
@@ -83,7 +83,7 @@ def _led(
     learns = large.indicator == _ALWAYS or large.key == run.loss_alone
     if large.in_row or not learns:
         return charts
-    again = _shown_in(large, view, run, charts)
+    again = _also_shown_in(large, view, run, charts)
     parts = {key: f"part {name}" for key, name in reward_parts(run).items()}
     rest = (
         one._replace(repeats=True, label=parts.get(one.key, one.label))
@@ -91,15 +91,15 @@ def _led(
         else one
         for one in charts[1:]
     )
-    return [large, *sorted(rest, key=_place)]
+    return [large, *sorted(rest, key=_section)]
 
 
-def _place(chart: PlannedChart) -> tuple[bool, bool]:
+def _section(chart: PlannedChart) -> tuple[bool, bool]:
     """Return where a chart stands: in the section of machines, in a row."""
     return chart.machine, chart.in_row or chart.repeats
 
 
-def _shown_in(
+def _also_shown_in(
     large: PlannedChart, view: View, run: Run, charts: Iterable[PlannedChart]
 ) -> set[str]:
     """Return the metrics of other charts that a large one shows, too: the parts of the reward, and
@@ -111,7 +111,7 @@ def _shown_in(
     keys = {one.key for one in charts}.difference(own)
     again = {*reward_parts(run)}
     for curve in filter(None, map(run.series, own)):
-        again |= like(curve, run, keys)
+        again |= lookalikes(curve, run, keys)
     asked = (*view.monitor.config.charts, *(one.key for one in view.verdict.findings))
     return again.difference(asked)
 
@@ -175,7 +175,7 @@ class ChartPage(NamedTuple):
         """Return the page for a size in cells: the one that shows a metric, if one is named, else
         the same as far as there is one.
         """
-        counts = Counter(map(_place, self.listed))
+        counts = Counter(map(_section, self.listed))
         training = counts[False, False], counts[False, True]
         machines = counts[True, False], counts[True, True]
         large = bool(self.listed) and self.listed[0].large
@@ -206,10 +206,10 @@ class ChartPage(NamedTuple):
         elif filter_:
             words.append(f"no metric matches “{filter_}”")
         if count > len(self.charts):
-            words += self._place(view)
+            words += self._position_words(view)
         return " · ".join(words)
 
-    def _place(self, view: View) -> Iterator[str]:
+    def _position_words(self, view: View) -> Iterator[str]:
         """Yield which charts of each section the page has, how many constant ones come later, and
         the key that turns it.
         """

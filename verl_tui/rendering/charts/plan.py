@@ -294,7 +294,7 @@ def on_one_scale(one: Points, other: Points) -> bool:
     return most <= least * apart or not least
 
 
-def like(one: Points, run: Run, keys: Iterable[str]) -> set[str]:
+def lookalikes(one: Points, run: Run, keys: Iterable[str]) -> set[str]:
     """Return which metrics look like a series over the steps that both have: nowhere further apart
     than a dot is high (a heuristic).
     """

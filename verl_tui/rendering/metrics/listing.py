@@ -16,7 +16,7 @@ from verl_tui.means import clamp, next_of
 from verl_tui.metrics import describe, family_rank, without_repeats
 from verl_tui.patterns import pattern
 from verl_tui.rendering.charts.chart_data import ARROWS
-from verl_tui.rendering.charts.downsample import turn
+from verl_tui.rendering.charts.downsample import trend_ends
 from verl_tui.rendering.charts.page import keys_in_rows
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart, single_metric
 from verl_tui.rendering.charts.sparkline import sparkline
@@ -54,7 +54,7 @@ def movement(series: Series | None) -> float | None:
     """Return the change in the last part of a series as a share of its larger end, -2 .. 2: 0 for
     noise and what is too little to be seen in a chart, None for too few values.
     """
-    ends = turn(series.values, series.bounds) if series is not None else None
+    ends = trend_ends(series.values, series.bounds) if series is not None else None
     if ends is None:
         return None
     before, after = ends
@@ -444,7 +444,7 @@ def rows_apart(
 
 
 def shelves(
-    groups: Sequence[MetricGroup], columns: int, lines: int = 1
+    groups: Sequence[MetricGroup], columns: int, lines: int
 ) -> tuple[Shelf, ...]:
     """Return the rows of a grid; each group begins a new row.
 

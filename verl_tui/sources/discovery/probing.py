@@ -140,7 +140,7 @@ def _is_within_record(data: bytes) -> bool:
     return data.rpartition(b"\n")[2].lstrip(b"\xef\xbb\xbf \t").startswith(b"{")
 
 
-class _Look(NamedTuple):
+class _Examined(NamedTuple):
     """What is known of a file by what was there of it."""
 
     known: FoundFile | None = None
@@ -164,8 +164,8 @@ class _Look(NamedTuple):
         return self.binary or (sure and self.begun)
 
     def is_current(self, status: os.stat_result) -> bool:
-        """Return whether another look would tell nothing: a file is read again often while it is
-        short, later seldom.
+        """Return whether examining it again would tell nothing: a file is read again often while it
+        is short, later seldom.
         """
         same = self.inode == status.st_ino and self.size <= status.st_size
         return same and status.st_size <= self.size << (self.size >= DEEPEST)
@@ -185,7 +185,7 @@ class Probe:
     """Recognises the formats of files and remembers them."""
 
     def __init__(self) -> None:
-        self._looks: dict[Path, _Look] = {}
+        self._examined: dict[Path, _Examined] = {}
         self._assumed: dict[Path, Format] = {}
         """The formats of files that the user named and that show none so far."""
         self.begin()
@@ -203,8 +203,8 @@ class Probe:
         """Return why a file has no known format, None for one that could not be opened, or was not
         because of its name.
         """
-        look = self._looks.get(path)
-        return None if look is None or path in self.closed else look.reason
+        found = self._examined.get(path)
+        return None if found is None or path in self.closed else found.reason
 
     def note(self, path: Path, error: Exception) -> None:
         """Note why a path that may be a log could not be read."""
@@ -218,10 +218,10 @@ class Probe:
     def known(self, path: Path) -> FoundFile | None:
         """Return a file with its format, None if it has none (yet)."""
         called = classify_name(path.name)
-        if called is NameClass.OTHER and path not in self._looks:
+        if called is NameClass.OTHER and path not in self._examined:
             return None
         try:
-            return self._look(path, called).known
+            return self._examine(path, called).known
         except Exception as error:  # noqa: BLE001 - a net at the border: it costs this file alone
             self.note(path, error)
             return None
@@ -236,7 +236,7 @@ class Probe:
             raise NoLogError(f"is {kind}, not a log: save what was printed as text")
         try:
             begin, _ = beginning(path)
-            known = self._look(path, NameClass.LOG).known
+            known = self._examine(path, NameClass.LOG).known
         except OSError as error:
             raise NoLogError(reason_of(error)) from None
         if not begin.strip():
@@ -248,29 +248,29 @@ class Probe:
             self.changed.add(path)
         return known
 
-    def _look(self, path: Path, called: NameClass) -> _Look:
-        """Return what is known of a file with a name of a class; look at it if it is new or has
+    def _examine(self, path: Path, called: NameClass) -> _Examined:
+        """Return what is known of a file with a name of a class; examine it if it is new or has
         grown enough.
         """
-        before = self._looks.get(path, _Look())
+        before = self._examined.get(path, _Examined())
         if before.is_final:
             return before
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            return _Look()
+            return _Examined()
         if before.is_current(status):
             return before
-        look = self._looks[path] = _looked(path, before, status, called)
+        found = self._examined[path] = _examine_again(path, before, status, called)
         was = before.known and before.known.format
-        if was and (look.known is None or look.known.format is not was):
+        if was and (found.known is None or found.known.format is not was):
             self.changed.add(path)
-        return look
+        return found
 
 
-def _looked(
-    path: Path, before: _Look, status: os.stat_result, called: NameClass
-) -> _Look:
-    """Return what is known of a file after another look."""
+def _examine_again(
+    path: Path, before: _Examined, status: os.stat_result, called: NameClass
+) -> _Examined:
+    """Return what is known of a file, examined again."""
     data, begun = head(path, _START), False
     first, whole = data[:_FIRST], len(data) < _START
     binary = is_binary(data) and not whole
@@ -282,7 +282,7 @@ def _looked(
         found = _as_console(path, status.st_size)
     known = found or before.remains(status, data)
     why = "" if known else _why_none(data)
-    return _Look(known, begun, binary, status.st_size, status.st_ino, first, why)
+    return _Examined(known, begun, binary, status.st_size, status.st_ino, first, why)
 
 
 def _why_none(begin: bytes) -> str:
