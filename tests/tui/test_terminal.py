@@ -131,7 +131,7 @@ async def test_every_action_has_a_name_whatever_has_the_focus(demo):
         for screen in SCREENS:
             if screen == "help":
                 continue
-            app.action_look_at(screen)
+            app.action_open_screen(screen)
             await settle(pilot)
             offered = titles(app)
             assert app.screen is not dashboard(app)

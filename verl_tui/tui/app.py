@@ -11,10 +11,10 @@ from textual.app import SystemCommand
 
 from verl_tui.means import next_of
 from verl_tui.on_demand.samples import SampleBrowser
-from verl_tui.rendering.session.looks import AWAY, Looks
 from verl_tui.rendering.session.notes import NoteBook
 from verl_tui.rendering.session.run_order import RunListing, first_to_show
 from verl_tui.rendering.session.snapshot import View
+from verl_tui.rendering.session.visits import AWAY, Visits
 from verl_tui.rendering.verdict_row import problems
 from verl_tui.tui.export import copy_here, take_picture
 from verl_tui.tui.keys import HelpSection, action, actions, declaring
@@ -73,7 +73,9 @@ class VerlApp(MonitorApp):
         q  quit  quit  Quit
         """,
         (
-            action(one.key, f"look_at('{name}')", one.id, one.words, one.section.task)
+            action(
+                one.key, f"open_screen('{name}')", one.id, one.words, one.section.task
+            )
             for name, one in SCREENS.items()
         ),
         """
@@ -124,7 +126,7 @@ class VerlApp(MonitorApp):
         self._picked = shown
         self._chosen = shown is not None
         """True once the user has chosen a run, or the first one has been chosen for them."""
-        self._looks = Looks(self.state_file)
+        self._visits = Visits(self.state_file)
         self._session = View(
             self.monitor,
             None,
@@ -144,7 +146,7 @@ class VerlApp(MonitorApp):
     def on_unmount(self) -> None:
         """Stop reading samples, and remember what was looked at."""
         self.browser.stop()
-        self._looks.keep()
+        self._visits.keep()
 
     @on(Read)
     def _show_samples(self) -> None:
@@ -168,7 +170,7 @@ class VerlApp(MonitorApp):
             if hasattr(screen, "show") and screen in (self.screen, self._dashboard):
                 at = screen if isinstance(screen, ContainedPart) else self
                 at.attempt(screen.show, view)
-        words = self._looks.words(view, key=False)
+        words = self._visits.words(view, key=False)
         if words:
             self._greeted = True
             self.notify(words, timeout=AWAY, markup=False)
@@ -180,7 +182,7 @@ class VerlApp(MonitorApp):
                 self._greeted = False
                 self.clear_notifications()
             view = self.view_at(self._clock())
-            toast(self, self._looks.words(view, key=True), rows=2)
+            toast(self, self._visits.words(view, key=True), rows=2)
         await super().on_event(event)
 
     def pop_screen(self) -> AwaitComplete:
@@ -259,7 +261,7 @@ class VerlApp(MonitorApp):
         """End without waiting for threads or a slow terminal."""
         self.exit(0)
 
-    def action_look_at(self, name: str) -> None:
+    def action_open_screen(self, name: str) -> None:
         """Open a screen over the one in front, unless that is it."""
         kind = SCREENS[name].kind
         if not isinstance(self.screen, kind):

@@ -98,7 +98,7 @@ def test_every_chart_is_on_one_page_and_all_fit(
                 first.width * first.height >= one.width * one.height for one in others
             )
         seen += charts
-        page = page.turned(1)
+        page = page.next_page(1)
     assert seen == [*listed.listed]
     wanted = data.draw(st.sampled_from(listed.listed))
     assert wanted in listed.fitted(width, height, wanted.key).charts

@@ -297,5 +297,5 @@ async def test_health_goes_once_the_verdict_says_all_there_is(demo):
         board = dashboard(app)
         for found, shown in (((COLLAPSE, KL), True), ((KL,), False), ((), False)):
             board.view = seen(*found)
-            board.suit()
+            board.fit_rooms()
             assert board.query_one(HealthPanel).display is shown

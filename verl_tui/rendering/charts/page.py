@@ -184,7 +184,7 @@ class ChartPage(NamedTuple):
         found = ChartPage(self.listed, self.first if at is None else at, pages)
         return found._replace(first=found.page.first)
 
-    def turned(self, way: int) -> ChartPage:
+    def next_page(self, way: int) -> ChartPage:
         """Return the next (1) or previous (-1) page, the same page if there is none."""
         at = self.at + way
         there = 0 <= at < len(self.pages)
@@ -221,7 +221,7 @@ class ChartPage(NamedTuple):
             place = f"{one}–{last} of " if one <= last else ""
             yield from [f"{name} {place}{count}"] * bool(count)
             begin, end = end, end + machines
-        key = "page_down" if self.turned(1) is not self else "page_up"
+        key = "page_down" if self.next_page(1) is not self else "page_up"
         yield view.keys[f"chart.{key}"]
 
 

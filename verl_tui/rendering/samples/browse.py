@@ -234,7 +234,7 @@ class Browse:
         fields = dict.fromkeys((FILE, "score", "length", GROUP, *self.listing.fields))
         self.order = self.order._replace(field=next_of(fields, self.order.field))
 
-    def turn(self) -> None:
+    def reverse(self) -> None:
         """Reverse the order."""
         self.order = self.order._replace(down=not self.order.down)
 

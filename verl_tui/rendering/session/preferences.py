@@ -53,7 +53,7 @@ class UserState:
     hidden_runs: tuple[str, ...] = ()
     """Ids of the runs that are hidden."""
     looks: tuple[str, ...] = ()
-    """The user's last look at each run, as `verl_tui.rendering.session.looks` writes it."""
+    """The user's last visit to each run, as `verl_tui.rendering.session.visits` writes it."""
     theme: str = ""
     """Theme last chosen in the app, empty for none."""
     theme_instead_of: str = ""

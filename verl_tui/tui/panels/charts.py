@@ -199,7 +199,7 @@ class ChartsPanel(Panel):
         wanted = text.strip(), lenient
         if wanted != (self.filter, self._lenient):
             self.filter, self._lenient = wanted
-            self._turn_to(0)
+            self._go_to_chart(0)
 
     def matches(self, view: View) -> Matches:
         """Return how many charts match the filter, of how many."""
@@ -248,21 +248,21 @@ class ChartsPanel(Panel):
 
     # -- keys --------------------------------------------------------------------------------------
 
-    def _turn_to(self, first: int) -> None:
+    def _go_to_chart(self, first: int) -> None:
         """Show the page of a chart, by its place in the list, at the next drawing."""
         self._page = self._page._replace(first=first)
         self._revealed = None
 
     def action_page(self, way: int) -> None:
         """Show the next or previous page."""
-        page = self._page.turned(way)
+        page = self._page.next_page(way)
         if page is not self._page:
-            self._turn_to(page.first)
+            self._go_to_chart(page.first)
             self._tiles.draw()
 
     def action_jump(self, way: int) -> None:
         """Show the first or last page."""
-        self._turn_to(0 if way < 0 else len(self._page.listed))
+        self._go_to_chart(0 if way < 0 else len(self._page.listed))
         self._focus = 0
         self._tiles.draw()
 
@@ -284,7 +284,7 @@ class ChartsPanel(Panel):
         at = focused.index(True) if any(focused) else start
         if 0 <= at + way < len(charts):
             charts[at + way].focus(scroll_visible=False)
-        elif self._page.turned(way) is not self._page:
+        elif self._page.next_page(way) is not self._page:
             self._focus = 0 if way > 0 else -1
             self.action_page(way)
 
@@ -307,11 +307,11 @@ class ChartsPanel(Panel):
 
     def reset(self) -> None:
         """Draw the first page in the usual look."""
-        self._turn_to(0)
+        self._go_to_chart(0)
         self.look = ChartLook()
         self._tiles.draw()
 
-    def take_look(self, look: ChartLook) -> None:
+    def set_look(self, look: ChartLook) -> None:
         """Draw in another way; what covers the charts leaves time for it."""
         if look != self.look:
             self.look = look
@@ -354,9 +354,9 @@ class ChartActions(BufferedScreen):
     right: PlannedChart | None = None
     """The metric of a y axis at the right."""
 
-    def take_look(self, look: ChartLook) -> None:
+    def set_look(self, look: ChartLook) -> None:
         """Draw the charts in this way, here and on the dashboard."""
-        self.charts.take_look(look)
+        self.charts.set_look(look)
         self.redraw()
 
     @abstractmethod
@@ -395,7 +395,7 @@ class ChartActions(BufferedScreen):
         """Change how charts are drawn; say why where nothing of that can be seen."""
         view, look = self.view, self.charts.look
         toast(self.app, why_unchanged(look, what, view.run, view.keys))
-        self.take_look(look_after(look, what, view.run, view.cursor))
+        self.set_look(look_after(look, what, view.run, view.cursor))
 
     def on_chart_cursor_moved(self, event: Chart.CursorMoved) -> None:
         """Read everything at the same step."""

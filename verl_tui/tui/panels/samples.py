@@ -198,7 +198,7 @@ class SamplesPanel(SampleMoves, TextPanel):
         MOVES,
         """
         u      unfold                  samples.unfold  Unfold
-        enter  app.look_at('samples')  samples.enter   All samples
+        enter  app.open_screen('samples')  samples.enter   All samples
         """,
     )
 

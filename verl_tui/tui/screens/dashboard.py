@@ -96,7 +96,7 @@ class Dashboard(DashboardLayout, ChartActions):
 
             def left(_: object) -> None:
                 if zoomed.plan().key != found.key:
-                    self._look_at(zoomed.plan().key, None)
+                    self._show_at(zoomed.plan().key, None)
 
             self.app.push_screen(zoomed, left)
 
@@ -111,7 +111,7 @@ class Dashboard(DashboardLayout, ChartActions):
         elif seen and self.view.cursor is not None:
             self.post_message(MoveCursor(None))
         elif seen and charts.look.span:
-            self.take_look(charts.look._replace(span=None))
+            self.set_look(charts.look._replace(span=None))
         elif charts.filter or self._runs.filter:
             self._filter("")
         elif self.zoomed:
@@ -136,7 +136,7 @@ class Dashboard(DashboardLayout, ChartActions):
         self._filtered = names
         self.bar.open(label, typed)
         self._say_matches()
-        self.suit()
+        self.fit_rooms()
 
     @property
     def _asks(self) -> bool:
@@ -154,9 +154,9 @@ class Dashboard(DashboardLayout, ChartActions):
 
     # -- looks, findings, filter -------------------------------------------------------------------
 
-    def take_look(self, look: ChartLook) -> None:
+    def set_look(self, look: ChartLook) -> None:
         """Draw the charts in this way."""
-        self.charts.take_look(look)
+        self.charts.set_look(look)
 
     def plan(self) -> PlannedChart | None:
         """Return the focused chart, else the one that matters most."""
@@ -223,7 +223,7 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def _follow(self, finding: Finding) -> None:
         step = finding.since_step if finding.since_step is not None else finding.step
-        self._look_at(finding.key, step)
+        self._show_at(finding.key, step)
 
     def action_acknowledge(self) -> None:
         """Acknowledge the chosen finding, else the first one, or take that back; wherever the focus
@@ -255,9 +255,9 @@ class Dashboard(DashboardLayout, ChartActions):
         # the metric of a diagnosis is known while it lasts
         found = self.view.verdict.findings
         keys = [one.key for one in found if (one.id, one.since_step) == begun]
-        self._look_at(episode.key or next(iter(keys), None), episode.since_step)
+        self._show_at(episode.key or next(iter(keys), None), episode.since_step)
 
-    def _look_at(self, key: str | None, step: int | None) -> None:
+    def _show_at(self, key: str | None, step: int | None) -> None:
         """Take the charts and the samples to a step, and the charts to the metric, if one is
         named.
         """
@@ -318,7 +318,7 @@ class Dashboard(DashboardLayout, ChartActions):
 
     def _close_filter(self) -> None:
         self.bar.close()
-        self.suit()
+        self.fit_rooms()
 
     def _filter(self, text: str, *names: str) -> None:
         """Filter those of the named panels that can be by a text, all where none is named; with

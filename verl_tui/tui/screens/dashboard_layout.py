@@ -79,7 +79,7 @@ class VerdictRow(Entries):
 
     def action_open(self) -> None:
         """Say why it is so."""
-        self.call_later(self.app.run_action, "look_at('explain')")
+        self.call_later(self.app.run_action, "open_screen('explain')")
 
     def on_click(self, _event: events.Click) -> None:
         """Open it at once."""
@@ -158,7 +158,7 @@ class DashboardLayout(BufferedScreen):
         if self.view is NOTHING or not self.children:
             return  # too early, or the app is ending
         self.attempt(self._show_status)
-        if not self.suit():
+        if not self.fit_rooms():
             self._show_panels(self.panels)
 
     def _show_status(self) -> None:
@@ -177,11 +177,11 @@ class DashboardLayout(BufferedScreen):
         """Draw the samples alone, as more have been read; they may need more room now."""
         self.view = view
         self._show_panels([self.panel(SamplesPanel)])
-        self.suit()
+        self.fit_rooms()
 
     # -- how the panels share the screen -----------------------------------------------------------
 
-    def suit(self) -> bool:
+    def fit_rooms(self) -> bool:
         """Give each part of the screen the room that suits what there is to show; return whether
         any room has changed: then everything is drawn, resized charts in the layout that follows.
         """
@@ -305,4 +305,4 @@ class DashboardLayout(BufferedScreen):
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""
         self._front = panel.PANEL.name if panel else ""
-        self.suit()
+        self.fit_rooms()

@@ -132,8 +132,8 @@ class LogScreen(BufferedScreen):
         E       alarm('error', -1)    log.previous_alarm    Previous error
         !       alarm('warning', 1)   log.next_warning      Next warning
         @       alarm('warning', -1)  log.previous_warning  Previous warning
-        u       turn('fold')          log.unfold            Unfold repeated lines and prefixes
-        w       turn('wrap')          log.wrap              Wrap or cut lines
+        u       flip('fold')          log.unfold            Unfold repeated lines and prefixes
+        w       flip('wrap')          log.wrap              Wrap or cut lines
 
         enter      whole          log.whole            The whole line, or every field of a record
         y          app.copy_here  log.copy             Copy the line
@@ -249,7 +249,7 @@ class LogScreen(BufferedScreen):
         self.window.seek(Alarms(LineKind(kind)), way)
         self.redraw()
 
-    def action_turn(self, what: str) -> None:
+    def action_flip(self, what: str) -> None:
         """Fold or unfold repeated lines and the prefixes that name the process; wrap or cut."""
         setattr(self.window, what, not getattr(self.window, what))
         self.redraw()

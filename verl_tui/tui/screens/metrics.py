@@ -71,7 +71,7 @@ class MetricsScreen(ChartActions):
         """
         escape  back                  metrics.back           Back
         q,m     dismiss               metrics.close          Close
-        v       turn                  metrics.view           Table or charts
+        v       flip                  metrics.view           Table or charts
         /       filter                metrics.filter         Filter
         s       sort(False)           metrics.sort           Sort
         S       sort(True)            metrics.reverse        Sort the other way round
@@ -123,7 +123,7 @@ class MetricsScreen(ChartActions):
         self.charts = dashboard.charts
         self._file = self.view.listing.file
         self._is_table = self._file.state.metrics_table
-        """True for a table; such a screen over another may have been turned to something else."""
+        """True for a table; a screen over another may show the other form."""
         self._metrics = MetricList(self.view)
         self._drawn: object = None
         """State that was drawn last: to plan a page of charts takes long."""
@@ -265,7 +265,7 @@ class MetricsScreen(ChartActions):
         if not self._is_table:
             getattr(self._grid, way)(by)
 
-    def action_turn(self) -> None:
+    def action_flip(self) -> None:
         """Show the table, or the charts."""
         self._is_table = not self._is_table
         self._change(lambda user: replace(user, metrics_table=self._is_table))
@@ -275,8 +275,8 @@ class MetricsScreen(ChartActions):
     def action_sort(self, back: bool) -> None:
         """Sort by the next sort key, or the other way round."""
         order = self._metrics.order
-        turned = order._replace(reverse=not order.reverse)
-        self._metrics.order = turned if back else order.next()
+        backwards = order._replace(reverse=not order.reverse)
+        self._metrics.order = backwards if back else order.next()
         self._grid.chosen = ""  # the first one is chosen now
         self._draw()
 
@@ -323,7 +323,7 @@ class MetricsScreen(ChartActions):
     def action_reset(self) -> None:
         """Reset number of charts, order, zoom, filter and cursor."""
         self._metrics.order = MetricOrder()
-        self.charts.take_look(ChartLook())
+        self.charts.set_look(ChartLook())
         self.post_message(MoveCursor(None))
         self._bar.input.value = ""
         self._close_filter()

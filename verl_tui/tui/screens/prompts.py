@@ -151,4 +151,4 @@ class PromptsScreen(RowsScreen):
             self._panel.view = self.view
             browse.leave()
             browse.go_to(one.place, one.at)
-            self.app.call_later(self.app.run_action, "look_at('samples')")
+            self.app.call_later(self.app.run_action, "open_screen('samples')")

@@ -76,7 +76,7 @@ class RowsScreen(BufferedScreen, ModalScreen[None]):
     BINDINGS = actions("""
         [       other(-1)            run.previous  Previous run
         ]       other(1)             run.next      Next run
-        ?,f1    app.look_at('help')  help
+        ?,f1    app.open_screen('help')  help
         colon   app.command_palette  palette.colon
         space   app.simulate_key('pagedown')  list.space
         ctrl+l  app.redraw           redraw

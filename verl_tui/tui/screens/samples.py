@@ -59,7 +59,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
         """
         /              filter             samples.filter        Filter, search
         s              change('sort')     samples.sort          Sort
-        S              change('turn')     samples.turn          Sort the other way round
+        S              change('reverse')  samples.turn          Sort the other way round
         a              mates              samples.mates         Same prompt
         h              history            samples.history       Other steps of the prompt
         d              beside             samples.beside        Mark; then another beside it
@@ -299,7 +299,7 @@ class SamplesScreen(SampleMoves, BufferedScreen):
     async def action_history(self) -> None:
         """Show this sample's prompt at all steps."""
         self.browse.stay()
-        await self.app.run_action("look_at('prompts')")
+        await self.app.run_action("open_screen('prompts')")
 
     def action_beside(self) -> None:
         """Mark the sample, or show it beside the marked one, or alone again."""

@@ -219,7 +219,7 @@ class ZoomScreen(ChartActions):
 
     def action_reset(self) -> None:
         """Go back to the usual look: one metric, all steps."""
-        self.charts.take_look(ChartLook())
+        self.charts.set_look(ChartLook())
         self._draw_other(self._plan, None)
 
     def action_back(self) -> None:

@@ -1,4 +1,4 @@
-"""What has changed in a run since the user looked at it last: in this session, or before it."""
+"""What has changed in a run since the user last visited it: in this session, or before it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 AWAY = 600.0
 """Seconds without a key after which the user has been away: heuristic."""
 _MOST = 200
-"""Most runs whose looks are kept, those looked at last."""
+"""Most runs whose visits are kept, the newest."""
 
 
-class Look(NamedTuple):
-    """A run as it was when it was looked at."""
+class Visit(NamedTuple):
+    """A run as it was when the user saw it."""
 
     run: str
     time: float
@@ -33,8 +33,8 @@ class Look(NamedTuple):
     reward: float | None = None
 
 
-def since(before: Look, now: Look) -> str:
-    """Say what has changed between two looks, empty where nothing has."""
+def since(before: Visit, now: Visit) -> str:
+    """Say what has changed between two visits, empty where nothing has."""
     said = []
     if now.step > before.step:
         said.append(f"+{counted(now.step - before.step, 'step')}")
@@ -52,7 +52,7 @@ def since(before: Look, now: Look) -> str:
     )
 
 
-def _look_at(view: View) -> Look | None:
+def _visit(view: View) -> Visit | None:
     """Return the shown run as it is now, None before it is judged."""
     run = view.run
     if not run or run.step is None or run.name not in view.monitor.verdicts:
@@ -62,40 +62,40 @@ def _look_at(view: View) -> Look | None:
     series = run.present(run.indicators.get("reward"))
     found = (f"{one.id} {one.begun}" for one in view.verdict.primary)
     reward = series.values[-1] if series else None
-    return Look(id_of(run), view.now, run.step, (*found,), reward)
+    return Visit(id_of(run), view.now, run.step, (*found,), reward)
 
 
-class Looks:
-    """The user's last look at each run."""
+class Visits:
+    """The user's last visit to each run."""
 
     def __init__(self, file: StateFile) -> None:
-        """Begin with the looks that a file remembers of the sessions before."""
+        """Begin with the visits that a file remembers of the sessions before."""
         self._file = file
-        self._last: dict[str, Look] = {}
+        self._last: dict[str, Visit] = {}
         """Of this session."""
 
     def words(self, view: View, *, key: bool) -> str:
         """Say what has changed in the shown run when it is shown first, and at a key after a long
-        time; the look is the last one then. A replay is no news.
+        time; the visit is the last one then. A replay is no news.
         """
-        now = _look_at(view)
+        now = _visit(view)
         known = self._last.get(now.run) if now else None
         if not now or not (key or not known):
             return ""
         self._last[now.run] = now
         if known:
             return since(known, now) if now.time - known.time >= AWAY else ""
-        for look in self._file.state.looks:
+        for visit in self._file.state.looks:
             # it may be damaged
             with suppress(ValueError, TypeError, OverflowError, RecursionError):
-                before = Look(*json.loads(look))
+                before = Visit(*json.loads(visit))
                 if before.run == now.run:
                     return since(before, now)
         return ""
 
     def keep(self) -> None:
-        """Remember the looks of this session."""
-        own = [json.dumps(look) for look in self._last.values()]
+        """Remember the visits of this session."""
+        own = [json.dumps(visit) for visit in self._last.values()]
         begins = tuple(f'["{name}", ' for name in self._last)
 
         def change(state: UserState) -> UserState:

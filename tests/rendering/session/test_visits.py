@@ -8,11 +8,11 @@ import pytest
 from run_views import NOW, make_run, make_view
 
 from verl_tui.health.finding import Verdict
-from verl_tui.rendering.session.looks import AWAY, Look, Looks, since
 from verl_tui.rendering.session.preferences import StateFile
 from verl_tui.rendering.session.run_order import id_of
+from verl_tui.rendering.session.visits import AWAY, Visit, Visits, since
 
-BEFORE = Look("a", 0.0, 100, ("kl-high 90", "plateau 80"), 0.41)
+BEFORE = Visit("a", 0.0, 100, ("kl-high 90", "plateau 80"), 0.41)
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(tmp_path):
         run = make_run(steps=steps)
         return make_view(run, verdicts={run.name: Verdict()}, now=NOW + seconds)
 
-    first = Looks(StateFile(path))
+    first = Visits(StateFile(path))
     assert first.words(at(10, 0), key=False) == "", "it is not known yet"
     assert first.words(at(12, AWAY - 1), key=True) == "", "the user was there"
     assert "+3 steps" in first.words(at(15, 2 * AWAY), key=True)
     assert first.words(at(15, 9 * AWAY), key=True) == "", "nothing has changed"
     assert first.words(at(25, 10 * AWAY), key=False) == "", "nobody may be there"
     first.keep()
-    again = Looks(StateFile(path))
+    again = Visits(StateFile(path))
     assert "+5 steps" in again.words(at(20, 9 * AWAY + 1), key=False)
     assert again.words(at(21, 9 * AWAY + 2), key=False) == "", "once"
 
@@ -66,10 +66,10 @@ def test_it_is_said_at_the_start_and_after_a_long_time_without_a_key(tmp_path):
 )  # fmt: skip
 def test_a_damaged_look_costs_nothing_but_itself(tmp_path, look):
     path, run = tmp_path / "state.json", make_run(steps=20)
-    sound = json.dumps(Look(id_of(run), NOW, 15))
+    sound = json.dumps(Visit(id_of(run), NOW, 15))
     path.write_text(
         json.dumps({"looks": [look.replace("RUN", id_of(run)), sound]}),
         encoding="utf-8",
     )
     view = make_view(run, verdicts={run.name: Verdict()}, now=NOW)
-    assert "+5 steps" in Looks(StateFile(path)).words(view, key=False)
+    assert "+5 steps" in Visits(StateFile(path)).words(view, key=False)
