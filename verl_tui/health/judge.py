@@ -165,7 +165,7 @@ class Judge:
             debug_log.note_error(f"judging {self.run.name}", error)
             reason = failure(error)
             ids = dict.fromkeys(rule.id for rule in self.guide.rules)
-            return Verdict(not_judged=tuple([NotJudged(id, reason) for id in ids]))
+            return Verdict(not_judged=tuple(NotJudged(id, reason) for id in ids))
 
     def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
@@ -322,6 +322,6 @@ def verdict_on_end(guide: Guide, end: Run, now: float) -> Verdict:
         end: The run as if that were all.
         now: Seconds since the epoch.
     """
-    rules = tuple([rule for rule in guide.rules if rule.of_the_end])
+    rules = tuple(rule for rule in guide.rules if rule.of_the_end)
     found = Judge(replace(guide, rules=rules), end).verdict(now).findings
-    return Verdict(tuple([replace(one, since_step=None) for one in found]))
+    return Verdict(tuple(replace(one, since_step=None) for one in found))

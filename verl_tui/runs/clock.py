@@ -50,14 +50,12 @@ class Clock:
         if self.steps and max(steps) <= self.steps[-1] and max(times) <= self.times[-1]:
             return  # most metrics of a step have the same time
         for step, time in zip(steps, times, strict=True):
-            if EARLIEST < time < LATEST and self._goes_on(step, time):
+            if EARLIEST < time < LATEST and self._admits(step, time):
                 self.steps.append(step)
                 self.times.append(time)
 
-    def _goes_on(self, step: int, time: float) -> bool:
-        """Return whether a moment comes after all others, once those of an earlier pass are
-        forgotten.
-        """
+    def _admits(self, step: int, time: float) -> bool:
+        """Forget those of an earlier pass; return whether a moment comes after all others."""
         if not self.steps:
             return True
         if step < self.steps[-1] and time > self.times[-1]:

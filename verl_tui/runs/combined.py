@@ -61,11 +61,11 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
     return [
         (before, after)
         for before, after in pairwise(ordered)
-        if before.status.format == after.status.format and _goes_on(before, after)
+        if before.status.format == after.status.format and _continues(before, after)
     ]
 
 
-def _goes_on(before: SourceState, after: SourceState) -> bool:
+def _continues(before: SourceState, after: SourceState) -> bool:
     begin, top = after.first or 0, before.top or 0
     if not before.metrics & after.metrics or begin == after.top == top:
         return False  # the second: the model was evaluated once more after the training

@@ -81,7 +81,7 @@ class LoggedMetrics:
         return tuple(one_each(self._tables))
 
     @property
-    def odd(self) -> Sequence[str]:
+    def non_finite(self) -> Sequence[str]:
         """Keys that have had a value that is not finite."""
         return [
             key

@@ -323,7 +323,7 @@ class Run(LoggedMetrics):
     ) -> None:
         """Note the steps of rows that show progress, and when they were reached."""
         if state.restarted:
-            left = state.left, state.ended
+            left = state.before_restart, state.ended
             self._restarts.append(
                 RestartMark(rows.steps[0], state.restarted, state.status.path, *left)
             )
@@ -357,7 +357,7 @@ class Run(LoggedMetrics):
             state.troubles.add(event, state.step)
         if event.kind not in (EventKind.STAGE, EventKind.WARNING):
             self.events.append(event)
-        state.end(event)
+        state.note_ending(event)
 
     def _apply_start(self, state: SourceState) -> None:
         """Begin a further segment where training had begun before this start."""

@@ -244,7 +244,7 @@ class Life:
         """Return whether the newest time in the source is that of its file: it is no copy then."""
         return modified is not None and abs(modified - self.stamp) <= AGREE
 
-    def explained(self) -> bool:
+    def only_idles(self) -> bool:
         """Return whether the source grows only by output that goes on without training."""
         return self.stamp - self.idle <= AGREE
 
@@ -255,9 +255,11 @@ class Life:
     @property
     def continued(self) -> bool:
         """True if it went on while we watched, or a heartbeat did."""
-        return self.grew is not None or self.arrived is not None or self.stands()
+        return (
+            self.grew is not None or self.arrived is not None or self.counters_stand()
+        )
 
-    def stands(self) -> bool:
+    def counters_stand(self) -> bool:
         """Return whether a heartbeat went on while its counters stood still."""
         return self.beats > 1
 
@@ -285,7 +287,7 @@ class SourceState:
     """The first step of its rows, over all segments."""
     top: int | None = None
     """The highest step of its rows, over all segments."""
-    left: int | None = None
+    before_restart: int | None = None
     """Highest step of the segment before."""
     start: tuple[int, float] | None = None
     """The first step that it showed, and the seconds that it states to have passed until then."""
@@ -363,7 +365,7 @@ class SourceState:
             self.bar.note([progress.step], [progress.elapsed])
         return self._reach(progress.step, progress.step)
 
-    def end(self, event: Event) -> None:
+    def note_ending(self, event: Event) -> None:
         """Note an event that may have ended the run; of two that are equally informative, the newer
         counts.
         """
@@ -383,7 +385,7 @@ class SourceState:
         """Begin a further segment: the source has started over."""
         if self.rows:
             self.segment += 1
-            self.left = self.step
+            self.before_restart = self.step
         if self.rows or self.restarted:
             self.restarted = reason  # the later reason is nearer to the steps
         self.rows = 0

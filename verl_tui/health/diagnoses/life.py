@@ -110,7 +110,9 @@ def _stalled(context: RuleContext, quiet: float) -> Finding:
     compared, longest = _usual(run, quiet)
     case, why, advice, line = "", "", None, ""
     cause = root_cause(run)
-    still = [one.life.counters for one in run.sources.values() if one.life.stands()]
+    still = [
+        one.life.counters for one in run.sources.values() if one.life.counters_stand()
+    ]
     if cause and cause.is_certain:
         why, advice, line = cause.words, cause.advice, cause.line
     elif still:

@@ -61,7 +61,7 @@ def not_finite(context: RuleContext) -> Found:
     fault.
     """
     run, window = context.run, context.rule.window
-    read = [_find_broken(context, key, window) for key in run.odd]
+    read = [_find_broken(context, key, window) for key in run.non_finite]
     if read.count(None) == len(run.keys):
         return Found("no metric ever had a value")
     if not read:

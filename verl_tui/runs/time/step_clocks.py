@@ -43,16 +43,16 @@ _LAST_CHANGE = " and the file's last change"
 @cached_by_revision
 def clocks(run: Run) -> Sequence[Clock]:
     """Return the clocks of a run; those with fewer than two steps are left out."""
-    watched, told = run.watched, None
+    watched, used = run.watched, None
     if watched:
-        past, told = _past(run, watched.steps[0], watched.times[0])
+        past, used = _past(run, watched.steps[0], watched.times[0])
         if past:
             watched = Clock(
                 f"{watched.origin}, before that the {past.origin}",
                 past.steps + watched.steps[1:],
                 past.times + watched.times[1:],
             )
-    bars = [_bar_clock(one) for one in run.sources.values() if one is not told]
+    bars = [_bar_clock(one) for one in run.sources.values() if one is not used]
     known = [one for one in (run.stated, watched, *bars) if len(one) > 1]
     return known or [one for one in _by_last_change(run) if len(one) > 1]
 

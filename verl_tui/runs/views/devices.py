@@ -224,8 +224,8 @@ def logged_devices(run: Run) -> list[Device]:
     """
     devices = []
     for (node, index), keys in _logged_keys(run).items():
-        told = keys.keys() - {_SHARE}
-        if told & {"gpu", _USED} or len(told) > 1:
+        logged = keys.keys() - {_SHARE}
+        if logged & {"gpu", _USED} or len(logged) > 1:
             devices.append(_logged(run, str(index), node, keys))
     return devices
 

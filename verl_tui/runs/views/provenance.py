@@ -26,13 +26,13 @@ def leading(run: Run) -> Mapping[str, int]:
 
     Other sources of the same metric only fill its gaps.
     """
-    return {status.path: count for status, count in _givers(run, run.precedences())}
+    return {status.path: count for status, count in _sources_of(run, run.precedences())}
 
 
 def has_estimated_steps(run: Run) -> bool:
     """Return whether no source states the steps of a run: they were counted or estimated."""
-    told = [state.status for state in run.sources.values() if state.rows]
-    return bool(told) and all(status.counts_steps for status in told)
+    with_rows = [state.status for state in run.sources.values() if state.rows]
+    return bool(with_rows) and all(status.counts_steps for status in with_rows)
 
 
 def provenance_words(run: Run, key: str) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ def provenance_words(run: Run, key: str) -> tuple[str, ...]:
             f"{status.title} {one_line('/'.join(PurePath(status.path).parts[-2:]), 100)}",
             points,
         )
-        for status, points in _givers(run, run.orders(key))
+        for status, points in _sources_of(run, run.orders(key))
     ]
     if len(found) < 2:
         return tuple(name for name, _ in found)
@@ -53,7 +53,7 @@ def provenance_words(run: Run, key: str) -> tuple[str, ...]:
     return tuple(f"{name} ({points} of {total})" for name, points in found)
 
 
-def _givers(run: Run, orders: Iterable[int]) -> list[tuple[SourceStatus, int]]:
+def _sources_of(run: Run, orders: Iterable[int]) -> list[tuple[SourceStatus, int]]:
     """Return the sources of values with such precedences, each with their number, the one that gave
     most first; for a log in several files, the first of these.
     """

@@ -72,7 +72,7 @@ def last_written(run: Run) -> float | None:
     written regardless of training.
     """
     sources = run.sources.values()
-    times = [one.status.modified for one in sources if not one.life.explained()]
+    times = [one.status.modified for one in sources if not one.life.only_idles()]
     return max([time for time in times if time is not None], default=None)
 
 
@@ -129,7 +129,7 @@ def _by_times(state: SourceState, name: str, now: float) -> Evidence | None:
         return None
     # A log that no process here holds may be copied over from where it is written, as long as it
     # goes on.
-    if life.stands() and (not status.unheld or now - status.modified <= AGREE):
+    if life.counters_stand() and (not status.unheld or now - status.modified <= AGREE):
         words = f"the heartbeat in {name} goes on while its counters stand still"
         return Evidence(words, status.modified)
     if status.unheld or (status.writer and status.writer.gone):
@@ -142,7 +142,7 @@ def phase(run: Run) -> str | None:
     part of the last step, in which a run that waits mostly is; None if nothing is known.
     """
     for life in [state.life for state in run.sources.values()]:
-        if life.counters and (not life.stands() or life.stood is None):
+        if life.counters and (not life.counters_stand() or life.stood is None):
             return f"the last heartbeat: {life.counters}"
         if life.counters:
             still = f"its counters have stood still for {age(life.until_newest(life.stood))}"
