@@ -183,7 +183,7 @@ class Judge:
         history = chain(*map(attrgetter("episodes"), self._rules))
         return Verdict(
             tuple(sorted([_completed(one, context) for one in explained], key=_weight)),
-            tuple([one for one in judged if isinstance(one, NotJudged)]),
+            tuple(one for one in judged if isinstance(one, NotJudged)),
             tuple(sorted(history, key=lambda episode: episode.raised_step or 0)),
         )
 

@@ -311,9 +311,10 @@ def _paces(run: Run) -> Iterator[Pieces]:
 def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
     current, now = shown_state(view, run), view.now
     if current is not State.RUNNING:
-        words = state_words(run, current)
-        done = current is State.FINISHED
-        yield f"{words}: nothing to wait for" if done else f"no ETA: {words}", "dim"
+        words = f"no ETA: {state_words(run, current)}"
+        if current is State.FINISHED:
+            words = "finished: nothing to wait for"
+        yield words, "dim"
     elif not goes_on(run, now):
         yield "no ETA: no more records are coming", "dim"
     elif (coming := remaining_seconds(run)) is None:

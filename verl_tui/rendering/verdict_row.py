@@ -326,8 +326,10 @@ def course(run: Run) -> list[str]:
         return [f"reward {way}"] * bool(way)
     begun, now = (mean(one) for one in ends)
     went = _WENT.get(trend((begun, begun, now, now), series.bounds))
-    full = f"reward {way} at {compact(now)}"
+    full = f"mean reward {way} at {compact(now)}"
     if went:
         pace = "still" if went == _WENT.get(whole_trend(series)) else "now"
-        full = f"reward {went} from {compact(begun)} to {compact(now)}, {pace} {way}"
+        full = (
+            f"mean reward {went} from {compact(begun)} to {compact(now)}, {pace} {way}"
+        )
     return [full, f"reward {way}"]

@@ -101,8 +101,8 @@ CASES = (
         seen(),
         "good",
         (
-            "● healthy at step 120: reward rose from 0.276 to 0.809, still rising, 5 rules found nothing",
-            "● healthy at step 120: reward rose from 0.276 to 0.809, still rising",
+            "● healthy at step 120: mean reward rose from 0.276 to 0.809, still rising, 5 rules found nothing",
+            "● healthy at step 120: mean reward rose from 0.276 to 0.809, still rising",
             "● healthy at step 120: reward rising",
             "● healthy at step 120",
         ),
@@ -111,13 +111,13 @@ CASES = (
         seen(PLATEAU),
         "good",
         (
-            "● healthy at step 120: reward rose from 0.276 to 0.809, still rising, 5 rules found nothing; noted: plateau",
+            "● healthy at step 120: mean reward rose from 0.276 to 0.809, still rising, 5 rules found nothing; noted: plateau",
         ),
     ),
     (
         seen(run=make_run(columns={**COLUMNS, "critic/score/mean": [-0.6, -0.7] * 60})),
         "good",
-        ("● healthy at step 120: reward steady at -0.65, 5 rules found nothing",) * 2,
+        ("● healthy at step 120: mean reward steady at -0.65, 5 rules found nothing",) * 2,
     ),
     (
         seen(run=make_run(columns=NO_ENTROPY), unjudged=EVERY[3:4]),
