@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from verl_tui.health.conditions.column import (
+    Candidates,
     Flags,
     Found,
     Judged,
     Numbers,
     Places,
-    Shown,
     Spell,
+    breaches_of,
     first,
-    judged,
     lately,
     rolling,
     trends,
@@ -235,8 +235,8 @@ def _judge(words: str, spec: BlockDiagnosis, blocks: Blocks) -> Judged:
 
     places = np.flatnonzero(signs.begins)
     places = places[places >= spec.needs - 1].tolist()
-    shown = Shown(0, places, spell, spec.patience, now=now)
-    found = judged(words, blocks.settled, shown, starts)
+    candidates = Candidates(0, places, spell, spec.patience, now=now)
+    found = breaches_of(words, blocks.settled, candidates, starts)
     return found._replace(needs=signs.reason)
 
 

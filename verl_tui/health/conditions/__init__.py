@@ -16,7 +16,7 @@ from verl_tui.health.conditions.changes import (
     vanish,
     zero,
 )
-from verl_tui.health.conditions.column import Column, Judged, Shown, judged
+from verl_tui.health.conditions.column import Candidates, Column, Judged, breaches_of
 from verl_tui.health.conditions.stays import level, opening, same, stays, streak
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
     words: str
     """The entry of `words.toml`."""
-    find: Callable[[Column, Rule, float], Shown]
+    find: Callable[[Column, Rule, float], Candidates]
     """Returns what a column shows to a rule, with its threshold."""
     fields: tuple[str, ...] = ("threshold", "window")
     """The fields that a rule must have."""
@@ -38,7 +38,9 @@ class Kind(NamedTuple):
     def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
         """Return what is found in a column; of a breach that holds also its newest point."""
         with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            found = judged(self.words, column.steps, self.find(column, rule, limit))
+            found = breaches_of(
+                self.words, column.steps, self.find(column, rule, limit)
+            )
         if found.facts is not None:
             newest = int(column.steps[-1]), float(column.values[-1])
             found.facts["at"], found.facts["last"] = newest

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.health.conditions.column import (
+    Candidates,
     Column,
     Flags,
     Numbers,
     Places,
-    Shown,
     Spell,
     behind_last,
     first,
@@ -60,7 +60,7 @@ def cliff(
     deviations: float = SIGMAS,
     *,
     unlike_all: bool = False,
-) -> Shown:
+) -> Candidates:
     """The last points all lie far below the level before; holds until half of the fall is made up
     for.
 
@@ -101,7 +101,7 @@ def cliff(
         end = first(feet > foot + _BACK * (level - foot), place + 1)
         return Spell(min(edge, place), place, end, {"level": level, "foot": foot})
 
-    return Shown(needs, known, spell, gap)
+    return Candidates(needs, known, spell, gap)
 
 
 _SIZE = 5
@@ -122,7 +122,7 @@ _FOOT = 0.15
 """It began where it was last within so much of the fall from the level before."""
 
 
-def slide(column: Column, rule: Rule, share: float) -> Shown:
+def slide(column: Column, rule: Rule, share: float) -> Candidates:
     """A slow fall by a share of its level, over 30 to 240 points; holds until half of it is made up
     for.
 
@@ -161,7 +161,7 @@ def slide(column: Column, rule: Rule, share: float) -> Shown:
         end = None if back is None else place + _SIZE * (back + 1)
         return Spell(_SIZE * begin - 1, place, end, facts)
 
-    return Shown(_STRETCHES[0] * _SIZE, sorted(found), spell, 4 * _SIZE)
+    return Candidates(_STRETCHES[0] * _SIZE, sorted(found), spell, 4 * _SIZE)
 
 
 def _falls(
@@ -191,7 +191,7 @@ _OPENING = 3
 
 def vanish(
     column: Column, share: float, back: float, recent: int, within: int
-) -> Shown:
+) -> Candidates:
     """Within its first points a metric falls to a small share of its beginning; holds until it
     recovers.
 
@@ -214,7 +214,7 @@ def vanish(
         end = first(low > back * begin, place + 1)
         return Spell(since, place, end, {"level": begin, "low": values[place]})
 
-    return Shown(needs, places[places >= needs - 1].tolist(), spell)
+    return Candidates(needs, places[places >= needs - 1].tolist(), spell)
 
 
 _ZERO, _STEADY = 0.005, 0.25
@@ -229,7 +229,7 @@ in a row: heuristic, once in a hundred runs of a thousand steps.
 """
 
 
-def zero(column: Column, rule: Rule, _: float) -> Shown:
+def zero(column: Column, rule: Rule, _: float) -> Candidates:
     """Falls to zero, at once or at the end of a slide, from points that were clearly positive, none
     near zero; holds while it is zero.
 
@@ -256,7 +256,7 @@ def zero(column: Column, rule: Rule, _: float) -> Shown:
                 begin = behind_last(values[:at] >= (1 - _EDGE) * usual)
                 facts = {**facts, "case": "slid", "usual": usual}
             known[at] = Spell(begin, at + most - 1, end, facts)
-    return Shown(window + count, known, known.__getitem__, window)
+    return Candidates(window + count, known, known.__getitem__, window)
 
 
 def _enough(known: Numbers, count: int) -> int:
@@ -284,7 +284,7 @@ _TAIL = 0.98
 """Share of its past below which the upper tail of a metric begins."""
 
 
-def jump(column: Column, rule: Rule, limit: float) -> Shown:
+def jump(column: Column, rule: Rule, limit: float) -> Candidates:
     """A value far above the points before it; held for some points, four times as many after two,
     and so on.
     """
@@ -325,14 +325,14 @@ def jump(column: Column, rule: Rule, limit: float) -> Shown:
         }
         return Spell(place, place, end if end < len(steps) else None, facts)
 
-    return Shown(least + 1, usual, spell, rule.hold)
+    return Candidates(least + 1, usual, spell, rule.hold)
 
 
 _SETTLED = 1.1
 """A surge is over when it has gained less than a tenth within a window: it is the new level."""
 
 
-def surge(column: Column, rule: Rule, _: float) -> Shown:
+def surge(column: Column, rule: Rule, _: float) -> Candidates:
     """The last points lie many times above the run's own past; holds until they are back, or the
     new level has settled.
     """
@@ -367,14 +367,14 @@ def surge(column: Column, rule: Rule, _: float) -> Shown:
         end = min((one for one in ends if one is not None), default=None)
         return Spell(place + 1 - recent, place, end, facts)
 
-    return Shown(window + recent, known, spell, window)
+    return Candidates(window + recent, known, spell, window)
 
 
 _SIGMAS = 5.0
 """Standard deviations by which a level shifts."""
 
 
-def shift(column: Column, rule: Rule, way: float) -> Shown:
+def shift(column: Column, rule: Rule, way: float) -> Candidates:
     """The last points lie far above (or below) the ones before, or the first ones: what creeps
     leaves its past, too.
 
@@ -409,7 +409,7 @@ def shift(column: Column, rule: Rule, way: float) -> Shown:
         end = first(newest < level + _BACK * least, place + 1)
         return Spell(place + 1 - recent, place, end, facts)
 
-    return Shown(needs, sorted(usual), spell, recent)
+    return Candidates(needs, sorted(usual), spell, recent)
 
 
 _IN_A_ROW, _AFTER = 3, 5
@@ -418,7 +418,7 @@ old range, after which it is over.
 """
 
 
-def scaled(column: Column, rule: Rule, _: float) -> Shown:
+def scaled(column: Column, rule: Rule, _: float) -> Candidates:
     """From one point to the next, all values lie far above all earlier ones, by so many times their
     size or range, and above a floor, e.g. 1 for shares; over when they are back.
     """
@@ -442,4 +442,4 @@ def scaled(column: Column, rule: Rule, _: float) -> Shown:
         return Spell(at, last, first(highest <= limits[at], last + _AFTER), facts)
 
     needs = rule.window + _IN_A_ROW
-    return Shown(needs, places[places >= rule.window].tolist(), spell, _AFTER)
+    return Candidates(needs, places[places >= rule.window].tolist(), spell, _AFTER)

@@ -221,8 +221,8 @@ class Spell(NamedTuple):
     """What its words have blanks for; `case` names other words than the usual ones."""
 
 
-class Shown(NamedTuple):
-    """What a column shows."""
+class Candidates(NamedTuple):
+    """Where breaches may begin in a column, and what each of them is."""
 
     needs: int
     """Fewest points to judge."""
@@ -251,37 +251,41 @@ class Judged(NamedTuple):
     """What is known of the breach that holds now, None without one."""
 
 
-def judged(
-    kind: str, steps: Places, shown: Shown, starts: Places | None = None
+def breaches_of(
+    kind: str, steps: Places, candidates: Candidates, starts: Places | None = None
 ) -> Judged:
     """Find all breaches.
 
     Args:
         kind: The name of its words.
         steps: The step of each place.
-        shown: What is shown at these.
+        candidates: Where breaches may begin among these, and what each is.
         starts: The steps from which breaches began, if they are others.
     """
     words: Mapping[str, Any] = WORDS[kind]
     begun = steps if starts is None else starts
     breaches: deque[Breach] = deque(maxlen=KEPT_BREACHES)
     facts, until = None, -1
-    for place in shown.places:
+    for place in candidates.places:
         if place <= until:
             continue
-        spell = shown.spell(place)
+        spell = candidates.spell(place)
         case = words.get(spell.facts.get("case", ""), {})
         what = filled({**words, **case}["what"], spell.facts)
         breach = Breach(int(begun[spell.first]), int(steps[spell.raised]), what)
-        if breaches and spell.raised - until <= shown.cooldown:
+        if breaches and spell.raised - until <= candidates.cooldown:
             breach = breaches.pop()._replace(cleared=None)
         if spell.cleared is None:
             breaches.append(breach)
-            facts = {**spell.facts, **shown.now(breach.since), "since": breach.since}
+            facts = {
+                **spell.facts,
+                **candidates.now(breach.since),
+                "since": breach.since,
+            }
             break
         until = spell.cleared
         breaches.append(breach._replace(cleared=int(steps[until])))
     seen, needs = len(steps), None
-    if seen < shown.needs:
-        needs, facts = f"needs {shown.needs} points, has {seen}", None
+    if seen < candidates.needs:
+        needs, facts = f"needs {candidates.needs} points, has {seen}", None
     return Judged(words, breaches, needs, facts)

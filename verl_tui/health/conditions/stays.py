@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.health.conditions.column import (
+    Candidates,
     Column,
-    Shown,
     Spell,
     first,
     means,
@@ -35,7 +35,7 @@ likelier than not.
 """
 
 
-def stays(column: Column, rule: Rule, limit: float) -> Shown:
+def stays(column: Column, rule: Rule, limit: float) -> Candidates:
     """Most of the last points and their mean lie outside a range.
 
     Args:
@@ -56,7 +56,7 @@ def stays(column: Column, rule: Rule, limit: float) -> Shown:
     # Rounded up, but with tolerance for floating-point error: 0.8 × 10 is 8.
     least = math.ceil(rule.share * window - 1e-9)
     if out.sum() < least:
-        return Shown(window, (), lambda _: Spell(0, 0, 0, {}))
+        return Candidates(window, (), lambda _: Spell(0, 0, 0, {}))
     hits, mean = rolling(out, window), means(values, window)
     is_out = (mean > high) | (mean < low)
     if rule.condition != "outside":
@@ -110,14 +110,14 @@ def stays(column: Column, rule: Rule, limit: float) -> Shown:
         }
 
     places = np.flatnonzero(begins).tolist()
-    return Shown(window, places, spell, 2 * window, now=now)
+    return Candidates(window, places, spell, 2 * window, now=now)
 
 
 _OFTEN = 20
 """Points after which a trend is computed again."""
 
 
-def streak(column: Column, rule: Rule, limit: float) -> Shown:
+def streak(column: Column, rule: Rule, limit: float) -> Candidates:
     """A number of records in a row in breach; once tripped it stays so until the run is restarted.
 
     Records that lack the metric never come here, so they neither count nor interrupt; each later
@@ -156,18 +156,18 @@ def streak(column: Column, rule: Rule, limit: float) -> Shown:
             }
             end = stop if stop < seen else None
             tripped[place] = Spell(shown.start, place, end, facts)
-    return Shown(count + drops, tripped, tripped.__getitem__)
+    return Candidates(count + drops, tripped, tripped.__getitem__)
 
 
-def opening(column: Column, _: Rule, limit: float) -> Shown:
+def opening(column: Column, _: Rule, limit: float) -> Candidates:
     """The run's very first value is beyond a limit."""
     steps, values = column.steps, column.values
     is_beyond = bool(len(values) and steps[0] <= 1 and values[0] > limit)
     facts = {"value": values[0] if len(values) else 0.0}
-    return Shown(1, [0] if is_beyond else [], lambda _: Spell(0, 0, None, facts))
+    return Candidates(1, [0] if is_beyond else [], lambda _: Spell(0, 0, None, facts))
 
 
-def same(column: Column, rule: Rule, _: float) -> Shown:
+def same(column: Column, rule: Rule, _: float) -> Candidates:
     """The last so many values are the same, digit by digit; over with another one."""
     values, count = column.values, rule.count
     is_other = np.append(True, np.diff(values) != 0)[: len(values)]
@@ -180,14 +180,14 @@ def same(column: Column, rule: Rule, _: float) -> Shown:
         facts = {"value": repr(float(values[place])), "times": times, "count": count}
         return Spell(start, place, end, facts)
 
-    return Shown(count, np.flatnonzero(alike).tolist(), spell)
+    return Candidates(count, np.flatnonzero(alike).tolist(), spell)
 
 
 _FLAT_T = 2.0
 """Below two standard errors a slope is no trend."""
 
 
-def level(column: Column, rule: Rule, _: float) -> Shown:
+def level(column: Column, rule: Rule, _: float) -> Candidates:
     """A window without a trend; over with the first one that has one."""
     window, values = rule.window, column.values
     places = np.arange(window - 1, len(values), _OFTEN)
@@ -201,4 +201,4 @@ def level(column: Column, rule: Rule, _: float) -> Shown:
         facts["count"] = window
         return Spell(place - window + 1, place, first(moves, place + 1), facts)
 
-    return Shown(window, places[abs(t) < _FLAT_T].tolist(), spell, 2 * window)
+    return Candidates(window, places[abs(t) < _FLAT_T].tolist(), spell, 2 * window)
