@@ -159,7 +159,7 @@ def _chain(around: Moves, found: Finding, after: Sequence[Finding]) -> list[Part
     for one in (replace(found, since_step=around.step), *after):
         if one.since_step is not None:
             by = one.since_step - around.step
-            so = ", so from the start" * (one.since_step <= around.first)
+            so = ", from the start" * (one.since_step <= around.first)
             part = Part(one.since_step, one.headline + so, by, one.key, one.id)
             parts.setdefault(one.key or one.id, part)
     return sorted(parts.values(), key=lambda one: (one.by, one.finding != found.id))
