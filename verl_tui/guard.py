@@ -118,9 +118,13 @@ class RunFollower:
     @property
     def done(self) -> bool:
         """True if every run has ended or was stopped; what is no training is not waited for."""
-        known = self._states.items()
-        none = {name for name, one in known if one is State.NO_TRAINING}
-        return bool(self._over) and self._over | none >= self.monitor.runs.keys()
+        over = self._over | {*self.unreadable}
+        return bool(self._over) and over >= self.monitor.runs.keys()
+
+    @property
+    def unreadable(self) -> list[str]:
+        """The runs in whose files there is no training."""
+        return [n for n, one in self._states.items() if one is State.NO_TRAINING]
 
     def tick(self, now: float) -> EventLines:
         """Judge, act, and yield what has happened.
@@ -157,6 +161,7 @@ def follow(
     specs: Sequence[str],
     follower: RunFollower,
     stop: Callable[[], object],
+    say: Callable[[str], object],
 ) -> Iterator[tuple[float, EventLines]]:
     """Yield each look until every run has ended, or it is stopped: its time, and what has happened,
     which is found out as it is taken.
@@ -165,14 +170,19 @@ def follow(
         specs: Paths, directories and globs; runs that appear later are watched, too.
         follower: Looks at the runs.
         stop: Says whether to end.
+        say: Takes a sentence, where there is no training.
     """
-    monitor = follower.monitor
+    monitor, told = follower.monitor, ""
     with closing(refreshes(specs, monitor, clock=time.time, stop=stop)) as following:
         for _ in following:
             now = time.time()
             yield now, follower.tick(now)
             if follower.done:
                 break
+            names = ", ".join(follower.unreadable)
+            if len(follower.unreadable) == len(monitor.runs) and names != told:
+                say(f"nothing readable so far in {names}; it is waited for")
+                told = names
 
 
 # -- what happens, for programs --------------------------------------------------------------------

@@ -81,7 +81,8 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     guard, notifier = Guard(Monitor(config), orders), notifier_for(config, "guard")
     problem = ""
     try:
-        for now, happened in follow(paths, guard, heeded(reader=False)):
+        stop = heeded(reader=False)
+        for now, happened in follow(paths, guard, stop, print_message):
             events = []
             for event in happened:
                 events.append(event)

@@ -105,12 +105,17 @@ def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
         why = str(error)
     except Exception as error:  # noqa: BLE001 - a net at the border: the next call may be answered
         why = f"an error of verl-tui's own: {note_failure(name, error)}"
-    messages = f"{said.getvalue()}{why}".replace("verl-tui: ", "").splitlines()
-    if code == NothingError.code:
-        raise UsageError(mask.text(_OF_COMMANDS.sub("", "; ".join(messages))))
     mask.learn(written := out.getvalue())
+    messages = [
+        ": ".join(
+            map(mask.text, one.split(": ", 1))
+        )  # no secret is what a path is said to be
+        for one in f"{said.getvalue()}{why}".replace("verl-tui: ", "").splitlines()
+    ]
+    if code == NothingError.code:
+        raise UsageError(_OF_COMMANDS.sub("", "; ".join(messages)))
     data = {"markdown": written} if name == _IN_MARKDOWN else json.loads(written)
-    found = mask.data({**data, "exit_code": code, "messages": messages})
+    found = {**mask.data(data), "exit_code": code, "messages": messages}
     if name == "check" and len(found["runs"]) > 1:
         found["runs"] = list(map(_brief, found["runs"]))
         found["messages"].append("of several runs in brief: name one by its path")

@@ -14,6 +14,7 @@ from verl_tui.commands.shared import (
     need_runs,
     need_terminal,
     notifier_for,
+    print_message,
     print_messages,
     writing,
 )
@@ -85,7 +86,7 @@ def _tell(paths: Sequence[str], config: Config) -> int:
 
     need_runs(paths)
     events = Events(Monitor(config))
-    for _, happened in follow(paths, events, heeded()):
+    for _, happened in follow(paths, events, heeded(), print_message):
         for one in happened:
             print(json.dumps(bounded(one)), flush=True)
     return CRITICAL if events.critical else 0
