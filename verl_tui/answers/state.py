@@ -10,6 +10,7 @@ from verl_tui.given_files import NothingError
 from verl_tui.health.finding import Severity
 from verl_tui.ledger import in_words, ledger, listed
 from verl_tui.runs.views.provenance import has_estimated_steps
+from verl_tui.runs.views.state import State, state_words
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -21,8 +22,10 @@ LONG = 64 * 2**20
 """Bytes from which a log is read from its end: the verdict takes all of it."""
 
 
-def state_of(reading: Reading) -> Data | None:
-    """Return how a run is; None if more of it has to be read."""
+def state_of(reading: Reading, *, in_words: bool = False) -> Data | None:
+    """Return how a run is, its state as screens say it or as programs read it; None if more of it
+    has to be read.
+    """
     run = reading.run
     if not reading.whole and run.step is None:
         return None
@@ -32,7 +35,9 @@ def state_of(reading: Reading) -> Data | None:
     staged = any(source.stage is not None for source in run.sources.values())
     return {
         **reading.part,
-        "state": known["state"],
+        "state": state_words(run, State(known["state"]))
+        if in_words
+        else known["state"],
         "step": step,
         "total_steps": total,
         "steps_estimated": has_estimated_steps(run),
@@ -53,8 +58,7 @@ def _progress(step: int | None, total: int | None) -> float | None:
 
 def state_lines(found: Data) -> Iterator[str]:
     """Yield the answer as a line of text."""
-    # on a screen, too, what has no word of its end is `stopped?`
-    parts, done = [found["state"].replace("ended?", "stopped?")], found["progress"]
+    parts, done = [found["state"]], found["progress"]
     if found["step"] is not None:
         of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
         parts.append(f"step {found['step']}{of}")

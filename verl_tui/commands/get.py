@@ -113,7 +113,8 @@ def _findings(options: Options) -> int:
 def _state(options: Options) -> int:
     from verl_tui.answers.state import LONG, state_lines, state_of
 
-    return answered(options, state_of, state_lines, long=LONG, judges=True)
+    answer = partial(state_of, in_words=not options.json)
+    return answered(options, answer, state_lines, long=LONG, judges=True)
 
 
 def _ledger(options: Options) -> int:

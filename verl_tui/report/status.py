@@ -120,7 +120,7 @@ def _figures(one: Data, *ids: str) -> Iterator[str]:
 
 def _next_check(one: Data, run: Run) -> str:
     """Say when it makes sense to look again, and why then."""
-    if said := _TABLE["no_look"].get(one["state"]):
+    if said := _TABLE["no_look"].get(state_words(run, State(one["state"]))):
         return str(said)
     if one["verdict"] == "critical":
         return "now: it goes on although it is critical"
