@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, debug_log
+from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -97,7 +98,17 @@ def note_failure(what: str, error: BaseException) -> str:
         error: The error.
     """
     debug_log.note_error(what, error)
-    return Failures().add(error).words
+    return in_place(error)
+
+
+def in_full(error: BaseException) -> str:
+    """Return the kind, place and message of an error of ours, where nothing of it is sent on."""
+    return one_line(f"{in_place(error)}: {error}", 200)
+
+
+def in_place(error: BaseException) -> str:
+    """Return the kind and place of an error, not its message, which may hold text from a log."""
+    return f"{type(error).__name__} in {_place(error)}"
 
 
 def _place(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from verl_tui import debug_log
+from verl_tui.failures import note_failure
 from verl_tui.given_files import is_there, why
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
@@ -30,7 +30,6 @@ from verl_tui.runs.views.checkpoints import Best, BestBy, best
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, overdue, state, waited
 from verl_tui.secrets import shown
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -138,11 +137,11 @@ class RunFollower:
             try:
                 yield from self.look(run)
             except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
-                why = f"cannot be guarded: {type(error).__name__}: {error}"
-                if self._failures.get(run.name) != why:
-                    self._failures[run.name] = why
-                    debug_log.note_error(f"guarding {run.name}", error)
-                    said = one_line(why, 200)
+                said = (
+                    f"cannot be guarded: {note_failure(f'guarding {run.name}', error)}"
+                )
+                if self._failures.get(run.name) != said:
+                    self._failures[run.name] = said
                     yield self.event("unguarded", run, message=said, **_FAILED)
 
     def look(self, run: Run) -> EventLines:

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from command_line import placed
 from log_reading import Watch, read_run
 from ordinary_rights import ordinary_rights
 
@@ -158,9 +159,9 @@ def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch
     assert [file.path for run in discovery.runs for file in run.files] == [
         top / "b/train.log"
     ]
-    assert discovery.problems == (
-        f"{top}/a/train.log: could not be examined: OverflowError: too large",
-    )
+    (said,) = map(placed, discovery.problems)
+    why = "could not be examined: OverflowError in PLACE: too large"
+    assert said == f"{top}/a/train.log: {why}"
 
 
 def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):

@@ -122,12 +122,17 @@ def _form(options: Options) -> str:
     """Return the form that was asked for.
 
     Raises:
-        UsageError: Nothing says it.
+        UsageError: Nothing says it, or the file's ending says another.
     """
     if options.output is None:
         raise UsageError("name a file with -o, such as -o report.html, .md or .json")
     ending = Path(options.output).suffix.lower()
-    form: str | None = options.format or _FORMATS.get(ending)
+    form: str | None = _FORMATS.get(ending, options.format)
+    if options.format not in (None, form):
+        raise UsageError(
+            f"{options.output}: --format {form} goes with this ending, --format {options.format} "
+            f"with .{options.format}"
+        )
     if form is not None:
         return form
     if options.output == "-":

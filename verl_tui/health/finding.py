@@ -9,6 +9,7 @@ from math import isfinite
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.failures import in_place
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
@@ -117,11 +118,7 @@ TOO_LARGE = "its values are too large to be reckoned with"
 
 def failure(error: Exception) -> str:
     """Return the reason of a rule that raised an error."""
-    try:
-        words = repr(error)
-    except Exception:  # noqa: BLE001 - a text of anybody's making
-        words = type(error).__name__
-    return _FAILED + one_line(words, 200)
+    return _FAILED + in_place(error)
 
 
 def failed(reason: str) -> bool:

@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
+from verl_tui.failures import in_full
 from verl_tui.records import Batch, Preview, Reread
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import FileOwners, FoundFile, FoundRun
@@ -21,7 +22,6 @@ from verl_tui.sources.http import addresses
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.source_reader import SourceReader, source_of
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import threading
@@ -231,9 +231,9 @@ class Feed:
             return self.scan()
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error("search", error)
-            why = f"the search for new logs failed: {type(error).__name__}: {error}"
+            why = f"the search for new logs failed: {in_full(error)}"
             before = last or Discovery((), (), ())
-            return replace(before, problems=(one_line(why, 200),))
+            return replace(before, problems=(why,))
 
     def _first(self) -> str | None:
         """Return the name of the run to read first: as long as none is shown, the first one."""
