@@ -75,6 +75,7 @@ _MEANT = {
 }
 """What is asked of a column -> the column and the value that say it."""
 _MEANT |= {("state", word): ("state", "stopped*") for word in _ENDED}
+_SWITCHES = {"on": "true", "off": "false"}
 _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
     "loss": "policy_loss"
 }
@@ -383,7 +384,7 @@ class _Reader(NamedTuple):
         if self.waits:
             self.lacking[word] = values.count(None)
         if self.waits or values.count(None) < len(values):
-            return [value not in (None, "off", "") for value in values]
+            return [value not in (None, "false", "") for value in values]
         return [part in run.name.casefold() for run in self.runs]
 
     def _compared(self, node: ast.Compare) -> _Answers:
@@ -428,4 +429,6 @@ def _compares(value: ColumnValue, takes: str, wanted: str) -> bool | None:
     if value is None:
         return None
     parts = {text := str(value).casefold(), *text.split(", ")}
-    return any(fnmatchcase(one, wanted.casefold()) for one in parts) is ("=" in takes)
+    words = {wanted := wanted.casefold(), _SWITCHES.get(wanted, wanted)}
+    met = any(fnmatchcase(one, word) for one in parts for word in words)
+    return met is ("=" in takes)

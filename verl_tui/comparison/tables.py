@@ -217,9 +217,7 @@ def _setting(value: object) -> str:
 
 def setting_text(value: object) -> str:
     """Write a setting's value in full."""
-    if value is ABSENT:
-        return UNKNOWN
-    return "null" if value is None else short(value)
+    return UNKNOWN if value is ABSENT else short(value)
 
 
 # -- figures ---------------------------------------------------------------------------------------

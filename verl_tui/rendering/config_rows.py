@@ -261,8 +261,7 @@ def _value(at: int, most: int, entry: SettingEntry, cells: int) -> Pieces:
         role = "dim"
     elif not at and role == "differs":
         role = "setting"
-    plain = value is None or isinstance(value, bool)
-    text = _NOT_STATED if value is ABSENT else _plain(value) if plain else short(value)
+    text = _NOT_STATED if value is ABSENT else short(value)
     return [(middle(text, min(most, cells)), role)]
 
 
