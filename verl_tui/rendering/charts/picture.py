@@ -183,7 +183,7 @@ def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | 
     line = data.main
     if not data.best or len(line.points.steps) < _SOME:
         return None
-    best = line.points.highest_point(data.best)
+    best = line.points.highest_point(data.best, data.end)
     if best is None or scale.beyond(best.value):
         return None
     seen = window.start <= best.step <= window.end
