@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import threading
+import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -62,13 +64,26 @@ def test_silence_counts_only_while_somebody_looks(log, each, found):
     following = refreshes(
         [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event().is_set
     )
-    next(following)
-    while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
-        clock.now += each
+    with log.open("a"):
         next(following)
+        while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
+            clock.now += each
+            next(following)
     following.close()
     (run,) = monitor.runs.values()
     assert state(run, clock.now) is found
+
+
+@pytest.mark.parametrize(("held", "found"), [(True, State.RUNNING), (False, State.ENDED)])
+def test_the_first_look_knows_who_writes(log, held, found):
+    os.utime(log)
+    monitor = Monitor(Config())
+    following = refreshes([str(log)], monitor, clock=time.time, stop=lambda: False)
+    with log.open("a") if held else nullcontext():
+        next(following)
+    following.close()
+    (run,) = monitor.runs.values()
+    assert state(run, time.time()) is found
 
 
 def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(log):

@@ -197,9 +197,8 @@ class Feed:
             stop: Ends the following within a poll.
             clock: Seconds, monotonic enough to pace the polls.
         """
-        if not self._is_followed:
-            self._is_followed = True
-            self._writers.start(stop)
+        is_first, self._is_followed = not self._is_followed, True
+        if is_first:
             self._served.start(stop)
         last: Discovery | None = None
         while not stop.is_set():
@@ -213,6 +212,10 @@ class Feed:
             yield from previews(fresh, self._first())
             yield from self._read_on(clock(), self._readers.values())
             self._add_served()
+            if is_first:  # who writes a log tells at once whether its run goes on
+                is_first = False
+                yield from self.update_writers(clock())
+                self._writers.start(stop)
             if is_new:
                 yield replace(discovery, read=True)
             last = discovery
