@@ -74,7 +74,9 @@ def test_silence_counts_only_while_somebody_looks(log, each, found):
     assert state(run, clock.now) is found
 
 
-@pytest.mark.parametrize(("held", "found"), [(True, State.RUNNING), (False, State.ENDED)])
+@pytest.mark.parametrize(
+    ("held", "found"), [(True, State.RUNNING), (False, State.ENDED)]
+)
 def test_the_first_look_knows_who_writes(log, held, found):
     os.utime(log)
     monitor = Monitor(Config())

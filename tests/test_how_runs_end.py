@@ -219,7 +219,7 @@ def test_all_that_people_read_has_one_word_for_it(tmp_path, capsys, end, word, l
     log = tmp_path / "run.log"
     log.write_text(f"{verls(9)}{end}")
     os.utime(log, (1e9, 1e9))
-    for words in ("check", "get state", "compare", "report --status"):
+    for words in ("doctor", "check", "get state", "compare", "report --status"):
         main([*words.split(), str(log)])
         said = capsys.readouterr().out
         assert re.search(rf"(^|\W){re.escape(word)}[ ,;]", said), words

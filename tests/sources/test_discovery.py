@@ -43,6 +43,11 @@ TUTORIAL = '{"scope":"ppo","step":1,"policy_loss":-0.1}\n'
             CONSOLE.encode("utf-16"),
             "is UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read",
         ),
+        (
+            "progress.csv",
+            "step,reward\n1,0.5\n2,0.5\n".encode("utf-16"),
+            "is UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read",
+        ),
     ],
 )
 def test_files_that_are_no_logs_say_so(tmp_path, name, data, words):

@@ -50,7 +50,7 @@ def run(options: Options) -> int:
     found: dict[str, Any] = {
         "version": VERSION,
         "versions": installed(),
-        **examine(monitor, now),
+        **examine(monitor, now, in_words=not options.json),
         "terminal": terminal(config),
         "nvml": nvml(now),
         "notices": change_notices(notices_folder(paths)),

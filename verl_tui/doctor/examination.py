@@ -25,7 +25,7 @@ from verl_tui.plain_data import Data, plain
 from verl_tui.rendering.text.ascii_table import keeps_to_ascii
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
-from verl_tui.runs.views.state import state, unread_form
+from verl_tui.runs.views.state import state, state_words, unread_form
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.probing import beginning
@@ -127,16 +127,17 @@ _USUAL = frozenset({
 """Reasons for which files are passed over without anything being wrong."""
 
 
-def examine(monitor: Monitor, now: float) -> Data:
+def examine(monitor: Monitor, now: float, *, in_words: bool = False) -> Data:
     """Return what was found, and why it is read as it is.
 
     Args:
         monitor: Has read.
         now: Seconds since the epoch.
+        in_words: Whether states are as screens say them.
     """
     unreached = [address.sentence for address in monitor.unreached]
     return {
-        "runs": [_run(run, now) for run in monitor.runs.values()],
+        "runs": [_run(run, now, in_words=in_words) for run in monitor.runs.values()],
         "passed_over": [one._asdict() for one in monitor.passed],
         "not_found": list(monitor.problems),
         "waiting": [*unreached, *monitor.waiting],
@@ -186,11 +187,12 @@ def _faults(source: Data) -> Iterator[str]:
         yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
 
 
-def _run(run: Run, now: float) -> Data:
+def _run(run: Run, now: float, *, in_words: bool) -> Data:
+    current = state(run, now)
     return {
         "name": run.name,
         "id": run_id(run),
-        "state": state(run, now).value,
+        "state": state_words(run, current) if in_words else current.value,
         "step": run.step,
         "steps_estimated": has_estimated_steps(run),
         "unread_form": unread_form(run),

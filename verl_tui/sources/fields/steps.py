@@ -102,13 +102,18 @@ def stated_step(
         value = record.get(name)
         if isinstance(value, str) and (pair := _PAIR.fullmatch(value)):
             return int(pair[1]), name, int(pair[2])
-        step = _whole(value, name)
+        step = whole(value, name)
         if step is not None:
             return step, name, total
     return None, "", total
 
 
-def _whole(value: object, name: str) -> int | None:
+def whole(value: object, name: str) -> int | None:
+    """Return a step, None where the value is none.
+
+    Raises:
+        ValueError: It is too large.
+    """
     if isinstance(value, int | float) and abs(value) >= 2**62:
         raise ValueError(f'"{name}" is too large')
     return integer(value)
@@ -145,7 +150,7 @@ class TrackerStep:
         if step is None and self._stated:
             return False
         self._stated = step is not None
-        self.step = _whole(own, "_step") if step is None else step
+        self.step = whole(own, "_step") if step is None else step
         return True
 
 
