@@ -91,7 +91,8 @@ def waited_for(
             if unlogged := unknown(column, [run], at):
                 say(f"{run.name}: {unlogged}; it is waited for")
         told.update(found.lacking)
-    raise TooLateError(f"{words} within {timeout:g} s")
+    why = () if monitor.runs else monitor.sentences
+    raise TooLateError("; ".join((*why, f"{words} within {timeout:g} s")))
 
 
 def _check_names(condition: str, monitor: Monitor) -> None:

@@ -305,6 +305,7 @@ def need_runs(paths: Sequence[str]) -> None:
     Raises:
         UsageError: There is no run, and none may come.
     """
+    from verl_tui.sources.discovery.passed_over import sentences
     from verl_tui.sources.http import addresses
 
     if any(map(addresses.is_meant, paths)):
@@ -315,11 +316,11 @@ def need_runs(paths: Sequence[str]) -> None:
         from verl_tui.sources.discovery.finder import Finder
 
         found = Finder(paths).scan()
-    said = [*found.problems, *(found.pending if not found.runs else ())]
+    said = [*found.problems]
+    if not found.runs:
+        said += [*found.pending, *sentences(found.passed)]
     if not (found.runs or found.pending):
-        *said, last = said or ["no run found"]
-        print_messages(said)
-        raise NothingError(last)
+        raise NothingError("; ".join(said) or "no run found")
     print_messages(said)
 
 
