@@ -30,18 +30,11 @@ _PACKAGES = ("textual", "rich")
 class Failure:
     """An error that came from one place, once or many times."""
 
-    kind: str
-    """Name of the error's class."""
-    place: str
-    """File and line of ours in which it happened: `charts.py:42`."""
+    words: str
+    """Its kind and place, see `in_place`."""
     trace: str
     """The first traceback."""
     count: int = 0
-
-    @property
-    def words(self) -> str:
-        """The error without its message, which may contain text from a log."""
-        return f"{self.kind} in {self.place}"
 
 
 @dataclass
@@ -49,18 +42,18 @@ class Failures:
     """All errors that were caught since the start."""
 
     count: int = 0
-    _known: dict[tuple[str, str], Failure] = field(default_factory=dict)
+    _known: dict[str, Failure] = field(default_factory=dict)
 
     def add(self, error: BaseException) -> Failure:
         """Count an error; return it with those that came from the same place."""
         self.count += 1
-        kind, place = type(error).__name__, _place(error)
-        known = self._known.get((kind, place))
+        words = in_place(error)
+        known = self._known.get(words)
         if known is None:
             trace = "".join(traceback.format_exception(error, limit=-_FRAMES)).rstrip()
-            known = Failure(kind, place, trace)
+            known = Failure(words, trace)
             if len(self._known) < _MOST:
-                self._known[kind, place] = known
+                self._known[words] = known
         known.count += 1
         return known
 
@@ -107,20 +100,14 @@ def in_full(error: BaseException) -> str:
 
 
 def in_place(error: BaseException) -> str:
-    """Return the kind and place of an error, not its message, which may hold text from a log."""
-    return f"{type(error).__name__} in {_place(error)}"
-
-
-def _place(error: BaseException) -> str:
-    """Return the innermost line of our own code in an error's traceback, else its innermost
-    line.
+    """Return the kind of an error, and the innermost line of our own code in its traceback, else
+    its innermost line: `KeyError in charts.py:42`; not its message, which may hold text from a log.
     """
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "verl_tui" in Path(frame.filename).parts]
     found = (ours or frames)[-1:]
-    return (
-        "".join(f"{Path(one.filename).name}:{one.lineno}" for one in found) or "unknown"
-    )
+    places = "".join(f"{Path(one.filename).name}:{one.lineno}" for one in found)
+    return f"{type(error).__name__} in {places or 'unknown'}"
 
 
 def _version(name: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -171,17 +171,15 @@ def follow(
         stop: Says whether to end.
         say: Takes a sentence, where there is no training.
     """
-    monitor, told = follower.monitor, ""
+    monitor, say = follower.monitor, cache(say)
     with closing(refreshes(specs, monitor, clock=time.time, stop=stop)) as following:
         for _ in following:
             now = time.time()
             yield now, follower.tick(now)
             if follower.done:
                 break
-            names = ", ".join(follower.unreadable)
-            if len(follower.unreadable) == len(monitor.runs) and names != told:
-                say(f"nothing readable so far in {names}; it is waited for")
-                told = names
+            if len(none := follower.unreadable) == len(monitor.runs):
+                say(f"nothing readable so far in {', '.join(none)}; it is waited for")
 
 
 # -- what happens, for programs --------------------------------------------------------------------

@@ -193,8 +193,7 @@ class Monitor:
                 run.apply(batch, now)
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error(f"taking in {batch.status.path}", error)
-            why = f"cannot be taken in any further: {in_full(error)}"
-            self._broken[source] = why
+            self._broken[source] = f"cannot be taken in any further: {in_full(error)}"
         if source in self._broken:
             status = batch.status._replace(problem=self._broken[source])
             with suppress(Exception):  # its status cannot be taken in, either

@@ -10,7 +10,7 @@ from verl_tui.given_files import NothingError
 from verl_tui.health.finding import Severity
 from verl_tui.ledger import in_words, ledger, listed
 from verl_tui.runs.views.provenance import has_estimated_steps
-from verl_tui.runs.views.state import State, state_words
+from verl_tui.runs.views.state import state_words
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -35,9 +35,7 @@ def state_of(reading: Reading, *, in_words: bool = False) -> Data | None:
     staged = any(source.stage is not None for source in run.sources.values())
     return {
         **reading.part,
-        "state": state_words(run, State(known["state"]))
-        if in_words
-        else known["state"],
+        "state": state_words(run, known["state"]) if in_words else known["state"],
         "step": step,
         "total_steps": total,
         "steps_estimated": has_estimated_steps(run),

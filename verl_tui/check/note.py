@@ -171,7 +171,7 @@ def opening(described: Data, run: Run, now: float) -> Iterator[Text]:
         ": ",
         (head, _STYLES.get(head, "")),
         f"{at}, ",
-        (state_words(run, State(state)), style),
+        (state_words(run, state), style),
         condition,
         *(f", {fact}" for fact in _times(described, run, now)),
     )

@@ -50,7 +50,7 @@ def run(options: Options) -> int:
     found: dict[str, Any] = {
         "version": VERSION,
         "versions": installed(),
-        **examine(monitor, now, in_words=not options.json),
+        **examine(monitor, now),
         "terminal": terminal(config),
         "nvml": nvml(now),
         "notices": change_notices(notices_folder(paths)),
@@ -60,7 +60,7 @@ def run(options: Options) -> int:
     if options.json:
         print(json.dumps(found, indent=2, allow_nan=False, default=str))
     else:
-        print(doctor_text(found), end="")
+        print(doctor_text(found, monitor.runs), end="")
     if paths and not is_readable(found):
         return NothingError.code
     return 1 if found["wrong"] else 0

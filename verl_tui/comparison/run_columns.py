@@ -75,7 +75,7 @@ _MEANT = {
 }
 """What is asked of a column -> the column and the value that say it."""
 _MEANT |= {("state", word): ("state", "stopped*") for word in _ENDED}
-_SWITCHES = {"on": "true", "off": "false"}
+_SWITCHES = {"true": "on", "false": "off"}
 _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
     "loss": "policy_loss"
 }
@@ -428,7 +428,6 @@ def _compares(value: ColumnValue, takes: str, wanted: str) -> bool | None:
         return None if isnan(value) else "=><"[order] in takes
     if value is None:
         return None
-    parts = {text := str(value).casefold(), *text.split(", ")}
-    words = {wanted := wanted.casefold(), _SWITCHES.get(wanted, wanted)}
-    met = any(fnmatchcase(one, word) for one in parts for word in words)
-    return met is ("=" in takes)
+    text = str(value).casefold()
+    parts = {text, _SWITCHES.get(text, text), *text.split(", ")}
+    return any(fnmatchcase(one, wanted.casefold()) for one in parts) is ("=" in takes)

@@ -33,7 +33,7 @@ from verl_tui.comparison.settings import (
 from verl_tui.means import gathered
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
-from verl_tui.runs.views.state import State, state_words
+from verl_tui.runs.views.state import state_words
 from verl_tui.text import one_line
 from verl_tui.times import duration
 from verl_tui.words import counted, few, number, rounded, with_spread
@@ -127,7 +127,7 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     figures = [run.figures for run in runs]
     columns = {
         "state": [
-            state_words(one.run, State(head["state"]))
+            state_words(one.run, head["state"])
             for one, head in zip(runs, heads, strict=True)
         ],
         "steps": [*map(steps_text, runs)],

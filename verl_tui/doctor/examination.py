@@ -127,17 +127,16 @@ _USUAL = frozenset({
 """Reasons for which files are passed over without anything being wrong."""
 
 
-def examine(monitor: Monitor, now: float, *, in_words: bool = False) -> Data:
+def examine(monitor: Monitor, now: float) -> Data:
     """Return what was found, and why it is read as it is.
 
     Args:
         monitor: Has read.
         now: Seconds since the epoch.
-        in_words: Whether states are as screens say them.
     """
     unreached = [address.sentence for address in monitor.unreached]
     return {
-        "runs": [_run(run, now, in_words=in_words) for run in monitor.runs.values()],
+        "runs": [_run(run, now) for run in monitor.runs.values()],
         "passed_over": [one._asdict() for one in monitor.passed],
         "not_found": list(monitor.problems),
         "waiting": [*unreached, *monitor.waiting],
@@ -187,12 +186,11 @@ def _faults(source: Data) -> Iterator[str]:
         yield f"{source['path']}: {counted(source['unreadable'], 'unreadable line')}{last}"
 
 
-def _run(run: Run, now: float, *, in_words: bool) -> Data:
-    current = state(run, now)
+def _run(run: Run, now: float) -> Data:
     return {
         "name": run.name,
         "id": run_id(run),
-        "state": state_words(run, current) if in_words else current.value,
+        "state": state(run, now).value,
         "step": run.step,
         "steps_estimated": has_estimated_steps(run),
         "unread_form": unread_form(run),
@@ -250,8 +248,13 @@ _ABOUT = {
 }
 
 
-def doctor_text(found: Mapping[str, Any]) -> str:
-    """Return a report, the faults first."""
+def doctor_text(found: Mapping[str, Any], runs: Mapping[str, Run]) -> str:
+    """Return a report, the faults first.
+
+    Args:
+        found: What was found.
+        runs: Those that it is of.
+    """
     versions = found["versions"]
     lines = [
         f"verl-tui {versions['verl-tui']}, Python {versions['python']}, {versions['platform']}"
@@ -264,7 +267,8 @@ def doctor_text(found: Mapping[str, Any]) -> str:
         step = "" if run["step"] is None else f", step {run['step']:,}"
         step += ", steps estimated" if run["steps_estimated"] else ""
         rows = [row for source in run["sources"] for row in _source_rows(source)]
-        lines += _part(f"run {run['name']}: {run['state']}{step}", rows)
+        words = state_words(runs[run["name"]], run["state"])
+        lines += _part(f"run {run['name']}: {words}{step}", rows)
     passed = [f"{one['path']}: {one['reason']}" for one in found["passed_over"]]
     lines += _part("passed over", passed)
     lines += _part("waiting for", found["waiting"])
