@@ -151,9 +151,13 @@ class RunFollower:
     def event(self, kind: str, run: Run, **more: object) -> EventLine:
         """Return one line of output."""
         at = datetime.fromtimestamp(self.now, timezone.utc)
-        time = at.isoformat(timespec="milliseconds")
-        whose = {"run": run.name, "run_id": run_id(run)}
-        return {"time": time, "event": kind, **whose, **more}
+        return {
+            "time": at.isoformat(timespec="milliseconds"),
+            "event": kind,
+            "run": run.name,
+            "run_id": run_id(run),
+            **more,
+        }
 
 
 def follow(
@@ -251,8 +255,13 @@ class Events(RunFollower):
     def _restarts(self, run: Run, known: _Known) -> EventLines:
         marks = set(run.restarts)
         for mark in sorted(marks - known.restarts):
-            steps = {"from_step": known.step, "to_step": mark.step}
-            yield self._told("restart", run, **steps, reason=mark.reason)
+            yield self._told(
+                "restart",
+                run,
+                from_step=known.step,
+                to_step=mark.step,
+                reason=mark.reason,
+            )
         known.step, known.restarts = run.step, marks
 
     def _findings(self, run: Run, known: _Known) -> EventLines:
@@ -279,9 +288,15 @@ class Events(RunFollower):
         new = self._bests.new(run, BestBy(by), self.now, at_once=over)
         if new is not None and not new[1]:
             top = new[0]
-            saved = top.checkpoint and top.checkpoint.path
-            facts = {"value": top.value, "best_step": top.step, "checkpoint": saved}
-            yield self._told("best", run, metric=top.metric, key=top.key, **facts)
+            yield self._told(
+                "best",
+                run,
+                metric=top.metric,
+                key=top.key,
+                value=top.value,
+                best_step=top.step,
+                checkpoint=top.checkpoint and top.checkpoint.path,
+            )
 
     def _told(self, kind: str, run: Run, **more: object) -> EventLine:
         current = self._states[run.name]
@@ -294,8 +309,12 @@ _weight = attrgetter("severity", "consequence_of")
 
 
 def _named(one: Finding) -> EventLine:
-    since = {"severity": one.severity.word, "since_step": one.since_step}
-    return {"finding": one.id, "key": one.key, **since}
+    return {
+        "finding": one.id,
+        "key": one.key,
+        "severity": one.severity.word,
+        "since_step": one.since_step,
+    }
 
 
 def bounded(line: EventLine) -> EventLine:
@@ -374,7 +393,8 @@ class Guard(RunFollower):
         self.tripped = False
         self._start = start
         self._bests = Bests()
-        self._reported: set[tuple[str, str, str | None, int | None]] = set()
+        self._reported: dict[tuple[str, str, str | None, int | None], bool] = {}
+        """What has tripped, and whether the run had ended then."""
         self._acted: set[str] = set()
         """The runs that a finding has started the command for."""
         self._waiting: dict[str, tuple[Run, _Facts]] = {}
@@ -412,10 +432,12 @@ class Guard(RunFollower):
         if self._states.get(run.name) is not current:
             self._states[run.name] = current
             yield self.event("state", run, state=current.value, step=run.step)
+        over = current in OVER
         for finding in self.monitor.verdicts[run.name].findings:
             name = (run.name, finding.id, finding.key, finding.begun)
-            if name not in self._reported and self._trips(finding, current):
-                self._reported.add(name)
+            # a copy that seemed to have ended may go on with its next piece, and trips again
+            if over < self._reported.get(name, 2) and self._trips(finding, current):
+                self._reported[name] = over
                 yield self._trip(run, finding, current)
         yield from self._note_end(run, current)
         if self.orders.best is not None:

@@ -177,8 +177,7 @@ def _waiting(of: _Account) -> _Loss:
     devices = used_keys(run)
     idle = sum(of.held(key) < WORKED for key in devices) / max(1, len(devices))
     found, seconds = [*found, *devices], np.maximum(waits, idle * of.left)
-    why = _why("no_waits", found)
-    return _Loss(seconds, found, measured=not devices, unknown=why)
+    return _Loss(seconds, found, measured=not devices, unknown=_why("no_waits", found))
 
 
 def _dead(of: _Account) -> _Loss:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
 
+_FIELDS = """
+state step total_steps steps_estimated progress remaining_s last_record_age_s last_record_by verdict
+finding findings phase"""
 LONG = 64 * 2**20
 """Bytes from which a log is read from its end: the verdict takes all of it."""
 
@@ -29,25 +32,20 @@ def state_of(reading: Reading, *, in_words: bool = False) -> Data | None:
     run = reading.run
     if not reading.whole and run.step is None:
         return None
-    known = run_data(run, reading.verdict, reading.guide, reading.now)
-    step, total, findings = known["step"], known["total_steps"], known["findings"]
-    # only a line number in an unread part would show the stage of a start
-    staged = any(source.stage is not None for source in run.sources.values())
-    return {
-        **reading.part,
-        "state": state_words(run, known["state"]) if in_words else known["state"],
-        "step": step,
-        "total_steps": total,
-        "steps_estimated": has_estimated_steps(run),
-        "progress": _progress(step, total),
-        "remaining_s": known["remaining_s"],
-        "last_record_age_s": known["last_record_age_s"],
-        "last_record_by": known["last_record_by"],
-        "verdict": known["verdict"] if reading.whole else None,
-        "finding": findings[0]["id"] if findings else None,
-        "findings": len(findings) if reading.whole else None,
-        "phase": known["phase"] if reading.whole or not staged else None,
-    }
+    known = {**run_data(run, reading.verdict, reading.guide, reading.now)}
+    findings = known["findings"]
+    known["steps_estimated"] = has_estimated_steps(run)
+    known["progress"] = _progress(known["step"], known["total_steps"])
+    known["finding"] = findings[0]["id"] if findings else None
+    known["findings"] = len(findings)
+    if in_words:
+        known["state"] = state_words(run, known["state"])
+    if not reading.whole:
+        known["verdict"] = known["findings"] = None
+        # only a line number in an unread part would show the stage of a start
+        if any(source.stage is not None for source in run.sources.values()):
+            known["phase"] = None
+    return reading.part | {name: known[name] for name in _FIELDS.split()}
 
 
 def _progress(step: int | None, total: int | None) -> float | None:

@@ -15,7 +15,6 @@ from verl_tui.commands.shared import (
     need_terminal,
     notifier_for,
     print_message,
-    print_messages,
     writing,
 )
 from verl_tui.commands.signals import heeded
@@ -75,7 +74,7 @@ def run(options: Options) -> int:
             )
     finally:
         if notifier is not None:
-            print_messages(notifier.close(_FAREWELL))
+            print_message(*notifier.close(_FAREWELL))
 
 
 def _tell(paths: Sequence[str], config: Config) -> int:

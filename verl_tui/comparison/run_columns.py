@@ -184,8 +184,7 @@ def together(
     if not known or len({one.id for _, one in found}) > 1:
         return None
     up = found[0][1].way
-    best = max(known, key=lambda one: one * up)
-    return mean(known), best if up else None
+    return mean(known), max(known, key=lambda one: one * up) if up else None
 
 
 # -- one value -------------------------------------------------------------------------------------
@@ -424,8 +423,9 @@ def _joined(held: Sequence[bool | None], *, decides: bool) -> bool | None:
 def _compares(value: ColumnValue, takes: str, wanted: str) -> bool | None:
     limit = number(wanted)
     if isinstance(value, float) and limit is not None:
-        order = (value > limit) - (value < limit)
-        return None if isnan(value) else "=><"[order] in takes
+        return (
+            None if isnan(value) else "=><"[(value > limit) - (value < limit)] in takes
+        )
     if value is None:
         return None
     text = str(value).casefold()

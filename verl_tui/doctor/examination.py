@@ -317,8 +317,7 @@ def _value(value: object) -> str:
         return ", ".join(f"{name} {_value(one)}" for name, one in value.items())
     if isinstance(value, list):
         return "; ".join(map(_value, value))
-    words = {"True": "yes", "False": "no", "None": "none"}
-    return words.get(str(value), str(value))
+    return {"True": "yes", "False": "no", "None": "none"}.get(str(value), str(value))
 
 
 # -- the machine and the terminal ------------------------------------------------------------------

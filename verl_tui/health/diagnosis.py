@@ -234,8 +234,7 @@ def _judge(words: str, of: InBlocks, blocks: Blocks) -> Judged:
     places = np.flatnonzero(signs.begins)
     places = places[places >= of.needs - 1].tolist()
     shown = Shown(0, places, spell, of.patience, now=now)
-    found = judged(words, blocks.settled, shown, starts)
-    return found._replace(needs=signs.reason)
+    return judged(words, blocks.settled, shown, starts)._replace(needs=signs.reason)
 
 
 def _cut(series: Sequence[Series | None], size: int, count: int) -> Blocks:

@@ -36,6 +36,9 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
+_STATED = """
+id severity step since_step message evidence advice source consequence_of"""
+"""Fields of a finding in the machine output."""
 SEVERITIES = {severity.word: severity for severity in Severity}
 """By their words."""
 
@@ -84,17 +87,8 @@ class Finding:
 
     def as_data(self) -> dict[str, Any]:
         """Return it as in the machine output."""
-        return {
-            "id": self.id,
-            "severity": self.severity.word,
-            "step": self.step,
-            "since_step": self.since_step,
-            "message": self.message,
-            "evidence": list(self.evidence),
-            "advice": self.advice,
-            "source": self.source,
-            "consequence_of": self.consequence_of,
-        }
+        found = {name: getattr(self, name) for name in _STATED.split()}
+        return {**found, "severity": self.severity.word, "evidence": [*self.evidence]}
 
 
 class NotJudged(NamedTuple):

@@ -176,8 +176,7 @@ class Series(Points):
         import numpy as np
 
         values = np.asarray(self.values)
-        beyond = values <= value if down else values >= value
-        return self._first(np.flatnonzero(beyond))
+        return self._first(np.flatnonzero(values <= value if down else values >= value))
 
     def since(self, step: int) -> dict[int, float]:
         """Return the values from a step on, by step, ascending."""

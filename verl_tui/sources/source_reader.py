@@ -108,8 +108,7 @@ class SourceReader:
             self._broken = True
             why = f"cannot be read any further: {in_full(error)}"
             # The size is set to what was read: nothing more is to come.
-            read_so_far = self.status.bytes_read
-            self.status = self.status._replace(size=read_so_far, problem=why)
+            self.status = self.status._replace(size=self.status.bytes_read, problem=why)
             records, more = (), False
         if not records and self.status == before and self.delivered:
             return None, more
@@ -121,8 +120,7 @@ class SourceReader:
         if self.file is None:
             return status
         unheld = self.file in self._watch.nobodys and status.format in _HELD_OPEN
-        writer = self._watch.writers.get(self.file)
-        return status._replace(writer=writer, unheld=unheld)
+        return status._replace(writer=self._watch.writers.get(self.file), unheld=unheld)
 
 
 def source_of(file: FoundFile) -> Source:

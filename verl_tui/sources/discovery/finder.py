@@ -108,8 +108,7 @@ def _owners(path: set[str], near: dict[int, set[str]]) -> list[int]:
     """Return those of the nearest runs that checkpoints belong to, by the names in their path."""
     first, *others = near.values()
     path -= first.intersection(*others)
-    named = [at for at, names in near.items() if not path.isdisjoint(names)]
-    return named or [*near]
+    return [at for at, names in near.items() if not path.isdisjoint(names)] or [*near]
 
 
 def _names(run: FoundRun) -> set[str]:

@@ -137,8 +137,7 @@ class Poller(AskedAddress):
         # 40 ms, for who names an address
         from verl_tui.sources.http.client import ask
 
-        where = f"{self.address.rstrip('/')}{path}" if path else self.address
-        body = ask(where, form)
+        body = ask(f"{self.address.rstrip('/')}{path}" if path else self.address, form)
         self.received += len(body)
         return body
 
