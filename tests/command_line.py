@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,11 @@ def run(*argv: str, **settings: Any) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         **settings,
     )
+
+
+def placed(text: str) -> str:
+    """Return a text in which the place of each error of ours is `PLACE`."""
+    return re.sub(r"(?<=Error in )\w+\.py:\d+", "PLACE", text)
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from command_line import placed
 
 from verl_tui.cli import main
 from verl_tui.config import Config
@@ -57,9 +58,12 @@ def test_records_that_cannot_be_taken_in_cost_their_source_alone(monkeypatch):
     monitor.apply(batch("bad", 4, 5), NOW)
     run = monitor.runs["run_1"]
     assert run.step == 3, "what lies behind a gap would be wrong"
-    problems = {path: state.status.problem for path, state in run.sources.items()}
+    problems = {
+        path: state.status.problem and placed(state.status.problem)
+        for path, state in run.sources.items()
+    }
     assert problems == {
-        "bad": "cannot be taken in any further: OverflowError: too large",
+        "bad": "cannot be taken in any further: OverflowError in PLACE: too large",
         "good": None,
     }
 
@@ -74,7 +78,7 @@ def test_a_failed_rule_is_said_by_check(logs, monkeypatch, capsys):
     assert main(["check", str(logs / "good"), "-v"]) == 0
     said = capsys.readouterr().out
     assert "1 rule failed" in said
-    assert "hang: failed: ZeroDivisionError()" in said
+    assert "hang: failed: ZeroDivisionError in PLACE" in placed(said)
 
 
 def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(logs, monkeypatch):
@@ -94,7 +98,7 @@ def test_a_run_that_cannot_be_guarded_leaves_the_others_guarded(logs, monkeypatc
     assert [event["event"] for event in by_run["good"]][:2] == ["watching", "state"]
     (reported,) = by_run["bad"]
     assert reported["event"] == "unguarded"
-    assert reported["message"] == "cannot be guarded: KeyError: 'state'"
+    assert placed(reported["message"]) == "cannot be guarded: KeyError in PLACE"
 
 
 def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
@@ -118,7 +122,8 @@ def test_reading_goes_on_after_an_error_that_no_source_kept_to_itself(
             monitor.apply(one, time.time())
     reading.stop()
     (said,) = monitor.problems
-    assert said == "reading was interrupted, and goes on: RuntimeError: no threads"
+    why = "RuntimeError in PLACE: no threads"
+    assert placed(said) == f"reading was interrupted, and goes on: {why}"
     steps = {run.name: run.step for run in monitor.runs.values()}
     assert steps == {"good": 8, "bad": 8}
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
+import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,13 +64,28 @@ def test_silence_counts_only_while_somebody_looks(log, each, found):
     following = refreshes(
         [str(log)], monitor, between=0.0, clock=clock, stop=threading.Event().is_set
     )
-    next(following)
-    while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
-        clock.now += each
+    with log.open("a"):
         next(following)
+        while clock.now < NOW + 1000:  # a host that sleeps for an hour looks once
+            clock.now += each
+            next(following)
     following.close()
     (run,) = monitor.runs.values()
     assert state(run, clock.now) is found
+
+
+@pytest.mark.parametrize(
+    ("held", "found"), [(True, State.RUNNING), (False, State.ENDED)]
+)
+def test_the_first_look_knows_who_writes(log, held, found):
+    os.utime(log)
+    monitor = Monitor(Config())
+    following = refreshes([str(log)], monitor, clock=time.time, stop=lambda: False)
+    with log.open("a") if held else nullcontext():
+        next(following)
+    following.close()
+    (run,) = monitor.runs.values()
+    assert state(run, time.time()) is found
 
 
 def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(log):
@@ -89,6 +108,32 @@ def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is
             else:
                 append(log, run.step + 1)
     assert seen == [20, 21, 22]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("watch --events", "nothing readable so far in notes; it is waited for"),
+        ("guard", "nothing readable so far in notes; it is waited for"),
+        ("export tensorboard --follow -o board", "nothing to export so far"),
+        ("export prometheus --follow --textfile x.prom", "nothing to export so far"),
+    ],
+)
+def test_files_without_a_training_are_waited_for_and_that_is_said(
+    tmp_path, words, said
+):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("buy milk\n")
+    os.utime(notes, (1e9, 1e9))
+    command = [sys.executable, "-m", "verl_tui", *words.split(), "notes.txt"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, text=True, stdout=-3, stderr=-1
+    ) as following:
+        assert following.stderr is not None
+        assert following.stderr.readline() == f"verl-tui: {said}\n"
+        assert following.poll() is None
+        following.terminate()
+        assert following.stderr.read() == ""
 
 
 class late:  # noqa: N801 - reads as a statement

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -118,6 +119,33 @@ def test_what_has_ended_is_reported_and_sets_nothing_off(tmp_path):
     assert kinds(events) == ["watching", "state", "tripped", "ended"]
     assert events[2]["ended"] is True
     assert (guard.done, guard.tripped, start.calls) == (True, True, [])
+
+
+def test_a_copy_that_goes_on_with_its_next_piece_is_stopped_then(tmp_path):
+    path, form = (
+        tmp_path / "log.jsonl",
+        '{{"step": {}, "data": {{"actor/ppo_kl": {}}}}}\n',
+    )
+    path.write_text("".join(starmap(form.format, enumerate(BROKEN, 1))))
+    os.utime(path, (NOW, NOW))
+    start, monitor, feed = Started(0), Monitor(Config()), Feed([str(path)])
+    guard = Guard(monitor, Orders(command=("stop",)), start)
+
+    def look(now: float) -> list[str]:
+        monitor.apply(feed.scan(), now)
+        live = bool(monitor.runs)
+        for batch in (*feed.read(), *feed.update_writers(now)):
+            monitor.apply(batch._replace(live=live), now)
+        return tripped(list(guard.tick(now)))
+
+    assert look(NOW + 1) == ["circuit-breaker-kl"]
+    assert look(NOW + 2) == start.calls == []
+    with path.open("a") as file:
+        file.write(form.format(len(BROKEN) + 1, 0.3))
+    os.utime(path, (NOW + 9, NOW + 9))
+    assert look(NOW + 10) == ["circuit-breaker-kl"]
+    assert len(start.calls) == 1
+    assert look(NOW + 11) == []
 
 
 @pytest.mark.parametrize("age", [1.0, 600.0, 1800.0, 100_000.0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -10,6 +12,7 @@ from wandb_writing import field, history, written
 
 from verl_tui.check.data import exit_code, report
 from verl_tui.check.note import note_text
+from verl_tui.cli import main
 from verl_tui.config import Config
 from verl_tui.monitor import load
 from verl_tui.runs.views.state import State, state_words
@@ -203,6 +206,27 @@ def test_a_log_beside_wandbs_says_why_it_exited(tmp_path):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "output.log").write_text(f"{verls(9)}{TRACE}OSError: 28\n")
     assert end_of(tmp_path) == ("crashed", f"{CRASHED}OSError: 28", 2)
+
+
+@pytest.mark.parametrize(
+    ("end", "word", "look"),
+    [
+        ("", "stopped?", "now, whether it should still run"),
+        (f"{TRACE}KeyboardInterrupt\n", "stopped", "none, its user has stopped it"),
+    ],
+)
+def test_all_that_people_read_has_one_word_for_it(tmp_path, capsys, end, word, look):
+    log = tmp_path / "run.log"
+    log.write_text(f"{verls(9)}{end}")
+    os.utime(log, (1e9, 1e9))
+    for words in ("doctor", "check", "get state", "compare", "report --status"):
+        main([*words.split(), str(log)])
+        said = capsys.readouterr().out
+        assert re.search(rf"(^|\W){re.escape(word)}[ ,;]", said), words
+        assert "ended?" not in said
+    assert f"**next check**: {look}\n" in said
+    main(["get", "state", "--json", str(log)])
+    assert json.loads(capsys.readouterr().out)["state"] == "ended?"
 
 
 BATCHES, EACH = 641, 4

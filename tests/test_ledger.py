@@ -138,6 +138,25 @@ def clean_restart() -> Made:
     return world(), [(range(1, 51), ends[:50]), (range(51, 101), ends[50:])]
 
 
+def validating_restart() -> Made:
+    """A process that goes on validates before its first step, which is logged later."""
+    made = world()
+    for key, column in made.columns.items():
+        made.columns[key] = [
+            it if n % 10 == 5 else None for n, it in zip(EVERY, column, strict=True)
+        ]
+    made.columns["val/acc"] = [0.5 if n == 50 else None for n in EVERY]
+    rows, half = range(5, STEPS, 10), 5 * STEP
+    ends = clock(half, *[2 * half] * 4, half, 600.0, half, *[2 * half] * 4)
+    return made, [((*rows[:5], 50), ends[:6]), ((50, *rows[5:]), ends[6:])]
+
+
+def sparse_clean_restart() -> Made:
+    every = range(10, STEPS + 1, 10)
+    ends = clock(*[10 * STEP] * 5, 600.0 + 10 * STEP, *[10 * STEP] * 4)
+    return world(), [(every[:5], ends[:5]), (every[5:], ends[5:])]
+
+
 def broken() -> Made:
     made = world()
     for key in ("actor/pg_loss", "actor/grad_norm"):
@@ -200,6 +219,8 @@ KNOWN: list[tuple[Callable[[], Made], dict[str, float]]] = [
     (hang, {"hang": 120, "taught": 100}),
     (restart, {"repeated": 40, "down": 20, "taught": 100}),
     (clean_restart, {"down": 10, "taught": 100}),
+    (sparse_clean_restart, {"down": 10, "taught": 100}),
+    (validating_restart, {"down": 10, "taught": 95}),
     (broken, {"break": 70, "taught": 30}),
     (dead_and_broken, {"break": 40, "dead-groups": 15, "taught": 45}),
     (waiting, {"waiting": 25, "taught": 75}),
@@ -318,6 +339,22 @@ def test_means_are_of_logged_points_the_largest_first(tmp_path):
         "timing_s/save_checkpoint: 750 on average",
         "timing_s/testing: 30 on average",
     ]
+
+
+def test_a_pause_that_no_restart_explains_is_a_hang_and_its_timer_is_told(tmp_path):
+    ends = clock(*[0.5] * 50, 1800.5, *[0.5] * 49)
+    made = world(timed=[0.5] * STEPS)
+    made.settings = {"trainer.n_gpus_per_node": 1}
+    found = told(read_run(written(made, tmp_path / "run", (EVERY, ends))))
+    lost = line(found, "hang")
+    assert lost["evidence"] == ["step 51 took 30 min, 0.5 s of them by its timer"]
+    assert lost["heuristic"].endswith("where the log shows no restart")
+    found["hours"] = lost["hours"] = 0.000261
+    rows = [cells for one, cells in listed(found) if one is lost]
+    assert [cells[1] for cells in rows] == ["<0.01"]
+    assert in_words(found)[0].startswith(
+        "<0.01 GPU hours (1 GPU by its settings), 0.514 h"
+    )
 
 
 # -- where it is told ------------------------------------------------------------------------------

@@ -149,6 +149,7 @@ def test_of_several_runs_each_is_told_in_brief(logs):
 
 REFUSED = [
     ("state", {"path": "/etc"}, "/etc: outside of what is served: "),
+    ("state", {"path": "/etc/passwd"}, "/etc/passwd: outside of what is served: "),
     ("state", {"path": "beside"}, "beside: outside of what is served: "),
     ("state", {"path": "logs/../beside"}, "outside of what is served: "),
     ("state", {"path": "logs/old/out"}, "outside of what is served: "),
@@ -166,6 +167,7 @@ REFUSED = [
     ("state", {"run": "--config=/etc/passwd"}, "none of the runs: new, old"),
     ("state", {"config": "/etc/passwd"}, "state takes no config: it takes path, "),
     ("check", {"state": "x"}, "check takes no state: it takes path, "),
+    ("check", {"token": "x"}, "check takes no token: it takes path, "),
     ("metrics", {"run": "new", "metric": "nonsense"}, "nonsense"),
     ("metrics", {"run": "new", "last": 0}, "last: 0 is not a whole number"),
     ("metrics", {"run": "new", "last": True}, "last: expected one argument"),

@@ -86,7 +86,7 @@ def test_streams_that_are_closed_are_not_missed(log, tmp_path, closed):
 def test_a_guard_whose_events_are_not_taken_goes_on(log, tmp_path):
     write(log, "actor/ppo_kl", 0.9, 29)
     ran = tmp_path / "ran"
-    with FULL.open("w") as full:
+    with FULL.open("w") as full, log.open("a"):
         command = [*PROGRAM, "guard", str(log), "--", "touch", str(ran)]
         settings = {"stdout": full, "stderr": subprocess.PIPE, "text": True}
         done = subprocess.run(command, check=False, timeout=30, **settings)
@@ -125,7 +125,8 @@ def test_an_export_that_follows_outlives_a_full_disk(
     ])  # fmt: skip
     target = Target(*works)
     assert write_runs(asked(log), target.write, follow=True) == code
-    heard = capsys.readouterr().err.splitlines()
+    empty, *heard = capsys.readouterr().err.splitlines()
+    assert empty == "verl-tui: nothing to export so far"
     assert len(heard) == len(said)
     assert all(words in line for words, line in zip(said, heard, strict=True))
 

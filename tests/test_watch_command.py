@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -61,6 +62,18 @@ def test_watch_warns_of_paths_that_lead_nowhere(log, watched, capsys):
     assert main([str(log(0.02)), "/nonexistent"]) == 0
     assert complaint(capsys) == "/nonexistent: no such file or directory"
     assert len(watched) == 1
+
+
+def test_watch_says_what_is_passed_over_while_there_is_no_run(
+    tmp_path, watched, capsys
+):
+    (tmp_path / "train.log.gz").write_bytes(
+        gzip.compress(b"step:1 - actor/entropy:0.5\n")
+    )
+    assert main([str(tmp_path)]) == 0
+    yet, passed = capsys.readouterr().err.splitlines()
+    assert yet.startswith(f"verl-tui: {tmp_path}: no log in this directory yet")
+    assert passed.startswith(f"verl-tui: {tmp_path}/train.log.gz: compressed: unpack")
 
 
 def test_watch_of_nothing_exits_3(watched, capsys):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from verl_tui import __version__, debug_log
+from verl_tui.text import one_line
 from verl_tui.words import counted
 
 if TYPE_CHECKING:
@@ -29,18 +30,11 @@ _PACKAGES = ("textual", "rich")
 class Failure:
     """An error that came from one place, once or many times."""
 
-    kind: str
-    """Name of the error's class."""
-    place: str
-    """File and line of ours in which it happened: `charts.py:42`."""
+    words: str
+    """Its kind and place, see `in_place`."""
     trace: str
     """The first traceback."""
     count: int = 0
-
-    @property
-    def words(self) -> str:
-        """The error without its message, which may contain text from a log."""
-        return f"{self.kind} in {self.place}"
 
 
 @dataclass
@@ -48,18 +42,18 @@ class Failures:
     """All errors that were caught since the start."""
 
     count: int = 0
-    _known: dict[tuple[str, str], Failure] = field(default_factory=dict)
+    _known: dict[str, Failure] = field(default_factory=dict)
 
     def add(self, error: BaseException) -> Failure:
         """Count an error; return it with those that came from the same place."""
         self.count += 1
-        kind, place = type(error).__name__, _place(error)
-        known = self._known.get((kind, place))
+        words = in_place(error)
+        known = self._known.get(words)
         if known is None:
             trace = "".join(traceback.format_exception(error, limit=-_FRAMES)).rstrip()
-            known = Failure(kind, place, trace)
+            known = Failure(words, trace)
             if len(self._known) < _MOST:
-                self._known[kind, place] = known
+                self._known[words] = known
         known.count += 1
         return known
 
@@ -97,19 +91,23 @@ def note_failure(what: str, error: BaseException) -> str:
         error: The error.
     """
     debug_log.note_error(what, error)
-    return Failures().add(error).words
+    return in_place(error)
 
 
-def _place(error: BaseException) -> str:
-    """Return the innermost line of our own code in an error's traceback, else its innermost
-    line.
+def in_full(error: BaseException) -> str:
+    """Return the kind, place and message of an error of ours, where nothing of it is sent on."""
+    return one_line(f"{in_place(error)}: {error}", 200)
+
+
+def in_place(error: BaseException) -> str:
+    """Return the kind of an error, and the innermost line of our own code in its traceback, else
+    its innermost line: `KeyError in charts.py:42`; not its message, which may hold text from a log.
     """
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if "verl_tui" in Path(frame.filename).parts]
     found = (ours or frames)[-1:]
-    return (
-        "".join(f"{Path(one.filename).name}:{one.lineno}" for one in found) or "unknown"
-    )
+    places = "".join(f"{Path(one.filename).name}:{one.lineno}" for one in found)
+    return f"{type(error).__name__} in {places or 'unknown'}"
 
 
 def _version(name: str) -> str:

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import partial
+from functools import cache, partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from verl_tui import debug_log
+from verl_tui.failures import note_failure
 from verl_tui.given_files import is_there, why
 from verl_tui.health.finding import Finding, Severity
 from verl_tui.health.next_step import next_step
@@ -30,7 +30,6 @@ from verl_tui.runs.views.checkpoints import Best, BestBy, best
 from verl_tui.runs.views.signs_of_life import unattended
 from verl_tui.runs.views.state import State, overdue, state, waited
 from verl_tui.secrets import shown
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.monitor import Monitor
@@ -118,9 +117,13 @@ class RunFollower:
     @property
     def done(self) -> bool:
         """True if every run has ended or was stopped; what is no training is not waited for."""
-        known = self._states.items()
-        none = {name for name, one in known if one is State.NO_TRAINING}
-        return bool(self._over) and self._over | none >= self.monitor.runs.keys()
+        over = self._over | {*self.unreadable}
+        return bool(self._over) and over >= self.monitor.runs.keys()
+
+    @property
+    def unreadable(self) -> list[str]:
+        """The runs in whose files there is no training."""
+        return [n for n, one in self._states.items() if one is State.NO_TRAINING]
 
     def tick(self, now: float) -> EventLines:
         """Judge, act, and yield what has happened.
@@ -134,11 +137,11 @@ class RunFollower:
             try:
                 yield from self.observe(run)
             except Exception as error:  # noqa: BLE001, PERF203 - a net at the border
-                why = f"cannot be guarded: {type(error).__name__}: {error}"
-                if self._failures.get(run.name) != why:
-                    self._failures[run.name] = why
-                    debug_log.note_error(f"guarding {run.name}", error)
-                    said = one_line(why, 200)
+                said = (
+                    f"cannot be guarded: {note_failure(f'guarding {run.name}', error)}"
+                )
+                if self._failures.get(run.name) != said:
+                    self._failures[run.name] = said
                     yield self.event("unguarded", run, message=said, **_FAILED)
 
     def observe(self, run: Run) -> EventLines:
@@ -148,15 +151,20 @@ class RunFollower:
     def event(self, kind: str, run: Run, **more: object) -> EventLine:
         """Return one line of output."""
         at = datetime.fromtimestamp(self.now, timezone.utc)
-        time = at.isoformat(timespec="milliseconds")
-        whose = {"run": run.name, "run_id": run_id(run)}
-        return {"time": time, "event": kind, **whose, **more}
+        return {
+            "time": at.isoformat(timespec="milliseconds"),
+            "event": kind,
+            "run": run.name,
+            "run_id": run_id(run),
+            **more,
+        }
 
 
 def follow(
     specs: Sequence[str],
     follower: RunFollower,
     stop: Callable[[], object],
+    say: Callable[[str], object],
 ) -> Iterator[tuple[float, EventLines]]:
     """Yield each tick until every run has ended, or it is stopped: its time, and what has happened,
     which is found out as it is taken.
@@ -165,14 +173,17 @@ def follow(
         specs: Paths, directories and globs; runs that appear later are watched, too.
         follower: Observes the runs.
         stop: Says whether to end.
+        say: Takes a sentence, where there is no training.
     """
-    monitor = follower.monitor
+    monitor, say = follower.monitor, cache(say)
     with closing(refreshes(specs, monitor, clock=time.time, stop=stop)) as following:
         for _ in following:
             now = time.time()
             yield now, follower.tick(now)
             if follower.done:
                 break
+            if len(none := follower.unreadable) == len(monitor.runs):
+                say(f"nothing readable so far in {', '.join(none)}; it is waited for")
 
 
 # -- what happens, for programs --------------------------------------------------------------------
@@ -244,8 +255,13 @@ class Events(RunFollower):
     def _restarts(self, run: Run, known: _Known) -> EventLines:
         marks = set(run.restarts)
         for mark in sorted(marks - known.restarts):
-            steps = {"from_step": known.step, "to_step": mark.step}
-            yield self._line("restart", run, **steps, reason=mark.reason)
+            yield self._line(
+                "restart",
+                run,
+                from_step=known.step,
+                to_step=mark.step,
+                reason=mark.reason,
+            )
         known.step, known.restarts = run.step, marks
 
     def _findings(self, run: Run, known: _Known) -> EventLines:
@@ -272,9 +288,15 @@ class Events(RunFollower):
         new = self._bests.new(run, BestBy(by), self.now, at_once=over)
         if new is not None and not new[1]:
             top = new[0]
-            saved = top.checkpoint and top.checkpoint.path
-            facts = {"value": top.value, "best_step": top.step, "checkpoint": saved}
-            yield self._line("best", run, metric=top.metric, key=top.key, **facts)
+            yield self._line(
+                "best",
+                run,
+                metric=top.metric,
+                key=top.key,
+                value=top.value,
+                best_step=top.step,
+                checkpoint=top.checkpoint and top.checkpoint.path,
+            )
 
     def _line(self, kind: str, run: Run, **more: object) -> EventLine:
         current = self._states[run.name]
@@ -287,8 +309,12 @@ _weight = attrgetter("severity", "consequence_of")
 
 
 def _named(one: Finding) -> EventLine:
-    since = {"severity": one.severity.word, "since_step": one.since_step}
-    return {"finding": one.id, "key": one.key, **since}
+    return {
+        "finding": one.id,
+        "key": one.key,
+        "severity": one.severity.word,
+        "since_step": one.since_step,
+    }
 
 
 def bounded(line: EventLine) -> EventLine:
@@ -367,7 +393,8 @@ class Guard(RunFollower):
         self.tripped = False
         self._start = start
         self._bests = Bests()
-        self._reported: set[tuple[str, str, str | None, int | None]] = set()
+        self._reported: dict[tuple[str, str, str | None, int | None], bool] = {}
+        """What has tripped, and whether the run had ended then."""
         self._acted: set[str] = set()
         """The runs that a finding has started the command for."""
         self._waiting: dict[str, tuple[Run, _Facts]] = {}
@@ -405,10 +432,12 @@ class Guard(RunFollower):
         if self._states.get(run.name) is not current:
             self._states[run.name] = current
             yield self.event("state", run, state=current.value, step=run.step)
+        over = current in OVER
         for finding in self.monitor.verdicts[run.name].findings:
             name = (run.name, finding.id, finding.key, finding.begun)
-            if name not in self._reported and self._trips(finding, current):
-                self._reported.add(name)
+            # a copy that seemed to have ended may go on with its next piece, and trips again
+            if over < self._reported.get(name, 2) and self._trips(finding, current):
+                self._reported[name] = over
                 yield self._trip(run, finding, current)
         yield from self._note_end(run, current)
         if self.orders.best is not None:

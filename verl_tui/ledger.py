@@ -90,8 +90,13 @@ def _timed(of: _Account) -> dict[str, _Loss]:
     """Return what is lost by the times of the steps alone."""
     made, restarts = of.made, of.context.run.restarts[:_MOST_NAMED]
     marks = [f"restart at step {one.step}: {one.reason}" for one in restarts]
-    worst = np.flatnonzero(made.hung)[:_MOST_NAMED].tolist()
-    words = [f"step {made.steps[at]} took {minutes(made.seconds[at])}" for at in worst]
+    timer = of.logged(of.context.indicators.get("step_time", ""))
+    words = [
+        f"step {made.steps[at]} took {minutes(made.seconds[at])}"
+        + f", {minutes(timer[at])} of them by its timer"
+        * bool(timer[at] < made.hung[at])
+        for at in np.flatnonzero(made.hung)[:_MOST_NAMED].tolist()
+    ]
     hangs = [one for one in of.verdict.findings if one.id == "hang"][:1]
     words += [one_line(one.message, 300) for one in hangs]
     hung, behind = _Loss(made.hung, [made.key], words), _behind(of.context, hangs)
@@ -172,8 +177,7 @@ def _waiting(of: _Account) -> _Loss:
     devices = used_keys(run)
     idle = sum(of.held(key) < WORKED for key in devices) / max(1, len(devices))
     found, seconds = [*found, *devices], np.maximum(waits, idle * of.left)
-    why = _why("no_waits", found)
-    return _Loss(seconds, found, measured=not devices, unknown=why)
+    return _Loss(seconds, found, measured=not devices, unknown=_why("no_waits", found))
 
 
 def _dead(of: _Account) -> _Loss:
@@ -343,10 +347,14 @@ def listed(found: Data) -> list[tuple[Data, Sequence[str]]]:
     """
     *lost, taught = found["lines"]
     return [
-        (one, (one["label"], number(one["hours"]), f"{one['share']:.1%}", _note(one)))
+        (one, (one["label"], _in_few(one["hours"]), f"{one['share']:.1%}", _note(one)))
         for one in (taught, *lost)
         if one is taught or one["share"] >= _LEAST_SHARE
     ]
+
+
+def _in_few(hours: float) -> str:
+    return "<0.01" if 0 < hours < 0.01 else number(hours)
 
 
 def _note(line: Data) -> str:
@@ -355,6 +363,10 @@ def _note(line: Data) -> str:
     guessed = line["heuristic"] and f"heuristic: {line['heuristic']}"
     steps = f"step {few(spans, _SPANS_SHOWN)}" if spans else ""
     return "; ".join(filter(None, (steps, *line["evidence"][:1], guessed)))
+
+
+def _readable(found: Data) -> Data:
+    return {k: _in_few(it) if k.endswith("hours") else it for k, it in found.items()}
 
 
 def in_words(found: Data) -> list[str]:
@@ -369,7 +381,7 @@ def in_words(found: Data) -> list[str]:
         "most": "at most " if found["at_most"] else "",
         "share": found["lines"][-1]["share"],
     }
-    said = [filled(_WORDS["whole"], {**found, **facts})]
-    said += [filled(_WORDS["stop"], {**found, **stop})] if stop else []
+    said = [filled(_WORDS["whole"], {**_readable(found), **facts})]
+    said += [filled(_WORDS["stop"], _readable({**found, **stop}))] if stop else []
     names = [(_LINES[one["id"]]["label"], one["reason"]) for one in found["unknown"]]
     return said + [f"not counted: {label}: {why}" for label, why in names]

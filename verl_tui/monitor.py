@@ -12,13 +12,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
+from verl_tui.failures import in_full
 from verl_tui.records import Batch, GpuReading, Preview, Reread
 from verl_tui.runs.run import Run
 from verl_tui.runs.samples import SAMPLE_BYTES
 from verl_tui.runs.views.devices import DeviceHistory
 from verl_tui.sources.discovery.finder import Discovery
 from verl_tui.sources.discovery.passed_over import PassedOver, sentences
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -193,8 +193,7 @@ class Monitor:
                 run.apply(batch, now)
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error(f"taking in {batch.status.path}", error)
-            why = f"cannot be taken in any further: {type(error).__name__}: {error}"
-            self._broken[source] = one_line(why, 200)
+            self._broken[source] = f"cannot be taken in any further: {in_full(error)}"
         if source in self._broken:
             status = batch.status._replace(problem=self._broken[source])
             with suppress(Exception):  # its status cannot be taken in, either

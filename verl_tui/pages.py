@@ -97,8 +97,7 @@ class _Indented(CodeBlock):
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        code = Text(str(self.text).rstrip(), overflow="fold")
-        yield Padding(code, (0, 0, 0, 4))
+        yield Padding(Text(str(self.text).rstrip(), overflow="fold"), (0, 0, 0, 4))
 
 
 class _WholeTable(TableElement):

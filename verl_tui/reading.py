@@ -13,8 +13,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from verl_tui import debug_log
+from verl_tui.failures import in_full
 from verl_tui.sources.discovery.finder import Discovery
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from verl_tui.config import Config
@@ -115,9 +115,8 @@ class ReadingThreads:
                         return
             except Exception as error:  # noqa: BLE001, PERF203 - else all stood still in silence
                 debug_log.note_error("following the logs", error)
-                why = f"{type(error).__name__}: {error}"
-                said = one_line(f"reading was interrupted, and goes on: {why}", 200)
-                self._trouble = (said,)
+                why = f"reading was interrupted, and goes on: {in_full(error)}"
+                self._trouble = (why,)
                 if feed is None:  # it would have said so with what it finds
                     self._deliver(Discovery((), (), (), read=True))
                 self._stop.wait(_AFTER_ERROR)

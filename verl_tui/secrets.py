@@ -39,8 +39,7 @@ _PARTS: dict[str, str] = {
 
 def _filled(form: str) -> str:
     """Return a form with what its parts stand for, in one line."""
-    parts = re.sub("<<(.*?)>>", lambda named: _PARTS[named[1]], form)
-    return parts.replace("\n", "")
+    return re.sub("<<(.*?)>>", lambda named: _PARTS[named[1]], form).replace("\n", "")
 
 
 for _name, _form in _TABLE["parts"].items():

@@ -275,7 +275,7 @@ def test_a_switch_is_ranked_by_its_two_levels_and_names_are_not_ranked():
         runs.append(run_of(f"r{n}", rewards, recipe(**other, **{BATCH: n + 1})))
     found = comparison(*runs)
     switch = with_reward(found, "a.use_kl_loss")
-    assert (switch.coefficient, switch.levels) == (1.0, ("off", "on"))
+    assert (switch.coefficient, switch.levels) == (1.0, ("false", "true"))
     assert switch.beyond_chance
     assert found.association.unranked == ["algorithm.adv_estimator"]
     assert "have no order: algorithm.adv_estimator" in as_text(found)

@@ -87,7 +87,8 @@ def test_an_export_that_follows_outlives_an_error_of_its_own(logs, monkeypatch, 
         lambda _, config, **__: [Monitor(config) for _ in range(4)],
     )
     assert write_runs(asked, write, follow=True) == 0
-    once, again = capsys.readouterr().err.splitlines()
+    empty, once, again = capsys.readouterr().err.splitlines()
+    assert empty == "verl-tui: nothing to export so far"
     assert once.startswith("verl-tui: nothing was exported: ZeroDivisionError in ")
     assert once.endswith("; tried again at the next writing")
     assert again == "verl-tui: written again"

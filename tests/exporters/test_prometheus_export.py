@@ -6,6 +6,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
+from command_line import placed
 from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client import generate_latest
@@ -192,5 +193,5 @@ def test_a_run_that_fails_costs_no_other(monkeypatch):
 
     monkeypatch.setattr(prometheus, "logged_devices", fails)
     assert scraped(monitor)["verl_average_reward"][of(run="good")] == 0.5
-    left_out = exposition(monitor, NOW).left_out
-    assert left_out == ("bad: metrics are missing: KeyError: 'limit'",)
+    (left_out,) = exposition(monitor, NOW).left_out
+    assert placed(left_out) == "bad: metrics are missing: KeyError in PLACE"

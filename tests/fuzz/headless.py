@@ -117,13 +117,15 @@ def _looking_once() -> Iterator[None]:
     """Have what follows runs end once it has looked at all that is there."""
     followed = guard.follow
 
-    def follow(paths: Any, follower: Any, stop: Callable[[], object]) -> Iterator[Any]:
+    def follow(
+        paths: Any, follower: Any, stop: Callable[[], object], say: Any
+    ) -> Iterator[Any]:
         ended = Event()
         too_long = Timer(_PATIENCE, ended.set)
         too_long.start()
         try:
             ends = lambda: ended.is_set() or stop()  # noqa: E731
-            for look in followed(paths, follower, ends):
+            for look in followed(paths, follower, ends, say):
                 yield look
                 ended.set()
         finally:

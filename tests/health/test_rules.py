@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from command_line import placed
 from planted import (
     TUTORIAL,
     batch,
@@ -62,7 +63,8 @@ def test_a_rule_that_raises_is_shown_as_failed(monkeypatch):
     monkeypatch.setitem(KINDS, "streak", Kind("streak", broken))
     verdict = judge(run)
     assert "kl-high" in ids(verdict)
-    assert reason(verdict, "circuit-breaker-kl") == "failed: RuntimeError('boom')"
+    why = placed(reason(verdict, "circuit-breaker-kl"))
+    assert why == "failed: RuntimeError in PLACE"
 
 
 def test_a_run_that_cannot_be_judged_says_so_for_each_rule(monkeypatch):
@@ -74,6 +76,6 @@ def test_a_run_that_cannot_be_judged_says_so_for_each_rule(monkeypatch):
     assert {one.id for one in verdict.not_judged} == {
         rule.id for rule in load_guide().rules
     }
-    assert {one.reason for one in verdict.not_judged} == {
-        "failed: OverflowError('no such time')"
+    assert {placed(one.reason) for one in verdict.not_judged} == {
+        "failed: OverflowError in PLACE"
     }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from command_line import placed
 
 from verl_tui.config import Config
 from verl_tui.given_files import UsageError
@@ -247,7 +248,7 @@ def test_an_error_of_ours_is_reported_once_and_ends_nothing(monkeypatch):
         raise ZeroDivisionError("no steps")
 
     monkeypatch.setattr(found.changes, "messages", fails)
-    for expected in ("notifications fail: ZeroDivisionError: no steps", ""):
+    for expected in ("notifications fail: ZeroDivisionError in PLACE", ""):
         found.send_changes(Monitor(Config()), NOW)
-        assert found.news() == expected
+        assert placed(found.news()) == expected
     found.close()

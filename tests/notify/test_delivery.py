@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from command_line import placed
 from webhook_server import HANGING, answer, webhook
 
 from verl_tui.health.finding import Severity
@@ -125,4 +126,7 @@ def test_what_fails_in_another_way_ends_nothing():
     sender.send(MESSAGE)
     sender.send(replace(MESSAGE, id="other"))
     sender.close(30)
-    assert (len(sender.unsent), sender.problem) == (1, "failed: KeyError")
+    assert (len(sender.unsent), placed(sender.problem)) == (
+        1,
+        "failed: KeyError in PLACE",
+    )

@@ -83,6 +83,15 @@ def test_what_would_be_sent_is_shown_without_an_address(broken, capsys):
     assert "circuit-breaker-kl" in {one["finding"] for one in shown}
 
 
+def test_where_nothing_would_be_sent_only_that_is_said(tmp_path, capsys):
+    path = write_log(tmp_path, *[0.03] * 20)
+    for form in ([], ["--preset", "json"]):
+        assert main(["notify", "--show", str(path), *form]) == 0
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("verl-tui: nothing would be sent: ")
+
+
 def test_the_next_check_sends_what_changed(server, broken, tmp_path, capsys):
     argv = ["check", "--notify", "--state", str(tmp_path / "state.json"), str(broken)]
     assert main(argv) == 2

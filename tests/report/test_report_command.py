@@ -52,6 +52,7 @@ def test_the_ending_says_the_form(run, ending, capsys):
         ([], 64, "name a file with -o"),
         (["-o", "{folder}/r.pdf"], 64, "ends in .md, .html or .json"),
         (["-o", "{folder}/s.html", "--status"], 64, "--status writes Markdown"),
+        (["-o", "{folder}/s.HTM", "--format", "json"], 64, "s.HTM: --format html goes with this ending, --format json with .json"),
         (["-o", "{folder}", "--format", "md"], 73, "is a directory"),
         (["-o", "{folder}/none/r.md"], 73, "there is no directory"),
         (["-o", "{folder}/there.md"], 73, "there.md exists: --force replaces it"),

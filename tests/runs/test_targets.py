@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from log_reading import read_run
 from run_views import make_run
 
 from verl_tui.runs.views.checkpoints import Best, BestBy, best, targets_of
@@ -44,6 +45,20 @@ def test_what_is_never_reached_and_what_is_not_logged():
 )
 def test_what_picks_the_best(text, by):
     assert BestBy.of(text) == by
+
+
+def test_what_a_restart_gave_up_is_neither_the_best_nor_reaches_a_target(tmp_path):
+    path = tmp_path / "train.log"
+    form = "step:{} - actor/entropy:0.5 - critic/score/mean:{}\n"
+    first = [form.format(at, at / 100) for at in range(1, 81)]
+    again = [form.format(at, at / 200) for at in range(41, 61)]
+    path.write_text("".join([*first, "Setting global step to 40\n", *again]))
+    run = read_run(path)
+    top = best(run)
+    assert top is not None
+    assert (top.step, top.value) == (40, 0.4)
+    (found,) = targets_of(run, {"reward": 0.5})
+    assert (found["reached_step"], found["best_step"], found["step"]) == (None, 40, 60)
 
 
 def _at(found: Best | None) -> int | None:

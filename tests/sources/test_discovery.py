@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from command_line import placed
 from log_reading import Watch, read_run
 from ordinary_rights import ordinary_rights
 
@@ -40,6 +41,11 @@ TUTORIAL = '{"scope":"ppo","step":1,"policy_loss":-0.1}\n'
         (
             "train.log",
             CONSOLE.encode("utf-16"),
+            "is UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read",
+        ),
+        (
+            "progress.csv",
+            "step,reward\n1,0.5\n2,0.5\n".encode("utf-16"),
             "is UTF-16, as PowerShell writes it: convert it to UTF-8 to have it read",
         ),
     ],
@@ -158,9 +164,9 @@ def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch
     assert [file.path for run in discovery.runs for file in run.files] == [
         top / "b/train.log"
     ]
-    assert discovery.problems == (
-        f"{top}/a/train.log: could not be examined: OverflowError: too large",
-    )
+    (said,) = map(placed, discovery.problems)
+    why = "could not be examined: OverflowError in PLACE: too large"
+    assert said == f"{top}/a/train.log: {why}"
 
 
 def test_a_log_that_says_nothing_yet_is_recognised_when_it_does(tree):

@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from command_line import placed
 from log_reading import NOW, Followed, Watch, follow_feed, values
 
 from verl_tui.config import Config
@@ -153,9 +154,8 @@ def test_what_a_search_raises_is_reported_and_ends_nothing(tmp_path, monkeypatch
 
     monkeypatch.setattr(feed, "scan", failing)
     follow_feed(feed, stop, deliver, lambda: float(next(ticks)))
-    assert news_seen[-1].problems == (
-        "the search for new logs failed: OverflowError: int too large",
-    )
+    (said,) = map(placed, news_seen[-1].problems)
+    assert said.endswith(" logs failed: OverflowError in PLACE: int too large")
     assert news_seen[-1].runs == news_seen[0].runs
 
 
@@ -284,11 +284,13 @@ def test_whatever_a_source_raises_costs_that_source_alone(tmp_path, monkeypatch)
     for _ in range(2):
         watch.look(finish=True)
     problems = {
-        name: [s.status.problem for s in run.sources.values() if s.status.problem]
+        name: [
+            placed(s.status.problem) for s in run.sources.values() if s.status.problem
+        ]
         for name, run in watch.runs.items()
     }
     assert problems == {
-        "a": ["cannot be read any further: OverflowError: int too large"],
+        "a": ["cannot be read any further: OverflowError in PLACE: int too large"],
         "b": [],
     }
     assert watch.runs["b"].step == 2

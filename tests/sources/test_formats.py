@@ -128,6 +128,16 @@ def test_numbers_as_texts_and_metrics_in_a_field_of_their_own(tmp_path, name, li
     assert own_keys(run) == {"a/b", "c/d"}
 
 
+def test_a_step_of_the_file_logger_that_is_too_large_is_said(tmp_path):
+    path = tmp_path / "log.jsonl"
+    form = '{{"step": {}, "data": {{"critic/score/mean": 0.5}}}}\n'
+    path.write_text("".join(map(form.format, (1, 2**62, "true"))))
+    (source,) = (one for one in read_run(path).sources.values() if one.unreadable)
+    assert [one.reason for one in source.unreadable] == [
+        '"step" is too large', 'no "step" with "data"',
+    ]  # fmt: skip
+
+
 def test_tutorial_records():
     run = read_run(DATA / "tutorial.jsonl")
     assert run.dialect == "tutorial"

@@ -141,6 +141,8 @@ def test_whatever_is_dropped_is_reported(tmp_path):
     for step, rows in enumerate(({"a": 1}, [None]), 1):
         table = {"_type": "trackio.table", "_value": rows}
         writer.log(0, **{"train/global_step": step, "completions": table})
+    writer.log(0, **{"train/global_step": 2**62, "a": 1.0})
+    writer.log(2**62, a=1.0)
     (source,) = [
         one for one in read_run(tmp_path / "p.db").sources.values() if one.unreadable
     ]
@@ -148,6 +150,8 @@ def test_whatever_is_dropped_is_reported(tmp_path):
         (1, "a row of configs that is not a JSON object"),
         (2, "the table completions is not a list of rows"),
         (3, "the table completions is not a list of rows"),
+        (4, '"train/global_step" is too large'),
+        (5, "a row of metrics without a step"),
     ]
 
 

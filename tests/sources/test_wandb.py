@@ -7,7 +7,7 @@ from log_reading import drain, read_run, values
 from wandb_reading import said, source
 from wandb_writing import field, history, item, stats, written
 
-from verl_tui.records import Event, EventKind, Settings
+from verl_tui.records import Event, EventKind, Settings, Unreadable
 from verl_tui.runs.views.state import State, state
 
 # -- what records say ------------------------------------------------------------------------------
@@ -66,6 +66,27 @@ def test_the_trainers_step_is_the_step(tmp_path):
     assert found["eval/loss"] == {10: ["2.0"]}
     assert found["extra"] == {10: ["3.0"]}
     assert found["train/global_step"][20] == ["20.0"]
+
+
+@pytest.mark.parametrize("names", ["eval train", "train eval"])
+def test_of_two_steps_that_disagree_the_trainings_holds_in_any_order(tmp_path, names):
+    at = {"eval": "9", "train": "10"}
+    steps = {f"{name}/global_step": at[name] for name in names.split()}
+    found = said(drain(source(tmp_path, written([history(0, {**steps, "a": "1"})]))))
+    assert found["a"] == {10: ["1.0"]}
+
+
+@pytest.mark.parametrize(
+    ("own", "stated", "name"),
+    [(2**62, {}, "_step"), (2, {"train/global_step": str(2**62)}, "train/global_step")],
+)
+def test_a_step_that_is_too_large_is_said(tmp_path, own, stated, name):
+    records = [history(1, {"a": "1"}), history(own, {"a": "2", **stated})]
+    read = drain(source(tmp_path, written([*records, history(3, {"a": "3"})])))
+    (bad,) = (one for one in read if isinstance(one, Unreadable))
+    assert bad.reason.startswith(f'"{name}" is too large at byte ')
+    rows = [one for one in read if not isinstance(one, Unreadable)]
+    assert said(rows) == {"a": {1: ["1.0"], 3: ["3.0"]}}
 
 
 def test_system_figures_stand_at_the_step_reached_and_are_no_progress(tmp_path):

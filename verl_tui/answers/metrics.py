@@ -43,7 +43,7 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> Data:
         series = run.present(key)
         if series is None or not fnmatchcase(key, pattern or "*"):
             continue
-        finite = [value for value in series.values if math.isfinite(value)]
+        least, most = series.bounds or (None, None)
         metrics.append(
             {
                 "key": series.key,
@@ -51,8 +51,8 @@ def metrics_of(reading: Reading, pattern: str | None = None) -> Data:
                 "step": series.steps[-1],
                 **value_fields(series.values[-1]),
                 "count": len(series),
-                "min": min(finite, default=None),
-                "max": max(finite, default=None),
+                "min": least,
+                "max": most,
             }
         )
     return {

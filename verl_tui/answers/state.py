@@ -10,6 +10,7 @@ from verl_tui.given_files import NothingError
 from verl_tui.health.finding import Severity
 from verl_tui.ledger import in_words, ledger, listed
 from verl_tui.runs.views.provenance import has_estimated_steps
+from verl_tui.runs.views.state import state_words
 from verl_tui.text import one_line
 from verl_tui.words import counted
 
@@ -17,34 +18,34 @@ if TYPE_CHECKING:
     from verl_tui.answers.run_reading import Reading
     from verl_tui.plain_data import Data
 
+_FIELDS = """
+state step total_steps steps_estimated progress remaining_s last_record_age_s last_record_by verdict
+finding findings phase"""
 LONG = 64 * 2**20
 """Bytes from which a log is read from its end: the verdict takes all of it."""
 
 
-def state_of(reading: Reading) -> Data | None:
-    """Return how a run is; None if more of it has to be read."""
+def state_of(reading: Reading, *, in_words: bool = False) -> Data | None:
+    """Return how a run is, its state as screens say it or as programs read it; None if more of it
+    has to be read.
+    """
     run = reading.run
     if not reading.whole and run.step is None:
         return None
-    known = run_data(run, reading.verdict, reading.guide, reading.now)
-    step, total, findings = known["step"], known["total_steps"], known["findings"]
-    # only a line number in an unread part would show the stage of a start
-    staged = any(source.stage is not None for source in run.sources.values())
-    return {
-        **reading.part,
-        "state": known["state"],
-        "step": step,
-        "total_steps": total,
-        "steps_estimated": has_estimated_steps(run),
-        "progress": _progress(step, total),
-        "remaining_s": known["remaining_s"],
-        "last_record_age_s": known["last_record_age_s"],
-        "last_record_by": known["last_record_by"],
-        "verdict": known["verdict"] if reading.whole else None,
-        "finding": findings[0]["id"] if findings else None,
-        "findings": len(findings) if reading.whole else None,
-        "phase": known["phase"] if reading.whole or not staged else None,
-    }
+    known = {**run_data(run, reading.verdict, reading.guide, reading.now)}
+    findings = known["findings"]
+    known["steps_estimated"] = has_estimated_steps(run)
+    known["progress"] = _progress(known["step"], known["total_steps"])
+    known["finding"] = findings[0]["id"] if findings else None
+    known["findings"] = len(findings)
+    if in_words:
+        known["state"] = state_words(run, known["state"])
+    if not reading.whole:
+        known["verdict"] = known["findings"] = None
+        # only a line number in an unread part would show the stage of a start
+        if any(source.stage is not None for source in run.sources.values()):
+            known["phase"] = None
+    return reading.part | {name: known[name] for name in _FIELDS.split()}
 
 
 def _progress(step: int | None, total: int | None) -> float | None:
@@ -53,8 +54,7 @@ def _progress(step: int | None, total: int | None) -> float | None:
 
 def state_lines(found: Data) -> Iterator[str]:
     """Yield the answer as a line of text."""
-    # on a screen, too, what has no word of its end is `stopped?`
-    parts, done = [found["state"].replace("ended?", "stopped?")], found["progress"]
+    parts, done = [found["state"]], found["progress"]
     if found["step"] is not None:
         of = "" if done is None else f" of {found['total_steps']} ({int(100 * done)}%)"
         parts.append(f"step {found['step']}{of}")

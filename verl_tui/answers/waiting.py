@@ -83,15 +83,19 @@ def waited_for(
         run, at = monitor.runs[name], Moment(now, monitor.verdicts)
         found = awaited(condition, run, at)
         if found.holds:
-            spent = sum(status.bytes_read for status in run.statuses)
-            return Reading(run, spent, monitor.sentences)
+            return Reading(
+                run,
+                sum(status.bytes_read for status in run.statuses),
+                monitor.sentences,
+            )
         missing = missing + 1 if is_gone(run) else 0
         words = _refuse(run, condition, found, now, gone=missing > ABSENT)
         for column in {*found.lacking} - told:
             if unlogged := unknown(column, [run], at):
                 say(f"{run.name}: {unlogged}; it is waited for")
         told.update(found.lacking)
-    raise TooLateError(f"{words} within {timeout:g} s")
+    said = (*monitor.sentences * (not monitor.runs), f"{words} within {timeout:g} s")
+    raise TooLateError("; ".join(said))
 
 
 def _check_names(condition: str, monitor: Monitor) -> None:
@@ -108,8 +112,11 @@ def _check_names(condition: str, monitor: Monitor) -> None:
         known = words.get(column, [wanted])
         if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):
             hint = nearest(wanted, dict.fromkeys(known), cutoff=0.5)
-            said = f"--wait: no {column} is called {wanted}"
-            raise NeverError("; ".join(filter(None, (said, hint))))
+            raise NeverError(
+                "; ".join(
+                    filter(None, (f"--wait: no {column} is called {wanted}", hint))
+                )
+            )
 
 
 def _refuse(run: Run, condition: str, found: Awaited, now: float, *, gone: bool) -> str:

@@ -156,15 +156,18 @@ class Bundle:
     @cached_property
     def stated(self) -> Sequence[versions.StatedVersion]:
         """The versions that the run states."""
-        versioned = {path: end.versioned for path, end in self.logs.items()}
-        return versions.stated_versions(self.run, versioned)
+        return versions.stated_versions(
+            self.run, {path: end.versioned for path, end in self.logs.items()}
+        )
 
     @cached_property
     def checked(self) -> Data:
         """The report of `check --json` on this run alone."""
         known = report(self.monitor, self.now)
-        runs = [one for one in known["runs"] if one["name"] == self.run.name]
-        return {**known, "runs": runs}
+        return {
+            **known,
+            "runs": [one for one in known["runs"] if one["name"] == self.run.name],
+        }
 
     @cached_property
     def note(self) -> str:

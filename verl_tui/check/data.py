@@ -80,14 +80,23 @@ def report(
     runs, wanted = [], monitor.config.targets
     for name, run in monitor.runs.items():
         if held is None or name in held:
-            verdict = monitor.verdicts.get(name, Verdict())
-            found = run_data(run, verdict, monitor.guide, now, by, wanted)
+            found = run_data(
+                run,
+                monitor.verdicts.get(name, Verdict()),
+                monitor.guide,
+                now,
+                by,
+                wanted,
+            )
             if held is not None:
                 against = plain(held[name])
                 found = {**found, "against": {**against, "outcome": outcome(against)}}
             runs.append(found)
-    passed = [{"path": one.path, "reason": one.reason} for one in monitor.passed]
-    whole = {"version": VERSION, "runs": runs, "passed_over": passed}
+    whole = {
+        "version": VERSION,
+        "runs": runs,
+        "passed_over": [one._asdict() for one in monitor.passed],
+    }
     return {**whole, **_summed(runs)} if held else whole
 
 
@@ -188,9 +197,7 @@ def run_data(
         **_age(run, now),
         "indicators": _newest(run, metrics),
         "findings": [finding.as_data() for finding in verdict.findings],
-        "not_judged": [
-            {"id": rule.id, "reason": rule.reason} for rule in verdict.not_judged
-        ],
+        "not_judged": [rule._asdict() for rule in verdict.not_judged],
         "sources": [source_data(one) for one in run.statuses],
         "best": _best(run, top),
         "targets": targets_of(run, wanted or {}),
@@ -200,8 +207,7 @@ def run_data(
         "remaining_s": None if left is None else round(left, 3),
         "phase": None if current is State.FINISHED else phase(run),
     }
-    first = next(iter(verdict.primary), None)
-    following = next_step(run, first, current, top)
+    following = next_step(run, next(iter(verdict.primary), None), current, top)
     return {**described, **_judgement(described, run, guide, verdict, following)}
 
 

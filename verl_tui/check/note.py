@@ -171,7 +171,7 @@ def opening(described: Data, run: Run, now: float) -> Iterator[Text]:
         ": ",
         (head, _STYLES.get(head, "")),
         f"{at}, ",
-        (state_words(run, State(state)), style),
+        (state_words(run, state), style),
         condition,
         *(f", {fact}" for fact in _times(described, run, now)),
     )
@@ -231,8 +231,7 @@ def gate_lines(against: Data) -> _NoteLines:
         (one["reason"], KINDS[one["figure"]].label) for one in against["not_compared"]
     )
     for reason, labels in reasons.items():
-        why = one_line(reason, 1000)
-        yield 4, Text(f"not compared: {', '.join(labels)} ({why})")
+        yield 4, Text(f"not compared: {', '.join(labels)} ({one_line(reason, 1000)})")
 
 
 def _gate_heading(against: Data, breaches: int) -> str:
@@ -270,8 +269,13 @@ def _sweep_row(run: Data) -> tuple[str, ...]:
         f"{how}: {', '.join(breaches[how])}" for how in OUTCOMES if how in breaches
     ]
     step, verdict = against["step"] or "–", run["verdict"] or no_verdict(run)
-    said = "; ".join(found)
-    return one_line(run["name"]), against["outcome"], verdict, str(step), said
+    return (
+        one_line(run["name"]),
+        against["outcome"],
+        verdict,
+        str(step),
+        "; ".join(found),
+    )
 
 
 def _figure(one: Data) -> str:
@@ -451,8 +455,9 @@ def source_lines(sources: Iterable[Data], run: Run, text_is: str = "") -> _NoteL
         count = len(group)
         path = f"{count:,} files in {directory}" if count > 1 else group[0].status.path
         records = counted(sum(one.status.records for one in group), "record")
-        words = f"read {one_line(path, 1000)}: {text_is or called}, {records}"
-        text = Text(words, "dim")
+        text = Text(
+            f"read {one_line(path, 1000)}: {text_is or called}, {records}", "dim"
+        )
         unreadable = sum(one.status.unreadable for one in group)
         if unreadable:
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")

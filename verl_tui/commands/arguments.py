@@ -117,8 +117,9 @@ class CommandParser(argparse.ArgumentParser):
             elif group is None:
                 group = self.add_mutually_exclusive_group()
             names = _names(head)
-            settings = _settings(head, words or _USUAL[head])
-            (group or self).add_argument(*names, **settings)
+            (group or self).add_argument(
+                *names, **_settings(head, words or _USUAL[head])
+            )
             said = beside.split()
             self._beside += zip(repeat(names[-1]), said[::2], said[1::2])
 
@@ -133,8 +134,9 @@ class CommandParser(argparse.ArgumentParser):
         for name, module in commands.items():
             about, *below = _paragraphs(module)
             about = " ".join(about.split())
-            words = lowered(about.removesuffix("."))
-            parser = choice.add_parser(name, help=words, description=about)
+            parser = choice.add_parser(
+                name, help=lowered(about.removesuffix(".")), description=about
+            )
             self.commands[name] = parser
             parser.program = self.program
             if not hasattr(module, "run"):
@@ -170,8 +172,11 @@ class CommandParser(argparse.ArgumentParser):
         options, unknown = self.parse_known_intermixed_args(argv[:end], Options())
         if unknown:
             self._refuse(unknown)
-        rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]
-        setattr(options, self.rest, rest)
+        setattr(
+            options,
+            self.rest,
+            [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]],
+        )
         for name, how, other in self._beside:
             if options.has(name) and options.has(other) is not (how == "with"):
                 self.error(f"{name} goes {how} {other}")
@@ -204,8 +209,9 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"`{self.prog}` does not take {' '.join(words)}")
         names = [name for one in self._actions for name in one.option_strings]
         hint = nearest(wrong[0], names, 1, LIKE)
-        said = f"`{self.prog}` has no option {wrong[0]}"
-        self.error("; ".join(filter(None, (said, hint))))
+        self.error(
+            "; ".join(filter(None, (f"`{self.prog}` has no option {wrong[0]}", hint)))
+        )
 
     @property
     def valued(self) -> list[str]:
@@ -271,8 +277,9 @@ def _file(*endings: str, why: str = "") -> Callable[[str], Path]:
         path = Path(text)
         if path.suffix in endings:
             return path
-        listed = " or ".join(endings)
-        raise argparse.ArgumentTypeError(f"{text} must end in {listed}{why}")
+        raise argparse.ArgumentTypeError(
+            f"{text} must end in {' or '.join(endings)}{why}"
+        )
 
     return value
 

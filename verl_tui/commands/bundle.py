@@ -8,7 +8,7 @@ from pathlib import Path
 from verl_tui.commands.shared import (
     Options,
     check_target,
-    print_messages,
+    print_message,
     print_note,
     writing,
 )
@@ -57,11 +57,10 @@ def run(options: Options) -> int:
     now, monitor = options.now, options.load()
     monitor.apply(read_once(now), now)
     run = find_run([*monitor.runs.values()], options.run)
-    wanted = options.lines, options.stacks, options.samples
-    found = Bundle(monitor, run, now, *wanted)
+    found = Bundle(monitor, run, now, options.lines, options.stacks, options.samples)
     mask = own_mask(keep_names=options.keep_names)
     files = masked_files(found.files(), mask, found.words)
-    print_messages(map(mask.text, found.problems))
+    print_message(*map(mask.text, found.problems))
     data = zipped(files)
     wide = max(len(file.name) for file in files)
     for file in files:

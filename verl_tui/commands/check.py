@@ -16,7 +16,6 @@ from verl_tui.commands.shared import (
     colour,
     notifier_for,
     print_message,
-    print_messages,
     unwritten,
 )
 from verl_tui.given_files import UsageError, is_there
@@ -147,7 +146,7 @@ def _notify(notifier: Notifier, monitor: Monitor, options: Options) -> None:
     notifier.send_changes(monitor, options.now)
     state: Path | None = options.state
     # With a state file, the next check sums up the messages that were held back.
-    print_messages(notifier.close(keeps_held=state is not None))
+    print_message(*notifier.close(keeps_held=state is not None))
     try:
         if state is not None:
             notifier.write_state(state)

@@ -69,8 +69,9 @@ def script(parser: CommandParser, shell: str) -> str:
             option.complete = path  # type: ignore[attr-defined]
     zsh = _ZSH.replace("@valued@", " ".join(parser.valued))
     zsh = zsh.replace("@commands@", " ".join(parser.commands))
-    preamble = {"bash": _BASH, "zsh": zsh}.get(shell, "")
-    made: str = shtab.complete(parser, shell, preamble=preamble)
+    made: str = shtab.complete(
+        parser, shell, preamble={"bash": _BASH, "zsh": zsh}.get(shell, "")
+    )
     if shell == "zsh":
         return made.replace('"(*)::', '"*:')  # shtab's way offers no second path
     return made + _FISH * (shell == "fish")

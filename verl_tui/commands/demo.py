@@ -66,8 +66,7 @@ def _play(directory: Path, options: Options, config: Config) -> int:
     simulation = Simulation(directory, options.seed, time.time)
     runs = [run.directory for run in simulation.runs]
     if taken := ", ".join(path.name for path in runs if path.exists()):
-        said = f"{directory} already holds {taken}: name another directory"
-        raise OutputError(said)
+        raise OutputError(f"{directory} already holds {taken}: name another directory")
     simulation.prepare()
     stop = threading.Event()
     if options.headless:

@@ -60,7 +60,7 @@ def run(options: Options) -> int:
     if options.json:
         print(json.dumps(found, indent=2, allow_nan=False, default=str))
     else:
-        print(doctor_text(found), end="")
+        print(doctor_text(found, monitor.runs), end="")
     if paths and not is_readable(found):
         return NothingError.code
     return 1 if found["wrong"] else 0

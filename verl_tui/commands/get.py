@@ -14,7 +14,6 @@ from verl_tui.commands.shared import (
     Options,
     guide_of,
     print_message,
-    print_messages,
     print_note,
 )
 from verl_tui.commands.signals import heeded
@@ -82,9 +81,9 @@ def answered(
     waited, now = _waited(options), time.time()
     long = None if getattr(options, "whole", False) else long
     more = readings(options.paths, options.run, now, long=long, alive=judges)
-    say = cache(print_messages)  # once, however often is read
+    say = cache(print_message)  # once, however often is read
     for reading in [waited] if waited else more:
-        say(reading.sentences)
+        say(*reading.sentences)
         read = any(one.records for one in reading.run.statuses)
         found = answer(reading._replace(now=now, guide=guide)) if read else None
         if found is not None:
@@ -106,14 +105,24 @@ def _write(found: Data, lines: AnswerLines, options: Options) -> int:
 def _findings(options: Options) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
 
-    answer = partial(findings_of, least=options.severity)
-    return answered(options, answer, findings_lines, judges=True)
+    return answered(
+        options,
+        partial(findings_of, least=options.severity),
+        findings_lines,
+        judges=True,
+    )
 
 
 def _state(options: Options) -> int:
     from verl_tui.answers.state import LONG, state_lines, state_of
 
-    return answered(options, state_of, state_lines, long=LONG, judges=True)
+    return answered(
+        options,
+        partial(state_of, in_words=not options.json),
+        state_lines,
+        long=LONG,
+        judges=True,
+    )
 
 
 def _ledger(options: Options) -> int:
@@ -126,7 +135,7 @@ def _runs(options: Options) -> int:
     from verl_tui.answers.run_reading import run_names
 
     found, sentences = run_names(options.paths)
-    print_messages(sentences)
+    print_message(*sentences)
     if not found:
         raise NothingError("no run found")
     return _write({"runs": [*found]}, lambda _: map(one_line, found), options)
@@ -145,8 +154,9 @@ def _metrics(options: Options) -> int:
     if options.plot and options.json:
         raise UsageError("--plot draws, --json writes for programs")
     if options.metric is None:
-        answer = partial(metrics_of, pattern=options.filter)
-        return answered(options, answer, _noted(metrics_lines))
+        return answered(
+            options, partial(metrics_of, pattern=options.filter), _noted(metrics_lines)
+        )
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
     points = partial(
@@ -155,8 +165,12 @@ def _metrics(options: Options) -> int:
         count=options.last or _POINTS,
         around=options.around,
     )
-    lines = _noted(plot_lines if options.plot else points_lines)
-    return answered(options, points, lines, long=LONG)
+    return answered(
+        options,
+        points,
+        _noted(plot_lines if options.plot else points_lines),
+        long=LONG,
+    )
 
 
 def _noted(lines: AnswerLines) -> AnswerLines:
@@ -202,7 +216,7 @@ def _log(options: Options) -> int:
     reading, now = _waited(options), time.time()
     if reading is None:
         reading = read_run(options.paths, options.run, now, FIRST, LONG, alive=True)
-    print_messages(reading.sentences)
+    print_message(*reading.sentences)
     count = options.last or _LINES
     at = LogTarget(step=options.around)
     if _around_error(options, reading, now):

@@ -16,7 +16,6 @@ from verl_tui.commands.shared import (
     need_runs,
     notifier_for,
     print_message,
-    print_messages,
 )
 from verl_tui.commands.signals import heeded
 from verl_tui.given_files import UsageError, why
@@ -69,8 +68,7 @@ def run(options: Options) -> int:
     need_runs(paths)
     best = None if options.on_best is None else BestBy.of(options.on_best)
     orders = Orders(frozenset((*BREAKERS, *named)), command, options.dry_run, best)
-    guard = _follow(paths, config, orders)
-    return TRIPPED if guard.tripped else QUIET
+    return TRIPPED if _follow(paths, config, orders).tripped else QUIET
 
 
 def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
@@ -81,7 +79,8 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
     guard, notifier = Guard(Monitor(config), orders), notifier_for(config, "guard")
     problem = ""
     try:
-        for now, happened in follow(paths, guard, heeded(reader=False)):
+        stop = heeded(reader=False)
+        for now, happened in follow(paths, guard, stop, print_message):
             events = []
             for event in happened:
                 events.append(event)
@@ -93,11 +92,11 @@ def _follow(paths: Sequence[str], config: Config, orders: Orders) -> Guard:
                 # a finding first, then the command that it set off
                 for event in events:
                     notifier.tell(event, now)
-                print_messages(filter(None, (notifier.news(),)))
+                print_message(*filter(None, (notifier.news(),)))
         return guard
     finally:
         if notifier is not None:
-            print_messages(notifier.close())
+            print_message(*notifier.close())
 
 
 def _limited(options: Options) -> Config:

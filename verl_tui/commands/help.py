@@ -129,8 +129,9 @@ def _topic(name: str, config: Config) -> str:
     _, source = TOPICS[name]
     markdown = page(source) if isinstance(source, str) else source(config)
     pager = _pager()
-    styled = colour() and (not pager or _is_less(pager))
-    return as_text(markdown, _width(), styled=styled)
+    return as_text(
+        markdown, _width(), styled=colour() and (not pager or _is_less(pager))
+    )
 
 
 def _topics(program: CommandParser) -> str:

@@ -80,7 +80,7 @@ def _show(options: Options) -> int:
     if options.preset == "json":
         print("".join(f"{json_of(one)}\n" for one in shown), end="")
     else:
-        print("\n\n".join(one.text for one in shown))
+        print("\n".join(f"{one.text}\n" for one in shown), end="")
     if not found:
         print_message("nothing would be sent: see severity, ids and states in [notify]")
     if limits.waiting:

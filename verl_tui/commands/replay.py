@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.shared import (
     Options,
     need_terminal,
-    print_messages,
+    print_message,
 )
 from verl_tui.given_files import NothingError, UsageError
 
@@ -50,7 +50,7 @@ def run(options: Options) -> int:
     recording = Recording.read(paths, _show if shown else None)
     if shown:
         _show(0, 0)
-    print_messages((*recording.discovery.problems, *recording.discovery.pending))
+    print_message(*recording.discovery.problems, *recording.discovery.pending)
     if recording.empty:
         why = "nothing readable"
         if recording.runs:
@@ -60,9 +60,14 @@ def run(options: Options) -> int:
     until = _moment(recording, options.until)
     from verl_tui.tui import replay
 
-    speed = options.speed or usual_speed(recording)
     return replay(
-        Playback(recording, speed=speed, at=at, until=until, paused=options.paused),
+        Playback(
+            recording,
+            speed=options.speed or usual_speed(recording),
+            at=at,
+            until=until,
+            paused=options.paused,
+        ),
         config,
     )
 

@@ -77,8 +77,9 @@ def run(options: Options) -> int:
         _check_target(Path(options.output), force=options.force)
     monitor, command = options.load(), shlex.join(["verl-tui", *sys.argv[1:]])
     runs = options.baseline_first(monitor, "report on")
-    notes = NoteBook(state_path())
-    report = make_report(monitor, runs, options.now, masked(command), notes)
+    report = make_report(
+        monitor, runs, options.now, masked(command), NoteBook(state_path())
+    )
     _write(report, form, options)
     return 0
 
@@ -94,8 +95,9 @@ def _status(options: Options) -> int:
             f"{target}: --status writes Markdown: name a file that ends in .md"
         )
     if target != "-":
-        ours = options.force or _begins_with(Path(target), MARK)
-        _check_target(Path(target), force=ours)
+        _check_target(
+            Path(target), force=options.force or _begins_with(Path(target), MARK)
+        )
     now, monitor = options.now, options.load()
     _put(status_text(monitor, now, __version__), target, replace=True)
     return 0 if is_readable(report(monitor, now)) else NothingError.code
@@ -122,12 +124,17 @@ def _form(options: Options) -> str:
     """Return the form that was asked for.
 
     Raises:
-        UsageError: Nothing says it.
+        UsageError: Nothing says it, or the file's ending says another.
     """
     if options.output is None:
         raise UsageError("name a file with -o, such as -o report.html, .md or .json")
     ending = Path(options.output).suffix.lower()
-    form: str | None = options.format or _FORMATS.get(ending)
+    form: str | None = _FORMATS.get(ending, options.format)
+    if options.format not in (None, form):
+        raise UsageError(
+            f"{options.output}: --format {form} goes with this ending, --format {options.format} "
+            f"with .{options.format}"
+        )
     if form is not None:
         return form
     if options.output == "-":

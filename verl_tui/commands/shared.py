@@ -11,7 +11,7 @@ import select
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -77,12 +77,14 @@ def complete_streams() -> None:
             setattr(sys, f"__{name}__", stream)
 
 
-def print_message(sentence: str) -> None:
-    """Write a sentence to standard error, with the program's name; it may quote a file or a path.
+def print_message(*sentences: str) -> None:
+    """Write sentences to standard error, a line each, with the program's name; they may quote a
+    file or a path.
 
     Where that cannot be written, such as to a full disk, the command goes on in silence.
     """
-    print_note(f"verl-tui: {sentence}")
+    for sentence in sentences:
+        print_note(f"verl-tui: {sentence}")
 
 
 def print_note(sentence: str) -> None:
@@ -91,12 +93,6 @@ def print_note(sentence: str) -> None:
         print(one_line(sentence, 1000), file=sys.stderr, flush=True)
     except OSError:
         _close(sys.stderr)
-
-
-def print_messages(sentences: Iterable[str]) -> None:
-    """Write sentences to standard error, a line each."""
-    for sentence in sentences:
-        print_message(sentence)
 
 
 def plain_output() -> TextIO:
@@ -120,8 +116,7 @@ def check_target(path: Path | str, *, replaces: bool = False) -> None:
     if replaces and is_link(path) and not into_folder:
         raise OutputError(f"{path}: {NO_LINK}")
     if not replaces and is_taken(path):
-        sentence = f"{path}: exists already, and is not overwritten"
-        raise OutputError(sentence)
+        raise OutputError(f"{path}: exists already, and is not overwritten")
 
 
 @contextmanager
@@ -244,8 +239,11 @@ class Options(Namespace):
             except ValueError as error:
                 raise ConfigError(f"{config_path(self.config)}: {error}") from error
         ascii = True if getattr(self, "ascii", False) else config.ascii
-        mouse = config.mouse and not getattr(self, "no_mouse", False)
-        return replace(config, ascii=ascii, mouse=mouse)
+        return replace(
+            config,
+            ascii=ascii,
+            mouse=config.mouse and not getattr(self, "no_mouse", False),
+        )
 
     @cached_property
     def now(self) -> float:
@@ -259,7 +257,7 @@ class Options(Namespace):
         from verl_tui.monitor import load
 
         monitor = load(self.paths, self.settings, self.now)
-        print_messages(monitor.sentences)
+        print_message(*monitor.sentences)
         return monitor
 
     def baseline_first(self, monitor: Monitor, purpose: str) -> Sequence[Run]:
@@ -305,6 +303,7 @@ def need_runs(paths: Sequence[str]) -> None:
     Raises:
         UsageError: There is no run, and none may come.
     """
+    from verl_tui.sources.discovery.passed_over import sentences
     from verl_tui.sources.http import addresses
 
     if any(map(addresses.is_meant, paths)):
@@ -315,12 +314,12 @@ def need_runs(paths: Sequence[str]) -> None:
         from verl_tui.sources.discovery.finder import Finder
 
         found = Finder(paths).scan()
-    said = [*found.problems, *(found.pending if not found.runs else ())]
+    said = [*found.problems]
+    if not found.runs:
+        said += [*found.pending, *sentences(found.passed)]
     if not (found.runs or found.pending):
-        *said, last = said or ["no run found"]
-        print_messages(said)
-        raise NothingError(last)
-    print_messages(said)
+        raise NothingError("; ".join(said) or "no run found")
+    print_message(*said)
 
 
 def guide_of(config: Config) -> Guide:

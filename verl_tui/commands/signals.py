@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from verl_tui.commands.shared import (
@@ -95,10 +96,14 @@ def write_runs(
     if follow:
         return _write_on(options, write, newest=newest)
     monitor = options.load()
-    if not any(run.keys or run.samples.places for run in monitor.runs.values()):
+    if _is_empty(monitor):
         raise NothingError("nothing to export")
     write(monitor)
     return 0
+
+
+def _is_empty(monitor: Monitor) -> bool:
+    return not any(run.keys or run.samples.places for run in monitor.runs.values())
 
 
 def _write_on(
@@ -115,7 +120,7 @@ def _write_on(
     need_runs(paths)
     caught: list[int] = []
     at_end(lambda number, _: caught.append(number))
-    has_worked, problem = False, ""
+    has_worked, problem, say = False, "", cache(print_message)
     for monitor in follow(
         paths,
         config,
@@ -125,6 +130,8 @@ def _write_on(
         newest=newest,
     ):
         before, problem = problem, ""
+        if _is_empty(monitor):
+            say("nothing to export so far")
         try:
             write(monitor)
         except Exception as error:

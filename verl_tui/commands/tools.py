@@ -51,8 +51,9 @@ _ONE_AT_A_TIME = Lock()
 def tools() -> Mapping[str, CommandParser]:
     """Return the parser of each tool."""
     program = CommandParser(prog="verl-tui")
-    every = commands_of(commands).items()
-    program.add_commands({name: one for name, one in every if name in _COMMANDS})
+    program.add_commands(
+        {name: one for name, one in commands_of(commands).items() if name in _COMMANDS}
+    )
     return {
         name: parser
         for command, group in program.commands.items()
@@ -105,12 +106,17 @@ def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
         why = str(error)
     except Exception as error:  # noqa: BLE001 - a net at the border: the next call may be answered
         why = f"an error of verl-tui's own: {note_failure(name, error)}"
-    messages = f"{said.getvalue()}{why}".replace("verl-tui: ", "").splitlines()
-    if code == NothingError.code:
-        raise UsageError(mask.text(_OF_COMMANDS.sub("", "; ".join(messages))))
     mask.learn(written := out.getvalue())
+    messages = [
+        ": ".join(
+            map(mask.text, one.split(": ", 1))
+        )  # no secret is what a path is said to be
+        for one in f"{said.getvalue()}{why}".replace("verl-tui: ", "").splitlines()
+    ]
+    if code == NothingError.code:
+        raise UsageError(_OF_COMMANDS.sub("", "; ".join(messages)))
     data = {"markdown": written} if name == _IN_MARKDOWN else json.loads(written)
-    found = mask.data({**data, "exit_code": code, "messages": messages})
+    found = {**mask.data(data), "exit_code": code, "messages": messages}
     if name == "check" and len(found["runs"]) > 1:
         found["runs"] = list(map(_brief, found["runs"]))
         found["messages"].append("of several runs in brief: name one by its path")
@@ -119,8 +125,9 @@ def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
 
 def _brief(run: Data) -> Data:
     """Return what is said of one of several runs: no list but the comparison that is asked for."""
-    every = run.items()
-    return {k: v for k, v in every if k == "against" or not isinstance(v, list | dict)}
+    return {
+        k: v for k, v in run.items() if k == "against" or not isinstance(v, list | dict)
+    }
 
 
 def _words(name: str, given: Data, served: Sequence[str]) -> list[str]:
@@ -194,8 +201,10 @@ def fitted(answer: dict[str, Any], room: int) -> dict[str, Any]:
         cut = Counter[str]()
         found = _cut(answer, items, most, "", cut)
         if len(as_json(found)) <= room or items == 1:
-            left_out = {place[1:]: count for place, count in cut.items() if count}
-            return {**found, "cut": left_out}
+            return {
+                **found,
+                "cut": {place[1:]: count for place, count in cut.items() if count},
+            }
         items, most = items // 2, max(_SHORT, most // 2)
 
 

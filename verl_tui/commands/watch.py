@@ -14,7 +14,7 @@ from verl_tui.commands.shared import (
     need_runs,
     need_terminal,
     notifier_for,
-    print_messages,
+    print_message,
     writing,
 )
 from verl_tui.commands.signals import heeded
@@ -74,7 +74,7 @@ def run(options: Options) -> int:
             )
     finally:
         if notifier is not None:
-            print_messages(notifier.close(_FAREWELL))
+            print_message(*notifier.close(_FAREWELL))
 
 
 def _tell(paths: Sequence[str], config: Config) -> int:
@@ -85,7 +85,7 @@ def _tell(paths: Sequence[str], config: Config) -> int:
 
     need_runs(paths)
     events = Events(Monitor(config))
-    for _, happened in follow(paths, events, heeded()):
+    for _, happened in follow(paths, events, heeded(), print_message):
         for one in happened:
             print(json.dumps(bounded(one)), flush=True)
     return CRITICAL if events.critical else 0

@@ -84,8 +84,7 @@ def compare(
         alignment: The point up to which each run counts.
         last: Number of last logged values that means are made of; None: the usual, see `measure`.
     """
-    measured = measure(runs, stops(runs, alignment), guide, last)
-    base, *others = groups = grouped(measured)
+    base, *others = groups = grouped(measure(runs, stops(runs, alignment), guide, last))
     members = [(group, one) for group in groups for one in group.members]
     compared = [one for _, one in members]
     return Comparison(

@@ -75,6 +75,7 @@ _MEANT = {
 }
 """What is asked of a column -> the column and the value that say it."""
 _MEANT |= {("state", word): ("state", "stopped*") for word in _ENDED}
+_SWITCHES = {"true": "on", "false": "off"}
 _SHORT = {"val": "validation", "length": "response_length", "grad": "grad_norm"} | {
     "loss": "policy_loss"
 }
@@ -183,8 +184,7 @@ def together(
     if not known or len({one.id for _, one in found}) > 1:
         return None
     up = found[0][1].way
-    best = max(known, key=lambda one: one * up)
-    return mean(known), best if up else None
+    return mean(known), max(known, key=lambda one: one * up) if up else None
 
 
 # -- one value -------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ class _Reader(NamedTuple):
         if self.waits:
             self.lacking[word] = values.count(None)
         if self.waits or values.count(None) < len(values):
-            return [value not in (None, "off", "") for value in values]
+            return [value not in (None, "false", "") for value in values]
         return [part in run.name.casefold() for run in self.runs]
 
     def _compared(self, node: ast.Compare) -> _Answers:
@@ -423,9 +423,11 @@ def _joined(held: Sequence[bool | None], *, decides: bool) -> bool | None:
 def _compares(value: ColumnValue, takes: str, wanted: str) -> bool | None:
     limit = number(wanted)
     if isinstance(value, float) and limit is not None:
-        order = (value > limit) - (value < limit)
-        return None if isnan(value) else "=><"[order] in takes
+        return (
+            None if isnan(value) else "=><"[(value > limit) - (value < limit)] in takes
+        )
     if value is None:
         return None
-    parts = {text := str(value).casefold(), *text.split(", ")}
+    text = str(value).casefold()
+    parts = {text, _SWITCHES.get(text, text), *text.split(", ")}
     return any(fnmatchcase(one, wanted.casefold()) for one in parts) is ("=" in takes)

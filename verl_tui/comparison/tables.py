@@ -33,6 +33,7 @@ from verl_tui.comparison.settings import (
 from verl_tui.means import gathered
 from verl_tui.runs.time.step_clocks import Alignment
 from verl_tui.runs.views.identity import short
+from verl_tui.runs.views.state import state_words
 from verl_tui.text import one_line
 from verl_tui.times import duration
 from verl_tui.words import counted, few, number, rounded, with_spread
@@ -125,7 +126,10 @@ def tables(comparison: Comparison) -> Iterator[TextTable]:
     names = [one_line(head["name"]) for head in heads]
     figures = [run.figures for run in runs]
     columns = {
-        "state": [head["state"] for head in heads],
+        "state": [
+            state_words(one.run, head["state"])
+            for one, head in zip(runs, heads, strict=True)
+        ],
         "steps": [*map(steps_text, runs)],
         **_columns(_OUTCOME, figures),
         "findings": list(map(_findings, heads)),
@@ -213,9 +217,7 @@ def _setting(value: object) -> str:
 
 def setting_text(value: object) -> str:
     """Write a setting's value in full."""
-    if value is ABSENT:
-        return UNKNOWN
-    return "null" if value is None else short(value)
+    return UNKNOWN if value is ABSENT else short(value)
 
 
 # -- figures ---------------------------------------------------------------------------------------

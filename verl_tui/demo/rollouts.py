@@ -261,8 +261,7 @@ class Rollouts:
             unit = rng.choice(_STUTTERS)  # it never comes to its end token
             output = unit * (_LONGEST * 5 // 2 // len(unit))
         else:
-            care = 0.15 + 0.5 * step / STEPS
-            output = solve(problem, rng, right=right, care=care)
+            output = solve(problem, rng, right=right, care=0.15 + 0.5 * step / STEPS)
         prompt = (
             f"system\nYou are a helpful assistant.\nuser\n{problem.question} {_FORM}\n"
             "assistant\n"

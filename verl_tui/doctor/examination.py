@@ -25,7 +25,7 @@ from verl_tui.plain_data import Data, plain
 from verl_tui.rendering.text.ascii_table import keeps_to_ascii
 from verl_tui.runs.run_id import run_id
 from verl_tui.runs.views.provenance import has_estimated_steps
-from verl_tui.runs.views.state import state, unread_form
+from verl_tui.runs.views.state import state, state_words, unread_form
 from verl_tui.secrets import hide
 from verl_tui.sources.discovery import passed_over
 from verl_tui.sources.discovery.probing import beginning
@@ -248,8 +248,13 @@ _ABOUT = {
 }
 
 
-def doctor_text(found: Mapping[str, Any]) -> str:
-    """Return a report, the faults first."""
+def doctor_text(found: Mapping[str, Any], runs: Mapping[str, Run]) -> str:
+    """Return a report, the faults first.
+
+    Args:
+        found: What was found.
+        runs: Those that it is of.
+    """
     versions = found["versions"]
     lines = [
         f"verl-tui {versions['verl-tui']}, Python {versions['python']}, {versions['platform']}"
@@ -262,7 +267,8 @@ def doctor_text(found: Mapping[str, Any]) -> str:
         step = "" if run["step"] is None else f", step {run['step']:,}"
         step += ", steps estimated" if run["steps_estimated"] else ""
         rows = [row for source in run["sources"] for row in _source_rows(source)]
-        lines += _part(f"run {run['name']}: {run['state']}{step}", rows)
+        words = state_words(runs[run["name"]], run["state"])
+        lines += _part(f"run {run['name']}: {words}{step}", rows)
     passed = [f"{one['path']}: {one['reason']}" for one in found["passed_over"]]
     lines += _part("passed over", passed)
     lines += _part("waiting for", found["waiting"])
@@ -311,8 +317,7 @@ def _value(value: object) -> str:
         return ", ".join(f"{name} {_value(one)}" for name, one in value.items())
     if isinstance(value, list):
         return "; ".join(map(_value, value))
-    words = {"True": "yes", "False": "no", "None": "none"}
-    return words.get(str(value), str(value))
+    return {"True": "yes", "False": "no", "None": "none"}.get(str(value), str(value))
 
 
 # -- the machine and the terminal ------------------------------------------------------------------

@@ -74,8 +74,7 @@ def write_csv(run: Run, file: TextIO) -> None:
     # The first column is the step already; a metric of that name would make the header ambiguous.
     found = (run.series(key) for key in run.keys if key != "step")
     columns = [series for series in found if series is not None]
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerows(csv_rows(columns))
+    csv.writer(file, lineterminator="\n").writerows(csv_rows(columns))
 
 
 def csv_rows(columns: Sequence[CsvColumn | Series]) -> Iterator[list[str]]:

@@ -188,8 +188,7 @@ def _points(rule: Rule) -> int:
 def _keys(rule: Rule, indicator: str, metrics: Sequence[str]) -> Sequence[str]:
     if not indicator:
         return metrics
-    known = spellings(indicator)
-    return [one for one in known if dialect((one,)) in rule.dialects]
+    return [one for one in spellings(indicator) if dialect((one,)) in rule.dialects]
 
 
 def _threshold(rule: Rule, limit: float) -> str:

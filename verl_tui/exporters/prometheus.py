@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 from prometheus_client.core import Metric
 
-from verl_tui import debug_log
 from verl_tui import prometheus_names as names
+from verl_tui.failures import note_failure
 from verl_tui.indicators import INDICATORS, factor
 from verl_tui.means import gathered
 from verl_tui.prometheus_names import Name, names_of
@@ -118,8 +118,8 @@ def _add(
         ):
             out.add(family, value, run=label, **labels)
     except Exception as error:  # noqa: BLE001 - one run's failure is no other's
-        debug_log.note_error(f"exporting {run.name}", error)
-        return f"{run.name}: metrics are missing: {type(error).__name__}: {error}"
+        why = note_failure(f"exporting {run.name}", error)
+        return f"{run.name}: metrics are missing: {why}"
     return ""
 
 

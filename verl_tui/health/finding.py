@@ -9,6 +9,7 @@ from math import isfinite
 from string import Formatter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from verl_tui.failures import in_place
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
@@ -35,6 +36,9 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
+_STATED = """
+id severity step since_step message evidence advice source consequence_of"""
+"""Fields of a finding in the machine output."""
 SEVERITIES = {severity.word: severity for severity in Severity}
 """By their words."""
 
@@ -83,17 +87,8 @@ class Finding:
 
     def as_data(self) -> dict[str, Any]:
         """Return it as in the machine output."""
-        return {
-            "id": self.id,
-            "severity": self.severity.word,
-            "step": self.step,
-            "since_step": self.since_step,
-            "message": self.message,
-            "evidence": list(self.evidence),
-            "advice": self.advice,
-            "source": self.source,
-            "consequence_of": self.consequence_of,
-        }
+        found = {name: getattr(self, name) for name in _STATED.split()}
+        return {**found, "severity": self.severity.word, "evidence": [*self.evidence]}
 
 
 class NotJudged(NamedTuple):
@@ -117,11 +112,7 @@ TOO_LARGE = "its values are too large to be reckoned with"
 
 def failure(error: Exception) -> str:
     """Return the reason of a rule that raised an error."""
-    try:
-        words = repr(error)
-    except Exception:  # noqa: BLE001 - a text of anybody's making
-        words = type(error).__name__
-    return _FAILED + one_line(words, 200)
+    return _FAILED + in_place(error)
 
 
 def failed(reason: str) -> bool:

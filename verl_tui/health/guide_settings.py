@@ -153,8 +153,7 @@ def _check(rule: Rule, place: str, given: Collection[str]) -> None:
     if kind:
         missing = ", ".join(sorted({*kind.fields} - {*given}))
         _require(not missing, place, f"have {missing}, as its condition needs it")
-        is_of = rule.parts or rule.indicator or rule.metric
-        _require(is_of, place, "judge a metric")
+        _require(rule.parts or rule.indicator or rule.metric, place, "judge a metric")
     alone = {one.stream for one in _read()[0] if not _beside(one)}
     words = f"have a `beside_metric`: `{rule.stream}` has two inputs"
     _require(_beside(rule) or rule.stream in alone, place, words)

@@ -91,8 +91,7 @@ def adaptive(run: Run) -> bool | None:
 
 def target_kl(run: Run, _guide: Guide) -> Limit:
     """Return the target of the KL to the reference, else the guide's 0.1."""
-    assumed = Limit(0.1, "the guide's 0.1, as target_kl is unknown")
-    return stated_target(run) or assumed
+    return stated_target(run) or Limit(0.1, "the guide's 0.1, as target_kl is unknown")
 
 
 def stated_target(run: Run) -> Limit | None:
@@ -151,8 +150,7 @@ def kl_scale(run: Run, _guide: Guide) -> Limit:
     name, stated = kl_coefficient(run)
     least, most = KL_COEF
     if not name and "reward" in run.indicators:
-        words = f"the guide's {number(most)}, as no coefficient is known"
-        return Limit(most, words)
+        return Limit(most, f"the guide's {number(most)}, as no coefficient is known")
     if least <= stated <= most:
         return Limit(most, f"the guide's {number(most)} at {name} {number(stated)}")
     return Limit(_FAR, "1 nat per token, far at any coefficient")

@@ -53,8 +53,7 @@ def next_step(
     if finding:
         if not finding.advice:
             return "look at what the finding names below"
-        advice = lowered(finding.advice).rstrip(".")
-        return advice + _checkpoint_words(finding, run)
+        return lowered(finding.advice).rstrip(".") + _checkpoint_words(finding, run)
     near = top and top.nearest
     if current is State.FINISHED and top and near:
         label, value = metric_label(top.metric), number(top.value)

@@ -316,8 +316,7 @@ def holds(context: RuleContext) -> str | None:
     """Exempt what harms nothing as long as the reward has not surely lost a tenth of its size since
     its best points of late.
     """
-    reward = context.indicator("reward")
-    parts = _parts(_known(reward)[-2 * _POINTS :])
+    parts = _parts(_known(context.indicator("reward"))[-2 * _POINTS :])
     if not len(parts):
         return "the log has too few rewards to see a fall"
     best = parts[parts.mean(axis=1).argmax()]

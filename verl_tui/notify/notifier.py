@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Full, Queue
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui import debug_log
+from verl_tui.failures import note_failure
 from verl_tui.given_files import (
     NO_LINK,
     UsageError,
@@ -325,7 +325,7 @@ class Sender:
         except NotSentError as error:
             trouble, passing = str(error), error.passing
         except Exception as error:  # noqa: BLE001 - whatever fails here must not end the thread
-            trouble = f"failed: {type(error).__name__}"
+            trouble = f"failed: {note_failure('sending', error)}"
         self._trouble = trouble
         return passing
 
@@ -373,8 +373,7 @@ class Notifier:
         try:
             self._send(self.changes.messages(monitor, now, *filters), now)
         except Exception as error:  # noqa: BLE001 - whoever watches goes on watching
-            debug_log.note_error("notifying", error)
-            self._failure = f"notifications fail: {type(error).__name__}: {error}"
+            self._failure = f"notifications fail: {note_failure('notifying', error)}"
 
     def tell(self, event: Data, now: float) -> None:
         """Send one of the guard's events, if the user wants that."""

@@ -98,8 +98,7 @@ def comparison(
     """
     ends = stops(runs, alignment)
     found = measure(runs, ends, view.monitor.guide)
-    now = "" if alignment is Alignment.END else ", now"
-    figures = [*_figures(view, found, now)]
+    figures = [*_figures(view, found, "" if alignment is Alignment.END else ", now")]
     settings, note = _settings(runs)
     table = _table(len(runs), width, current, [*figures, *settings])
     above = [*_names(view, runs, current, table)]
@@ -225,8 +224,7 @@ def _settings(runs: Sequence[Run]) -> tuple[list[_Row], str]:
 
 
 def _setting(texts: Sequence[str], at: int, cells: int) -> Pieces:
-    role = "differs" if texts[at] != texts[0] else "value"
-    return [(middle(texts[at], cells), role)]
+    return [(middle(texts[at], cells), "differs" if texts[at] != texts[0] else "value")]
 
 
 # -- figures ---------------------------------------------------------------------------------------

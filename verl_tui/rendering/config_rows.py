@@ -139,8 +139,7 @@ def difference_page(runs: Sequence[Run]) -> SettingsPage:
         if one
     ]
     nothing = SettingSection("", (), reason or _SAME)
-    columns = tuple(run.name for run in runs)
-    return SettingsPage(columns, tuple(sections) or (nothing,))
+    return SettingsPage(tuple(run.name for run in runs), tuple(sections) or (nothing,))
 
 
 def _incomparable(runs: Sequence[Run]) -> str:
@@ -261,8 +260,7 @@ def _value(at: int, most: int, entry: SettingEntry, cells: int) -> Pieces:
         role = "dim"
     elif not at and role == "differs":
         role = "setting"
-    plain = value is None or isinstance(value, bool)
-    text = _NOT_STATED if value is ABSENT else _plain(value) if plain else short(value)
+    text = _NOT_STATED if value is ABSENT else short(value)
     return [(middle(text, min(most, cells)), role)]
 
 
@@ -283,8 +281,7 @@ def page_rows(page: SettingsPage, width: int) -> tuple[TextRows, list[int], Text
         rows += map(columns.row, section.entries)
         if not section.entries:
             rows += paragraph(section.otherwise, "dim", width)
-    names = [columns.heading("dim")] * bool(page.columns and page.entries)
-    return rows, heads, names
+    return rows, heads, [columns.heading("dim")] * bool(page.columns and page.entries)
 
 
 def full_entry(entry: SettingEntry | None, width: int, height: int) -> TextRows:

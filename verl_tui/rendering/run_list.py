@@ -287,8 +287,7 @@ def _no_runs(view: View, width: int) -> list[Pieces]:
 
 def _loading(view: View, width: int) -> Pieces:
     words = f"{reading(view)} "[:width]
-    share = view.monitor.loaded()
-    return [(words, "dim"), *gauge(share, width - len(words), "bar")]
+    return [(words, "dim"), *gauge(view.monitor.loaded(), width - len(words), "bar")]
 
 
 # -- side by side ----------------------------------------------------------------------------------
@@ -398,8 +397,7 @@ def _head(before: int, one: _Listed, cells: int) -> Pieces:
 def _state(one: _Listed, cells: int) -> Piece:
     """Write the state, as a sign in one cell."""
     words, role = state_piece(one.view, one.run)
-    sign = _SIGNS.get(one.state, " ")
-    return sign if cells == 1 else words, role or "name"
+    return _SIGNS.get(one.state, " ") if cells == 1 else words, role or "name"
 
 
 def _figure(column: str, one: _Listed, cells: int) -> Pieces:

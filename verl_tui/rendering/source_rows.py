@@ -49,8 +49,7 @@ def source_rows(view: View, width: int) -> TextRows:
         _sentences(f"not shown: {len(passed):,}", passed, "warning", width),
     ]
     if not run:
-        words = "No run yet, so nothing is being read."
-        parts.append(paragraph(words, "dim", width))
+        parts.append(paragraph("No run yet, so nothing is being read.", "dim", width))
     else:
         parts += _sources(run, view, width), _unreadable(run, width)
     return [cut(row, width) for row in stacked(parts, apart=True)[0]]

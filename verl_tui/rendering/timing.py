@@ -72,8 +72,7 @@ def timing_rows(view: View, width: int, *, solid: bool = False) -> TextRows:
     """
     run = view.run
     if not run:
-        words = "No run yet, so nothing has taken any time."
-        return paragraph(words, "dim", width)
+        return paragraph("No run yet, so nothing has taken any time.", "dim", width)
     found = breakdown(run)
     signs = _SOLID * len(_SIGNS) if solid else _SIGNS
     rates = [*filter(None, (steps_per_minute(run), generation_latency(run)))]
@@ -289,8 +288,7 @@ def _progress(run: Run, view: View, width: int) -> Iterator[Pieces]:
     for text, role in _end(run, view):
         yield from paragraph(text, role, width)
     if shown_state(view, run) in (State.RUNNING, State.STALLED, State.WAITING):
-        coming = next_occasions(run).items()
-        words = [f"{name} at step {at}" for name, at in coming]
+        words = [f"{name} at step {at}" for name, at in next_occasions(run).items()]
         if words:
             yield [("next ", "label"), (" · ".join(words), "value")]
 
@@ -321,8 +319,7 @@ def _end(run: Run, view: View) -> Iterator[tuple[str, str]]:
         missing = "number of steps" if run.total_steps is None else "time of a step"
         yield f"no ETA: the {missing} is unknown", "dim"
     else:
-        end = (run.last_record or now) + coming
-        when = clock_time(end, now)
+        when = clock_time((run.last_record or now) + coming, now)
         at = f", {'at ' * (len(when) == _CLOCK)}{when}" if when else ""
         yield f"done in {duration(coming)}{at}", "good"
 

@@ -391,8 +391,7 @@ class Recording:
 
     def ahead(self, moment: float, share: float) -> float:
         """Return the moment that lies a share of the recording behind another, within it."""
-        to = moment + share * (self.end - self.start)
-        return clamp(to, self.start, self.end)
+        return clamp(moment + share * (self.end - self.start), self.start, self.end)
 
     def rewind(self) -> None:
         """Begin again with the first records."""

@@ -120,8 +120,7 @@ def in_text(chart: ReportChart) -> str:
     lettered = (
         tuple(one for one in chart.curves if one.place is not None) or chart.curves[:1]
     )
-    overlaid = replace(chart, curves=lettered).overlaid
-    data = overlaid._replace(shades=())
+    data = replace(chart, curves=lettered).overlaid._replace(shades=())
     rows = ChartRenderer().rows(data, *_SIZE)
     return masked("\n".join(text_of(row).rstrip() for row in rows))
 

@@ -78,8 +78,7 @@ def _chosen(found: StepSamples) -> list[tuple[str, int]]:
     reasons: dict[int, list[str]] = {}
     if scored := found.ranked():
         top, least = found.ranked(best=True)[0], scored[0]
-        best = "best" if top != least else "scored like all others"
-        reasons[top] = [best]
+        reasons[top] = ["best" if top != least else "scored like all others"]
         reasons.setdefault(least, ["worst"])
     reasons.setdefault(len(found) - 1, []).append("newest")
     return [(", ".join(why), at) for at, why in reasons.items()]

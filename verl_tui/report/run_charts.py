@@ -159,8 +159,7 @@ def _lettered(curve: RunCurve) -> ChartLine | None:
     label = one_line(curve.run, 40)
     if curve.place is None:
         return main._replace(role=OTHER_RUN, sign="·", label=label, alarms=())
-    role = RUNS[curve.place]
-    return main._replace(role=role, sign=LETTERS[curve.place], label=label)
+    return main._replace(role=RUNS[curve.place], sign=LETTERS[curve.place], label=label)
 
 
 class DrawnRuns(NamedTuple):

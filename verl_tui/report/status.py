@@ -77,7 +77,7 @@ def _block(one: Data, monitor: Monitor) -> Iterator[tuple[str, str | None]]:
         yield "step", "no training found in it" if none else evaluated(run)
         return
     at, condition = progress(one, run)
-    reached = f"{at}, {state_words(run, State(one['state']))}{condition}".removeprefix(
+    reached = f"{at}, {state_words(run, one['state'])}{condition}".removeprefix(
         " at step "
     )
     last = f"; last record {_moment(run.last_record)}" if run.last_record else ""
@@ -120,7 +120,7 @@ def _figures(one: Data, *ids: str) -> Iterator[str]:
 
 def _next_check(one: Data, run: Run) -> str:
     """Say when it makes sense to look again, and why then."""
-    if said := _TABLE["no_look"].get(one["state"]):
+    if said := _TABLE["no_look"].get(state_words(run, one["state"])):
         return str(said)
     if one["verdict"] == "critical":
         return "now: it goes on although it is critical"

@@ -50,7 +50,8 @@ def continued(states: Iterable[SourceState]) -> list[tuple[SourceState, SourceSt
     step.
 
     A writer of TensorBoard events and W&B begin another file when a run is resumed: of the same
-    format, with the same metrics, and a first step that the file before it had passed or reached.
+    format, with the same metrics, after the file before it had ended, or with a first step that
+    this had passed or reached.
     Files that begin at the same step belong side by side (training and validation): neither resumes
     the other, unless one was begun after the other had ended.
     """
@@ -70,7 +71,7 @@ def _continues(before: SourceState, after: SourceState) -> bool:
     if not before.metrics & after.metrics or begin == after.top == top:
         return False  # the second: the model was evaluated once more after the training
     later = (before.ended or math.inf) <= (after.began or -math.inf)
-    return ((before.first or 0) < begin or later) and begin <= top + 1
+    return later or (before.first or 0) < begin <= top + 1
 
 
 def starts(states: Iterable[SourceState], since: float) -> bool:

@@ -279,8 +279,7 @@ class Run(LoggedMetrics):
             case Restart(step=None):
                 state.begin_anew(record.reason)
             case Restart(step=int(step)):
-                format_name = state.status.format
-                self.samples.forget(step, record.validation, format_name)
+                self.samples.forget(step, record.validation, state.status.format)
             case Progress() if state.advance(record):
                 state.life.progress(arrival, None, state.status.modified)
             case Settings():

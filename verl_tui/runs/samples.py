@@ -67,8 +67,7 @@ class Samples:
         """Return the places up to a step, all of them where it is None or all lie beyond it."""
         if end is None:
             return self.places
-        reached = [place for place in self.places if place.step <= end]
-        return reached or self.places
+        return [place for place in self.places if place.step <= end] or self.places
 
     def add(
         self, sample: Sample, step: int, format_name: str = "", rank: int = 0
@@ -213,8 +212,7 @@ class Histograms:
         if found.step in kept and order < kept[found.step][0]:
             return
         self._count += found.step not in kept
-        bins = Bins(found.low, found.high, array("f", found.counts))
-        kept[found.step] = order, bins
+        kept[found.step] = order, Bins(found.low, found.high, array("f", found.counts))
         if self._count > HISTOGRAMS:
             for kept in self._of.values():  # every second one goes, never the newest
                 for step in sorted(kept)[-2::-2]:

@@ -112,11 +112,13 @@ class Points:
             return None
         return float(finite.min()), float(finite.max())
 
-    def highest_point(self, sign: float = 1.0) -> Point | None:
-        """Return the first point with the highest value times `sign`, None without a number."""
+    def highest_point(self, sign: float = 1.0, end: float = math.inf) -> Point | None:
+        """Return the first point up to `end` with the highest value times `sign`, None without a
+        number.
+        """
         import numpy as np
 
-        values = sign * np.asarray(self.values)
+        values = sign * np.asarray(self.values)[: bisect_right(self.steps, end)]
         values[~np.isfinite(values)] = -np.inf
         return self._first(np.flatnonzero(values == values.max(initial=-np.inf)))
 
@@ -174,8 +176,7 @@ class Series(Points):
         import numpy as np
 
         values = np.asarray(self.values)
-        beyond = values <= value if down else values >= value
-        return self._first(np.flatnonzero(beyond))
+        return self._first(np.flatnonzero(values <= value if down else values >= value))
 
     def since(self, step: int) -> dict[int, float]:
         """Return the values from a step on, by step, ascending."""

@@ -46,8 +46,7 @@ def precedence(source: SourceStatus, segment: int, *, estimated: bool = False) -
 
 def origin_of(order: int) -> tuple[int, int]:
     """Return the rank and the ordinal of the source whose row has this precedence."""
-    source = (order % STATED) >> (ROW_BITS + _SEGMENT_BITS)
-    return divmod(source, 1 << _ORDINAL_BITS)
+    return divmod((order % STATED) >> (ROW_BITS + _SEGMENT_BITS), 1 << _ORDINAL_BITS)
 
 
 class Table:
@@ -161,8 +160,7 @@ class KeyGrouping:
         if len(self._whole) < _MOST_WHOLE:
             self._whole.add(keys)
             return keys
-        own = frozenset(keys)
-        shared = tuple(filter(own.__contains__, self._core or keys))
+        shared = tuple(filter(frozenset(keys).__contains__, self._core or keys))
         if 3 * len(shared) < len(keys) or (shared != self._core and not self._left):
             return ()
         self._left -= shared != self._core

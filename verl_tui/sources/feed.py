@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 from verl_tui import debug_log
+from verl_tui.failures import in_full
 from verl_tui.records import Batch, Preview, Reread
 from verl_tui.sources.discovery.finder import Discovery, Finder
 from verl_tui.sources.discovery.found import FileOwners, FoundFile, FoundRun
@@ -21,7 +22,6 @@ from verl_tui.sources.http import addresses
 from verl_tui.sources.http.served import Served
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.source_reader import SourceReader, source_of
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     import threading
@@ -78,6 +78,8 @@ class Feed:
         self._owners = FileOwners()
         self._writers = Writers()
         self._is_followed = False
+        self._first_look: Iterator[Batch] = iter(())
+        """Brings who writes the logs, once."""
         self._fresh: dict[str, list[FoundFile]] = {}
         """By run, the files that have not been read yet."""
         self.reread: list[Reread] = []
@@ -168,8 +170,7 @@ class Feed:
         for reader in readers:
             if isinstance(reader.source, PipeSource):
                 reader.source.to_the_end()
-        turns = _in_turn(readers)
-        return (batch for _, batch, _ in turns if batch is not None)
+        return (batch for _, batch, _ in _in_turn(readers) if batch is not None)
 
     def finish(self) -> Iterator[Batch]:
         """Yield last lines without an end."""
@@ -199,8 +200,8 @@ class Feed:
         """
         if not self._is_followed:
             self._is_followed = True
-            self._writers.start(stop)
             self._served.start(stop)
+            self._first_look = self._look_for_writers(stop, clock)
         last: Discovery | None = None
         while not stop.is_set():
             searched = clock()
@@ -213,6 +214,7 @@ class Feed:
             yield from previews(fresh, self._first())
             yield from self._read_on(clock(), self._readers.values())
             self._add_served()
+            yield from self._first_look
             if is_new:
                 yield replace(discovery, read=True)
             last = discovery
@@ -224,6 +226,17 @@ class Feed:
                 if added or not 0 <= clock() - searched < _RESCAN:
                     break
 
+    def _look_for_writers(
+        self, stop: threading.Event, clock: Callable[[], float]
+    ) -> Iterator[Batch]:
+        """Look up who writes the logs, which tells at once whether their runs go on; then have it
+        looked up again and again.
+        """
+        try:
+            yield from self.update_writers(clock())
+        finally:
+            self._writers.start(stop)
+
     def _searched(self, last: Discovery | None) -> Discovery:
         """Search for new runs; an error is reported and costs nothing that was found."""
         self.reread = []
@@ -231,9 +244,8 @@ class Feed:
             return self.scan()
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error("search", error)
-            why = f"the search for new logs failed: {type(error).__name__}: {error}"
-            before = last or Discovery((), (), ())
-            return replace(before, problems=(one_line(why, 200),))
+            why = f"the search for new logs failed: {in_full(error)}"
+            return replace(last or Discovery((), (), ()), problems=(why,))
 
     def _first(self) -> str | None:
         """Return the name of the run to read first: as long as none is shown, the first one."""
@@ -300,8 +312,7 @@ def _kind(file: FoundFile) -> str:
 
 def _place(file: FoundFile) -> str:
     """Return a file's place; a directory is one for each format of the files in it."""
-    of_steps = is_folder(file.path)
-    return f"{_kind(file)} {file.path}" if of_steps else str(file.path)
+    return f"{_kind(file)} {file.path}" if is_folder(file.path) else str(file.path)
 
 
 def _is_warm(reader: SourceReader, now: float) -> bool:

@@ -183,8 +183,7 @@ class PipeSource(FileSource):
             return super().finish()
         if not self._pipe.ended:
             return ()
-        begun = self._begin(self._reader, self._reader.at_end())
-        return (*begun, *super().finish())
+        return (*self._begin(self._reader, self._reader.at_end()), *super().finish())
 
     def _begin(self, held: HeldReader, found: Format | None) -> Records:
         """Read what was held as one of a format, if that is known."""

@@ -94,8 +94,7 @@ class FileSource(Source):
         """
         if self._origin:
             return self._origin
-        suffix = self.path.suffix.lower()
-        is_text = suffix in _APPENDED and self._tail.path == self.path
+        is_text = self.path.suffix.lower() in _APPENDED and self._tail.path == self.path
         line, end, _ = self.first.partition(b"\n")
         whole = bool(end) or len(self.first) == FIRST
         line = line if is_text and whole else b""

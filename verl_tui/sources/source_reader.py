@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from verl_tui import debug_log
+from verl_tui.failures import in_full
 from verl_tui.records import Batch, Records, SourceStatus
 from verl_tui.sources import pipe
 from verl_tui.sources.fields.sample_figures import SampleFigures
@@ -21,7 +22,6 @@ from verl_tui.sources.formats.trackio import TrackioSource
 from verl_tui.sources.http.addresses import AddressRun
 from verl_tui.sources.pipe import PipeSource
 from verl_tui.sources.source import FileSource
-from verl_tui.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,12 +106,9 @@ class SourceReader:
         except Exception as error:  # noqa: BLE001 - a net at the border
             debug_log.note_error(f"reading {self.status.path}", error)
             self._broken = True
-            why = f"cannot be read any further: {type(error).__name__}: {error}"
+            why = f"cannot be read any further: {in_full(error)}"
             # The size is set to what was read: nothing more is to come.
-            read_so_far = self.status.bytes_read
-            self.status = self.status._replace(
-                size=read_so_far, problem=one_line(why, 200)
-            )
+            self.status = self.status._replace(size=self.status.bytes_read, problem=why)
             records, more = (), False
         if not records and self.status == before and self.delivered:
             return None, more
@@ -123,8 +120,7 @@ class SourceReader:
         if self.file is None:
             return status
         unheld = self.file in self._watch.nobodys and status.format in _HELD_OPEN
-        writer = self._watch.writers.get(self.file)
-        return status._replace(writer=writer, unheld=unheld)
+        return status._replace(writer=self._watch.writers.get(self.file), unheld=unheld)
 
 
 def source_of(file: FoundFile) -> Source:

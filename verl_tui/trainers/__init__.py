@@ -137,8 +137,7 @@ def spellings() -> Mapping[str, tuple[str, ...]]:
 def trainers() -> tuple[Trainer, ...]:
     """Return all trainers: the user's own ones first, as far as their files can be read."""
     own, _ = _users()
-    files = sorted(Path(__file__).parent.glob("*.toml"))
-    return (*own, *map(_read, files))
+    return (*own, *map(_read, sorted(Path(__file__).parent.glob("*.toml"))))
 
 
 def broken() -> tuple[str, ...]:

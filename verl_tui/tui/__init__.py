@@ -65,8 +65,7 @@ def watch(
         return _draw(specs, config, snapshot, size)
     if any(map(pipe.is_meant, specs)):
         pipe.make_way()
-    options = _of_the_user(config)
-    return _run(VerlApp(specs, config, notifier=notifier, **options))
+    return _run(VerlApp(specs, config, notifier=notifier, **_of_the_user(config)))
 
 
 def replay(playback: Playback, config: Config) -> int:

@@ -15,6 +15,7 @@ from textual.color import Color
 
 from verl_tui.exporters.csv import CsvColumn, csv_rows
 from verl_tui.exporters.file_names import create, named
+from verl_tui.given_files import why
 from verl_tui.patterns import pattern
 from verl_tui.rendering.text.piece import middle
 from verl_tui.tui.messages import toast
@@ -194,9 +195,7 @@ def folder() -> str:
 def _give_up(app: App[Any], paths: Sequence[Path], error: OSError) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-    _say(
-        app, "cannot write to", folder(), f": {(error.strerror or str(error)).lower()}"
-    )
+    _say(app, "cannot write to", folder(), f": {why(error)}")
 
 
 def _say(app: App[Any], sentence: str, path: Path | str, end: str = "") -> None:

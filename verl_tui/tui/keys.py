@@ -174,8 +174,7 @@ def user_keys(app: App[Any]) -> Mapping[str, str]:
 
 def keys_of(binding: Binding, user: Mapping[str, str]) -> str:
     """Return the keys of a binding, those that the user has given it, as people call them."""
-    keys = user.get(binding.id or "", binding.key)
-    return " ".join(map(key_name, keys.split(",")))
+    return " ".join(map(key_name, user.get(binding.id or "", binding.key).split(",")))
 
 
 class HintKeys(dict[str, str]):

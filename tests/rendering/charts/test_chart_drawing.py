@@ -104,6 +104,16 @@ def test_after_a_restart_the_end_is_that_of_the_present_segment():
     assert at(data._replace(end=3)) == at(present) < at(data)
 
 
+def test_after_a_restart_the_best_is_one_that_counts():
+    def at(data):
+        rows = ChartRenderer().rows(data, 50, 12)
+        (row,) = (text_of(row) for row in rows if any("★" in t for t, _ in row))
+        return row.index("★")
+
+    data = DATA._replace(best=1, reach=(0, 5))
+    assert at(data._replace(end=1)) < at(data) == at(data._replace(end=3))
+
+
 @pytest.mark.parametrize(
     ("key", "best"),
     [

@@ -7,7 +7,7 @@ from verl_tui.commands.shared import (
     Options,
     check_target,
     plain_output,
-    print_messages,
+    print_message,
     print_note,
     writing,
 )
@@ -34,8 +34,7 @@ def run(options: Options) -> int:
     from verl_tui.runs.views.provenance import ESTIMATED, has_estimated_steps
 
     check_target(options.output, replaces=True)
-    monitor = options.load()
-    runs = [run for run in monitor.runs.values() if run.keys]
+    runs = [run for run in options.load().runs.values() if run.keys]
     if not runs:
         raise NothingError("no numbers to export")
     plain_output()
@@ -45,5 +44,5 @@ def run(options: Options) -> int:
         print_note(f"{run.name}: {ESTIMATED}")
     for path in files:
         print_note(f"wrote {path}")
-    print_messages(problems)
+    print_message(*problems)
     return EXIT_OWN_ERROR if problems else 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from verl_tui.commands.shared import (
     EXIT_OWN_ERROR,
     Options,
-    print_messages,
+    print_message,
     writing,
 )
 from verl_tui.commands.signals import write_runs
@@ -44,7 +44,8 @@ def run(options: Options) -> int:
     directories = LogDirectories(options.output, options.samples)
 
     def write_new(monitor: Monitor) -> None:
-        print_messages(directories.write(tuple(monitor.runs.values()), time.time()))
+        for said in directories.write(tuple(monitor.runs.values()), time.time()):
+            print_message(said)
 
     with writing(options.output):
         code = write_runs(options, write_new, follow=options.follow)

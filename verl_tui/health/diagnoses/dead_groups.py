@@ -238,8 +238,7 @@ def _hopeless(context: RuleContext, reward: Sequence[float]) -> _Cause | None:
     at_bottom = is_share and fmean(reward[-_LATELY:]) <= _BOTTOM
     if not at_bottom and _share(context, "samples/groups_all_wrong") < _MOSTLY:
         return None
-    groups = sum(context.finite(_GROUPS))
-    early = len(reward) < _EARLY and groups < _ENOUGH
+    early = len(reward) < _EARLY and sum(context.finite(_GROUPS)) < _ENOUGH
     return "hopeless", {}, early and max(reward, default=0.0) < _LEARNT
 
 

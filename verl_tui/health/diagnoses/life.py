@@ -181,8 +181,7 @@ def _quiet(context: RuleContext) -> float:
     """Return for how many seconds no step has come: by the log's own clock where its file's time
     has nothing to do with it.
     """
-    own = _by_own_clock(context.run, _DAY)
-    return own or waited(context.run, context.now) or 0.0
+    return _by_own_clock(context.run, _DAY) or waited(context.run, context.now) or 0.0
 
 
 def _by_own_clock(run: Run, later: float = -math.inf) -> float:

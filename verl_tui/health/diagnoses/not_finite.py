@@ -154,8 +154,7 @@ def _breaches(
     breaches: list[Breach] = []
     for step, key in sorted((step, one.key) for one in broken for step in one.steps):
         if not breaches or step > (breaches[-1].cleared or 0) + window:
-            what = f"numbers were not finite: {key}"
-            breaches.append(Breach(step, step, what, step))
+            breaches.append(Breach(step, step, f"numbers were not finite: {key}", step))
         breaches[-1] = breaches[-1]._replace(cleared=step)
     if lasts:
         breaches[-1] = breaches[-1]._replace(cleared=None)

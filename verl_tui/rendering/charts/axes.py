@@ -217,8 +217,7 @@ class Window(NamedTuple):
         """
         least = max(1, -(-cells * 2 * self.per * self.of // self.apart))
         if time:
-            days = -(-least // _DAY) * _DAY
-            stride = next((s for s in _SECONDS if s >= least), days)
+            stride = next((s for s in _SECONDS if s >= least), -(-least // _DAY) * _DAY)
         else:
             stride = max(1, round(_round_up(float(least))))
         first = -((zero - self.start) // stride) * stride + zero
@@ -235,8 +234,7 @@ def fit_window(first: int, last: int, columns: int) -> Window:
     steps = max(last - first + 1, 2)
     parts = 8 if steps > _MANY_STEPS else 4
     unit = 1 << (steps // (2 * parts)).bit_length()
-    room = -(-steps // unit) * unit
-    return _window(first, room, columns, 0)
+    return _window(first, -(-steps // unit) * unit, columns, 0)
 
 
 def fill_window(first: int, last: int, columns: int) -> Window:

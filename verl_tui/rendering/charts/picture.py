@@ -115,8 +115,7 @@ def _drawn(data: ChartData, line: ChartLine, scale: Scale, window: Window) -> Dr
             means = dot_columns(average, window)._replace(odds=columns.odds)
             drawn = drawn._replace(columns=means, values=columns)
         drawn = drawn._replace(end=_end(data, line, average, window))
-    alarms = alarmed(drawn.columns, line.alarms, window, data.band)
-    return drawn._replace(alarms=alarms)
+    return drawn._replace(alarms=alarmed(drawn.columns, line.alarms, window, data.band))
 
 
 def _end(
@@ -183,7 +182,7 @@ def _best(data: ChartData, scale: Scale, window: Window) -> tuple[int, float] | 
     line = data.main
     if not data.best or len(line.points.steps) < _SOME:
         return None
-    best = line.points.highest_point(data.best)
+    best = line.points.highest_point(data.best, data.end)
     if best is None or scale.beyond(best.value):
         return None
     seen = window.start <= best.step <= window.end

@@ -140,8 +140,7 @@ def _completed(
         for key, name in reward_parts(run).items()
         for one in points(key)
     ]
-    note = ", ".join(filter(None, words[::-1]))
-    return data._replace(note=note, parts=tuple(parts))
+    return data._replace(note=", ".join(filter(None, words[::-1])), parts=tuple(parts))
 
 
 def _of_devices(data: ChartData, plan: PlannedChart, points: Curves) -> ChartData:

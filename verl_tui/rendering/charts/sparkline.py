@@ -74,8 +74,7 @@ def sparkline(
     for mark in marks:
         if 0 <= (column := mark.step // per - start) < count:
             there = cells[column][0]
-            sign = MARKS[mark.role][0] if there in free else there
-            cells[column] = (sign, mark.role)
+            cells[column] = (MARKS[mark.role][0] if there in free else there, mark.role)
     return joined(cells)
 
 

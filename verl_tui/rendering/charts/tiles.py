@@ -185,8 +185,7 @@ def pages_of(
     if second and sum(strip.least for strip in last) <= height:
         pages[-1:] = [last]
     else:
-        more = _filled(second, height - len(head), rows)
-        pages += [[*head, *page] for page in more]
+        pages += [[*head, *page] for page in _filled(second, height - len(head), rows)]
     found, charts = list[PageOfTiles](), 0
     for page in pages or [[]]:
         found.append(tiled(page, width, height)._replace(first=charts))

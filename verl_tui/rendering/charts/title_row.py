@@ -266,8 +266,7 @@ def part_rows(data: ChartData, width: int, height: int, cursor: int | None) -> T
         more += columns
     rows: TextRows = [[] for _ in range(height)]
     for at, part in enumerate(data.parts[: height * columns]):
-        shown = part._replace(reach=data.shown)
-        row = chart_row(shown, width // columns - 3, cursor)
+        row = chart_row(part._replace(reach=data.shown), width // columns - 3, cursor)
         rows[at // columns] += [*row, ("   ", "")]
     said = [[(f"and {counted(more, 'part')}", "key")]] * (more > 0 < height)
     return [*filter(None, rows), *said]

@@ -277,8 +277,7 @@ class LogWindow:
             return paragraph(none, "", width)
         if pager.log.problem is not None:
             self.lines = ()
-            said = f"{pager.log.path.name}: {pager.log.problem}"
-            return paragraph(said, "", width)
+            return paragraph(f"{pager.log.path.name}: {pager.log.problem}", "", width)
         if not pager.log.known or width < 1 or height < 1:
             return None
         self._go_to_target(pager)
@@ -294,8 +293,7 @@ class LogWindow:
         query = self.query
         matches, search = (query.found, query.search) if query else (None, None)
         room = max(1, width - 2 - numbers)
-        tag = 16 if numbers else 5
-        layout = LogLayout(room, self.wrap, self.fold, tag, matches)
+        layout = LogLayout(room, self.wrap, self.fold, 16 if numbers else 5, matches)
         self.lines = pager.lines(layout, height)
         if not self.lines:
             return paragraph("The file is empty.", "", width)

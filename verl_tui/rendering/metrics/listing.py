@@ -345,8 +345,7 @@ def _trend(one: ListedMetric, _: int) -> Pieces:
     change = movement(one.series and one.series.until(one.end))
     if change is None:
         return []
-    way = (change > 0) - (change < 0)
-    arrow = ARROWS[way]
+    arrow = ARROWS[(change > 0) - (change < 0)]
     shown = f"{arrow} {change:+.0%}" if abs(change) >= _LEAST_CHANGE else arrow
     return [(shown, "value")]
 
@@ -363,8 +362,7 @@ def _bound(one: ListedMetric, at: int) -> Piece:
 def _spark(one: ListedMetric, cells: int) -> Pieces:
     if one.series is None:
         return []
-    role = family_role(one.key, one.indicator)
-    return sparkline(one.series, cells, role)
+    return sparkline(one.series, cells, family_role(one.key, one.indicator))
 
 
 # -- groups by the prefix of keys, and the rows of a grid ------------------------------------------

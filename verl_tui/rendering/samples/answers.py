@@ -263,8 +263,7 @@ def _truths(truth: str) -> Iterator[str]:
     for accepted in found[:_MOST_TRUTHS] if isinstance(found, list) else [found]:
         if isinstance(accepted, (str, int, float)):
             text = str(accepted).strip()
-            marked = max(_marked(text), default=Answer(0, 0, ""))
-            yield marked.text or text
+            yield max(_marked(text), default=Answer(0, 0, "")).text or text
 
 
 def _alike(answer: str, truth: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from verl_tui.exporters.file_names import create, named
+from verl_tui.given_files import why
 from verl_tui.on_demand.worker import Job
 from verl_tui.sources.folders.dumps import DumpFile
 from verl_tui.words import counted
@@ -82,7 +83,7 @@ class Export(Job):
                 raise OSError("the dump has been written anew")
             self._write()
         except OSError as error:
-            self.problem = (error.strerror or str(error)).lower()
+            self.problem = why(error)
         return self.done
 
     def words(self) -> str:

@@ -214,8 +214,7 @@ class SampleListing:
             return None
         if query.searches or query.unknown(self.fields) or not self.facts:
             return None
-        holding = sum(map(query.holds, self.facts))
-        return {"samples": Matches(holding, len(self.facts))}
+        return {"samples": Matches(sum(map(query.holds, self.facts)), len(self.facts))}
 
     def fact(self, index: int | None) -> SampleFacts | None:
         """Return what is known of a sample, listed or not."""

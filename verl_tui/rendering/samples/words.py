@@ -145,8 +145,7 @@ def header(browse: Browse, width: int) -> tuple[Pieces, Pieces]:
         left.append((f" · step mean {compact(scores.mean)}", "dim"))
     # step, sample and score are never left out for the others' scores
     room = min(width // 3, width - 1 - cells_of(left[:3]))
-    among = range(len(browse.listing.facts))
-    return left, strip(browse.listing, index, among, room)
+    return left, strip(browse.listing, index, range(len(browse.listing.facts)), room)
 
 
 def short_row(browse: Browse, sample: Sample, width: int) -> Pieces:

@@ -54,8 +54,7 @@ class _Table(dict[int, str]):
     def __missing__(self, code: int) -> str:
         sign, dots = chr(code), code - 0x2800
         if not 0 <= dots < 256:
-            like = _LIKE.get(sign, "?" * cell_len(sign))
-            sign = sign if sign.isascii() else like
+            sign = sign if sign.isascii() else _LIKE.get(sign, "?" * cell_len(sign))
         elif not dots or dots in _SHADE:
             sign = " "
         elif dots.bit_count() >= 6:

@@ -277,8 +277,8 @@ def _repeated(
     gaps, usual = np.nan_to_num(np.diff(times, prepend=np.nan)), _median(own)
     for mark in run.restarts:
         # The log may leave out the step that was resumed from.
-        near = np.flatnonzero((steps >= mark.step) & (steps <= mark.step + 1))
-        at = max(near.tolist(), key=gaps.__getitem__, default=0)
+        begin = np.searchsorted(steps, mark.step)
+        at = max(range(len(steps))[begin : begin + 2], key=gaps.__getitem__, default=0)
         step, last = int(steps[at]), mark.reached or 0
         is_first[at] = at > 0
         if at and last >= step:

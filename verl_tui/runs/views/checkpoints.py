@@ -160,11 +160,11 @@ def best(
 
 
 def _logged(run: Run, metric: str) -> tuple[str, Series, float] | None:
-    """Return the log's own key of an indicator, or of a key itself, with its values and the factor
-    to the indicator's; None where the run has neither.
+    """Return the log's own key of an indicator, or of a key itself, with its values that no restart
+    gave up and the factor to the indicator's; None where the run has neither.
     """
     key = run.indicators.get(metric, "") if metric in INDICATORS else metric
-    series = run.series(key)
+    series = run.present(key)
     return None if series is None else (key, series, factor(metric, key))
 
 
@@ -192,9 +192,9 @@ def targets_of(run: Run, targets: Mapping[str, float]) -> list[dict[str, Any]]:
     """
     found = []
     for metric, target in targets.items():
-        key, _, sign = _logged(run, metric) or ("", None, 1.0)
-        now = run.present(key) if math.isfinite(target) else None
-        if now:
+        logged = _logged(run, metric) if math.isfinite(target) else None
+        if logged:
+            key, now, sign = logged
             step, value = now.last_finite or (None, None)
             first, top = reached(run, metric, target), best(run, metric)
             found.append(

@@ -6,6 +6,7 @@ setting states are left out. How frameworks spell them stands in `identity.toml`
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -106,9 +107,11 @@ def is_known(key: str) -> bool:
 
 
 def short(value: object) -> str:
-    """Return a setting's value in few characters: `1e-06`, `off`."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
+    """Return a setting's value in few characters: `1e-06`, and as configurations spell it: `false`,
+    `null`.
+    """
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     # YAML reads `1e-6` as text
     if isinstance(value, str) and re.fullmatch(
         r"[-+]?\d+(?:\.\d*)?[eE][-+]?\d+", value
@@ -187,7 +190,7 @@ def _engine(settings: RunSettings) -> Fact | None:
     found = _fact(settings, "engine")
     if not found or not found.key.endswith("use_vllm"):
         return found
-    return found._replace(value="vllm") if found.value == "on" else None
+    return found._replace(value="vllm") if found.value == "true" else None
 
 
 _HYPERPARAMETERS: tuple[str | Callable[[RunSettings], Fact | None], ...] = (

@@ -82,12 +82,17 @@ class State(Enum):
     """Its files have no line of a training."""
 
 
-def state_words(run: Run, current: Enum) -> str:
+def state_words(run: Run, current: Enum | str) -> str:
     """Return a state for people, its value is for programs: `stopped?` where the log has no word of
     its end.
+
+    Args:
+        run: The run.
+        current: Its state, or the value of that.
     """
-    if current is not State.ENDED:
-        return str(current.value)
+    said = getattr(current, "value", current)
+    if said != State.ENDED.value:
+        return str(said)
     return "stopped" if interrupted(run) else "stopped?"
 
 

@@ -210,8 +210,7 @@ def _leads_within(link: os.DirEntry[str], top: Path) -> bool:
         return False
     target, whole = Path(os.path.realpath(link.path)), Path(os.path.realpath(top))
     if whole in target.parents:
-        below = target.relative_to(whole).parts
-        return not any(part.startswith(".") for part in below)
+        return not any(part.startswith(".") for part in target.relative_to(whole).parts)
     return target in (whole, *whole.parents) or checkpoint_step(target.name) is not None
 
 

@@ -108,8 +108,7 @@ def _owners(path: set[str], near: dict[int, set[str]]) -> list[int]:
     """Return those of the nearest runs that checkpoints belong to, by the names in their path."""
     first, *others = near.values()
     path -= first.intersection(*others)
-    named = [at for at, names in near.items() if not path.isdisjoint(names)]
-    return named or [*near]
+    return [at for at, names in near.items() if not path.isdisjoint(names)] or [*near]
 
 
 def _names(run: FoundRun) -> set[str]:
@@ -194,16 +193,20 @@ class Finder:
 
     def _expand(self, spec: str) -> list[Path]:
         """Return the paths that a user's word stands for; note if there are none."""
-        name = one_line(spec)
+        name, problem = one_line(spec), "no such file or directory"
         expanded = os.path.expanduser(spec)  # noqa: PTH111 - pathlib normalises the pattern away
-        with suppress(OSError, ValueError):
+        try:
             if expanded.strip():  # where pathlib takes the current directory
                 with suppress(PermissionError):
                     # in a directory that may not be entered: reported when read
                     Path(expanded).stat()
                 return [one_spelling(expanded)]
+        except OSError as error:
+            problem = reason_of(error)
+        except ValueError:  # a zero byte
+            pass
         if not glob.has_magic(expanded):
-            self._problems.append(f"{name}: no such file or directory")
+            self._problems.append(f"{name}: {problem}")
             return []
         fixed = Path(re.split(r"[*?\[]", expanded)[0] or ".")
         self.directories.add(fixed if is_folder(fixed) else fixed.parent)

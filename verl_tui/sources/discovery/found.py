@@ -135,8 +135,7 @@ def stem(path: Path) -> str:
     """Return a file's name without its ending: `job-7` of `job-7.out`, `train` of
     `train.log.1`.
     """
-    name = ROTATED.sub(r"\1", path.name)
-    return name.rpartition(".")[0] or path.name
+    return ROTATED.sub(r"\1", path.name).rpartition(".")[0] or path.name
 
 
 def one_log_each(folders: Iterable[Folder]) -> bool:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from verl_tui import debug_log
+from verl_tui.failures import in_full
 from verl_tui.given_files import why
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming
@@ -32,7 +33,6 @@ from verl_tui.sources.files import (
 from verl_tui.sources.formats import HEAD, mlflow_files, swanlab, tensorboard, tutorial
 from verl_tui.sources.formats.catalog import SINGLE, format_of, is_single, why_none
 from verl_tui.sources.formats.console import reader as console
-from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 
 if TYPE_CHECKING:
@@ -342,4 +342,4 @@ def reason_of(error: Exception) -> str:
     """Return in a few words why a path cannot be read."""
     if isinstance(error, OSError):
         return why(error)
-    return one_line(f"could not be examined: {type(error).__name__}: {error}", 200)
+    return f"could not be examined: {in_full(error)}"

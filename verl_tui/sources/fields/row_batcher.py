@@ -67,8 +67,7 @@ class MetricRow(NamedTuple):
     @classmethod
     def of(cls, step: int, numbers: Mapping[str, float], **more: Any) -> MetricRow:
         """Return the row of metrics by foreign names; what else it is by the names above."""
-        keys = metric_keys(tuple(numbers))
-        return cls(step, keys, tuple(numbers.values()), **more)
+        return cls(step, metric_keys(tuple(numbers)), tuple(numbers.values()), **more)
 
 
 Item: TypeAlias = "MetricRow | Record"

@@ -188,8 +188,7 @@ def _score_name(record: Fields) -> str | None:
 
 def _others(record: Fields, known: set[str | None]) -> list[tuple[str, Any]]:
     """Return the fields that say something and are not known."""
-    fields = record.items()
-    return [one for one in fields if one[1] is not None and one[0] not in known]
+    return [one for one in record.items() if one[1] is not None and one[0] not in known]
 
 
 def plain_field(name: str) -> str:

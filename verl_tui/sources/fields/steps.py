@@ -6,7 +6,6 @@ of a training's steps.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,7 +57,8 @@ class StepFields(NamedTuple):
 
 
 def step_fields(fields: Iterable[str]) -> StepFields:
-    """Return the fields of a record that state its place in the training.
+    """Return the fields of a record that state its place in the training; of several alike the
+    shortest comes first, an evaluation's last, in whatever order they stand.
 
     Args:
         fields: Its fields; nested ones with `/` between the names.
@@ -66,7 +66,7 @@ def step_fields(fields: Iterable[str]) -> StepFields:
     plain = {name: _plain(name) for name in fields}
     steps = sorted(
         (name for name in plain if plain[name] in _RANKS),
-        key=lambda name: _RANKS[plain[name]],
+        key=lambda name: (_RANKS[plain[name]], "eval" in name, len(name), name),
     )
     total = next((name for name in plain if plain[name] in _TOTALS), None)
     return StepFields(
@@ -100,14 +100,23 @@ def stated_step(
     total = integer(record[fields.total]) if fields.total is not None else None
     for name in fields.steps:
         value = record.get(name)
-        if isinstance(value, int | float) and abs(value) >= 2**62:
-            raise ValueError(f'"{name}" is too large')
         if isinstance(value, str) and (pair := _PAIR.fullmatch(value)):
             return int(pair[1]), name, int(pair[2])
-        step = integer(value)
+        step = whole(value, name)
         if step is not None:
             return step, name, total
     return None, "", total
+
+
+def whole(value: object, name: str) -> int | None:
+    """Return a step, None where the value is none.
+
+    Raises:
+        ValueError: It is too large.
+    """
+    if isinstance(value, int | float) and abs(value) >= 2**62:
+        raise ValueError(f'"{name}" is too large')
+    return integer(value)
 
 
 def is_sure_name(name: str) -> bool:
@@ -132,15 +141,16 @@ class TrackerStep:
         Args:
             record: Its fields; nested ones with `/` between the names.
             own: The tracker's own step.
+
+        Raises:
+            ValueError: It states a step that is too large.
         """
-        step = None
-        with suppress(ValueError):  # a number too large for one
-            fields = step_fields(key for key in record if TRAINERS in key)
-            step = stated_step(record, fields)[0]
+        fields = step_fields(key for key in record if TRAINERS in key)
+        step = stated_step(record, fields)[0]
         if step is None and self._stated:
             return False
         self._stated = step is not None
-        self.step = integer(own) if step is None else step
+        self.step = whole(own, "_step") if step is None else step
         return True
 
 

@@ -119,8 +119,7 @@ class DumpFile:
                 break
             end = at + len(line)
             if _is_row(line, whole=whole):
-                ended = line.endswith(b"\n")
-                self._rows.append(_Row(path, number, at, end - ended))
+                self._rows.append(_Row(path, number, at, end - line.endswith(b"\n")))
             at = end
         return at
 

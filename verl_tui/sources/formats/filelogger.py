@@ -21,6 +21,7 @@ from verl_tui.sources.fields.row_batcher import (
     metric_keys,
     packed,
 )
+from verl_tui.sources.fields.steps import whole
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class FileLoggerDecoder(JsonDecoder):
         step = integer(record.get("step"))
         data = record.get("data")
         if step is None or not isinstance(data, dict):
+            whole(record.get("step"), "step")
             raise ValueError('no "step" with "data"')
         try:
             values = packed(data.values())

@@ -17,7 +17,7 @@ from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import Fields, names, unreadable, written_number
 from verl_tui.sources.fields.row_batcher import Item, joined_notes
 from verl_tui.sources.fields.steps import is_sure_name, stated_step, step_fields
-from verl_tui.sources.files import escaped, file_and_part
+from verl_tui.sources.files import escaped, file_and_part, why_unread
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.sources.formats.tutorial import TutorialDecoder, are_measured
 from verl_tui.text import decoded, safe
@@ -52,7 +52,7 @@ def matches(path: Path, head: bytes) -> bool:
     """Return True for a `.csv` whose first rows have a step or a metric of trainings only, and are
     not of one thing after the other.
     """
-    if path.suffix.lower() != ".csv":
+    if path.suffix.lower() != ".csv" or why_unread(head):
         return False
     first, *lines = head.split(b"\n", _FIRST_ROWS)[:_FIRST_ROWS]
     names = _header(_told_apart(_fields(first))).names

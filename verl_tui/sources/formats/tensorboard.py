@@ -409,8 +409,7 @@ def _samples(tag: str, step: int, text: str) -> Iterator[Sample]:
         record["score"] = written_number(record["score"])
     if tag != _GENERATIONS and not _SAMPLE.search(tag):
         record["tag"] = one_line(tag)
-    validation = is_validation(tag)
-    yield from filter(None, [read_sample(record, step, validation=validation)])
+    yield from filter(None, [read_sample(record, step, validation=is_validation(tag))])
 
 
 def _settings(tag: str, text: str) -> Settings:
@@ -430,8 +429,7 @@ def _settings(tag: str, text: str) -> Settings:
     if not values:
         return Settings({one_line(last, 100): one_line(text, 1000)})
     prefix = "" if last in _ARGUMENTS or len(tag) > 100 else one_line(last, 100)
-    own = {prefix: values} if prefix else values
-    return Settings(flatten_settings(own))
+    return Settings(flatten_settings({prefix: values} if prefix else values))
 
 
 def _table(text: str) -> dict[str, str]:

@@ -257,9 +257,13 @@ class TrackioSource(Source):
         """Yield the records of a row of metrics; what is wrong with it of any line."""
         tables = _tables_in(record)
         flat = flatten({key: record[key] for key in record if key not in tables})
-        measured = not self._place.reach(flat, own)
+        why = "a row of metrics without a step"
+        try:
+            measured = not self._place.reach(flat, own)
+        except ValueError as error:
+            self._place.step, why = None, str(error)
         if (at := self._place.step) is None:
-            yield Unreadable(0, "a row of metrics without a step", "")
+            yield Unreadable(0, why, "")
             return
         self._modified = time or self._modified
         found = pop_histograms(flat)

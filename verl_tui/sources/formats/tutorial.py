@@ -178,14 +178,12 @@ class TutorialDecoder(JsonDecoder):
             return
         fields, about = _schema(tuple(flat))
         numbers = numbers_in(flat, about)
-        prefix = f"{safe(scope, 100)}/" if scope else ""
-        keys = metric_keys(tuple(numbers), prefix)
+        keys = metric_keys(tuple(numbers), f"{safe(scope, 100)}/" if scope else "")
         step = self._place.of(flat, fields, keys=None if measured else keys or None)
         yield from self._progress(step, parse_elapsed(record.get("elapsed_time")))
         time = parse_time(record.get("timestamp", record.get("time", record.get("ts"))))
         if numbers:
-            values = tuple(numbers.values())
-            yield MetricRow(step, keys, values, time, measured)
+            yield MetricRow(step, keys, tuple(numbers.values()), time, measured)
         yield from _further(scope, record, step)
 
     def _progress(self, step: int, elapsed: float | None) -> Iterator[Progress]:

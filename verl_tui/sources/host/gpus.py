@@ -248,8 +248,7 @@ def _sentence(error: Any) -> str:
     """Return what an error means to a user."""
     if isinstance(error, ImportError):
         return "the Python package nvidia-ml-py is not installed"
-    no_library = isinstance(error, OSError)
-    code = _NO_LIBRARY if no_library else getattr(error, "value", None)
+    code = _NO_LIBRARY if isinstance(error, OSError) else getattr(error, "value", None)
     if problem := _NVML["problems"].get(str(code)):
         return str(problem)
     if code is not None:

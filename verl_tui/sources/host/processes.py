@@ -315,8 +315,7 @@ class Writers:
         self.nobodys = (self.nobodys - stats.keys()) | free
         for path in stats.keys() - self._holders.keys():
             self.writers.pop(path, None)
-        began = free - self._holders.keys()
-        self.writers |= self._authors.find(began, time.time())
+        self.writers |= self._authors.find(free - self._holders.keys(), time.time())
 
 
 class Authors:

@@ -11,6 +11,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from verl_tui.failures import in_full
 from verl_tui.sources.formats.prometheus_text.reader import (
     MISSING,
     Page,
@@ -99,9 +100,9 @@ class Poller(AskedAddress):
             self._failures = 0
         except Exception as error:  # noqa: BLE001 - a net at the border
             known = isinstance(error, addresses.NoAnswerError)
-            why = "" if known else f"cannot be understood: {type(error).__name__}: "
             self.since = self.since or now
-            self.problem = one_line(f"{why}{error}", 200)
+            why = str(error) if known else f"cannot be understood: {in_full(error)}"
+            self.problem = one_line(why, 200)
             self._failures += 1
         self.rounds += 1
 
@@ -136,8 +137,7 @@ class Poller(AskedAddress):
         # 40 ms, for who names an address
         from verl_tui.sources.http.client import ask
 
-        where = f"{self.address.rstrip('/')}{path}" if path else self.address
-        body = ask(where, form)
+        body = ask(f"{self.address.rstrip('/')}{path}" if path else self.address, form)
         self.received += len(body)
         return body
 

@@ -160,8 +160,7 @@ class ChartsPanel(Panel):
         """
         if not of_one_point(view):
             return 0
-        charts = list_charts(view)
-        return min(lines_of(len(charts), width), height // 3)
+        return min(lines_of(len(list_charts(view)), width), height // 3)
 
     # -- what there is to show ---------------------------------------------------------------------
 

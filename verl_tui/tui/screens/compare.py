@@ -120,8 +120,7 @@ class CompareScreen(RowsScreen):
         """Go to the next or previous run."""
         runs = self.runs
         if runs:
-            at = clamp(self._at(runs) + way, 0, len(runs) - 1)
-            self._current = runs[at].name
+            self._current = runs[clamp(self._at(runs) + way, 0, len(runs) - 1)].name
             self.redraw()
 
     def action_baseline(self) -> None:

@@ -65,8 +65,7 @@ class ConfigScreen(RowsScreen):
             every = made.difference_page(runs)
         else:
             every = made.settings_page(runs[0] if runs else None)
-        clear = self.view.keys["config.back"]
-        page = made.matching(every, self.wanted, clear=clear)
+        page = made.matching(every, self.wanted, clear=self.view.keys["config.back"])
         rows, starts, heading = made.page_rows(page, width)
         self._entries = page.entries
         return RowsPage(

@@ -149,8 +149,7 @@ class Dashboard(DashboardLayout, ChartActions):
         if number <= len(runs):
             self.post_message(RunsPanel.Picked(runs[number - 1].name))
         else:
-            said = f"no run {number}: {counted(len(runs), 'run')} listed"
-            toast(self.app, said)
+            toast(self.app, f"no run {number}: {counted(len(runs), 'run')} listed")
 
     # -- looks, findings, filter -------------------------------------------------------------------
 

@@ -174,8 +174,7 @@ class HelpScreen(RowsScreen):
         each = max(1, (width - _GAP * (columns - 1)) // columns)
         found, known = (sum(one.lines for one in some) for some in (narrowed, every))
         rows = _rows([one for one in narrowed if one.lines], each, columns)
-        counts = Matches(found, known)
-        return RowsPage([*rows], title=self.TITLE_WORDS, matches=counts)
+        return RowsPage([*rows], title=self.TITLE_WORDS, matches=Matches(found, known))
 
 
 def _rows(sections: Iterable[KeySection], width: int, columns: int) -> Iterator[Pieces]:

@@ -297,8 +297,7 @@ class LogScreen(BufferedScreen):
     def action_search(self) -> None:
         """Open the line to type a search in."""
         query = self.window.query
-        expression = query.search.expression if query else ""
-        self._bar.open("search this log: ", expression)
+        self._bar.open("search this log: ", query.search.expression if query else "")
         self._say_matches()
         # the bar may have come while the rows were made
         self.call_after_refresh(self.redraw)

@@ -217,8 +217,7 @@ class MetricsScreen(ChartActions):
         """Draw the lines above and below the metrics."""
         width, metrics = self.size.width, self._metrics
         if metrics.problem:
-            words = fit(printable(metrics.problem), width - 2)
-            self._status.show([(words, "warning")])
+            self._status.show([(fit(printable(metrics.problem), width - 2), "warning")])
         else:
             page = None if self._is_table else self._grid.pages
             self._status.show(*listed_words(metrics, page, width))

@@ -8,6 +8,7 @@ from textual import on
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
+from verl_tui.given_files import why
 from verl_tui.means import next_of
 from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, words
@@ -374,8 +375,6 @@ class SamplesScreen(SampleMoves, BufferedScreen):
             try:
                 self._export = Export(browse.page, indices, run.name)
             except OSError as error:
-                self._say(
-                    f"cannot write to {folder()}: {(error.strerror or str(error)).lower()}"
-                )
+                self._say(f"cannot write to {folder()}: {why(error)}")
                 return
             self._view.browser.run_later(self._export)

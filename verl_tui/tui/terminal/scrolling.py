@@ -54,8 +54,7 @@ class ScrollingRows(ScrollView):
         self.virtual_size = size
         self._scroll_update(size)
         # the bar may have come or gone; no news for the next drawing
-        width = self.scrollable_content_region.width
-        self.virtual_size = Size(width, size.height)
+        self.virtual_size = Size(self.scrollable_content_region.width, size.height)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draw other rows, also of what is yet to come into sight: for Textual it has no cells."""

@@ -401,8 +401,7 @@ def _moved(
     points = max(1, *map(len, tables))
     least = max(1, _LEAST_POINTS * (whole[1] - whole[0]) // points)
     factor = 0.5 if what == "in" else 2.0
-    span = zoomed(look.span, whole, factor, at=cursor, least=least)
-    return look._replace(span=span)
+    return look._replace(span=zoomed(look.span, whole, factor, at=cursor, least=least))
 
 
 def why_unchanged(

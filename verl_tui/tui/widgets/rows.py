@@ -239,8 +239,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
         least.
         """
         at = self.entry_at(row)
-        ends = [*self._starts, len(self.rows)]
-        end = row + 1 if at is None else ends[at + 1]
+        end = row + 1 if at is None else [*self._starts, len(self.rows)][at + 1]
         height = max(1, min(end - row, self.size.height))
         self.scroll_to_region(Region(0, row, 1, height), animate=False, force=True)
 

@@ -256,8 +256,7 @@ class StepResolver:
         if self.total is not None and one.step is None:
             # a bar may go on beyond its length
             step = min(step, max(self.total, self.at or 0))
-        is_first = one.training and self._last is None
-        self.placed.append((one, step, counted, is_first))
+        self.placed.append((one, step, counted, one.training and self._last is None))
         if one.training:
             if self._last is not None and step > self._last:
                 self._stride = step - self._last

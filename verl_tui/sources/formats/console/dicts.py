@@ -282,8 +282,7 @@ class DictReader:
                 text = f"steps went back from {self._reached} to {step}"
                 if step >= self._reached:
                     text = f"went on from step {self._reached} after another start"
-                before = max(0, step - 1)
-                out.append(Event(EventKind.RESUMED, text, self._line, before))
+                out.append(Event(EventKind.RESUMED, text, self._line, max(0, step - 1)))
             if one.training:
                 if step < (self._reached or 0):
                     self._bar.confirm()

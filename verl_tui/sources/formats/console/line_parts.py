@@ -234,15 +234,13 @@ def named_bars(part: bytes) -> Iterator[Progress]:
         else:
             # verl's supervised fine-tuning and OpenRLHF restart bar and time in each epoch.
             epoch = int(bar[2])
-            epochs = int(bar[3])
-            yield Progress((epoch - 1) * total + at, epochs * total)
+            yield Progress((epoch - 1) * total + at, int(bar[3]) * total)
 
 
 def complete_bars(line: bytes) -> int:
     """Return how many bytes of an unfinished line end with its last complete bar, 0 for none."""
     begin = max(0, len(line) - _LONGEST)
-    ends = [0, *(bar.end() for bar in WHOLE_BAR.finditer(line, begin))]
-    return ends[-1]
+    return [0, *(bar.end() for bar in WHOLE_BAR.finditer(line, begin))][-1]
 
 
 class BarRestarts:

@@ -292,8 +292,7 @@ class PageReader(WholeReader):
         # a page that takes another's place comes after it, whatever its time
         self._at = max(written, math.nextafter(self._at, math.inf))
         (own,) = page.runs.values()
-        lines = self._figures.series(own, self._at)
-        self._batcher.add(self._rows.records(lines))
+        self._batcher.add(self._rows.records(self._figures.series(own, self._at)))
         flaws = (Unreadable(*page.flaw, ""),) if page.flaw else ()
         return (*flaws, *self._batcher.take())
 
