@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -46,8 +47,18 @@ function _shtab_verl_tui_scan
   end
 end
 complete -c verl-tui -n '_shtab_verl_tui_using; and test $_shtab_verl_tui_npos -eq 0' \
--ka "(__fish_complete_path (commandline -ct))"
+-F
 """
+_OTHERWISE = {
+    "zsh": {
+        r'"\(\*\)::': '"*:',  # offers no second path
+        r'(--[a-z-]+)(\}?"?\[.*\]:)': r"\1=\2",  # nor a value behind `=`
+        r"== eval \]": "== (eval|file*) ]",  # fails under `source <(…)`
+    },
+    # offers no path behind `~` or within quotes, and lets `ls` complain of names such as `-x`
+    "fish": {r'x?ka "\(__fish_complete_path .*?\)\)"': "rF"},
+}
+"""Shell -> what shtab writes, each with what it should be."""
 
 
 def script(parser: CommandParser, shell: str) -> str:
@@ -71,8 +82,8 @@ def script(parser: CommandParser, shell: str) -> str:
     zsh = zsh.replace("@commands@", " ".join(parser.commands))
     preamble = {"bash": _BASH, "zsh": zsh}.get(shell, "")
     made: str = shtab.complete(parser, shell, preamble=preamble)
-    if shell == "zsh":
-        return made.replace('"(*)::', '"*:')  # shtab's way offers no second path
+    for pattern, instead in _OTHERWISE.get(shell, {}).items():
+        made = re.sub(pattern, instead, made)
     return made + _FISH * (shell == "fish")
 
 
