@@ -168,13 +168,14 @@ class Monitor:
         return not self._read or self.loaded() < 1.0
 
     def loaded(self) -> float:
-        """Return how much of what lies on disk has been read, 0..1."""
+        """Return how much of what lies on disk and can be read has been read, 0..1."""
         size = read = 0
         for name, run in self.runs.items():
             behind = self._behind.get(name, run)
             for state in {**run.sources, **behind.sources}.values():
-                size += state.status.size
-                read += min(state.status.bytes_read, state.status.size)
+                if not state.status.problem:
+                    size += state.status.size
+                    read += min(state.status.bytes_read, state.status.size)
         share = min(1.0, read / size) if size else 1.0
         return share if self._read else min(share, _NEARLY)
 

@@ -147,6 +147,15 @@ def live(
         ([read(steps(20), ERROR, status=GONE)], 1, State.CRASHED, {"crash": CRITICAL}),
         ([read(steps(20), TOTAL, status=LOST)], 10, State.ENDED, {"crash": WARNING}),
         ([read(steps(20), TOTAL, status=UNHELD)], 1, State.ENDED, {}),
+        # steps that come after its end are another's; a last one may be late
+        (
+            [read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=9, status=GONE)],
+            10, State.RUNNING, {},
+        ),
+        (
+            [read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=1, status=GONE)],
+            10, State.ENDED, {"crash": WARNING},
+        ),
         # an error is reported at once, and withdrawn when steps go on
         ([read(steps(20), TOTAL, ERROR)], 1, State.RUNNING, {"crash": WARNING}),
         ([read(steps(20), TOTAL, ERROR)], 90, State.CRASHED, {"crash": CRITICAL}),

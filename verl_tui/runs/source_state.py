@@ -160,6 +160,8 @@ class Life:
     """The first time that it states with or after the last progress."""
     grew: float | None = None
     """When it last grew while we watched."""
+    orphaned: float = inf
+    """When its writer was first seen to be gone."""
     counters: str = ""
     """Counters of the last heartbeat since the last progress."""
     stood: float | None = None

@@ -27,6 +27,8 @@ _KEPT_BACK = 150.0
 """Seconds by which an event file may lie behind what its process wrote elsewhere: TensorBoard
 buffers records for up to 120.
 """
+_LAST_WORDS = 5.0
+"""Seconds after its end within which what a process wrote may be read: heuristic."""
 
 
 class Evidence(NamedTuple):
@@ -42,21 +44,27 @@ def writer(run: Run) -> Writer | None:
     """Return the process that writes a run's log, preferably a living one; None if none is
     known.
 
-    W&B's own process may outlive the trainer, so it counts only if no other is known. A process
-    that only created a file is not missed if another file of the run was written long after.
+    W&B's own process may outlive the trainer, so it counts only if no other is known. One that is
+    gone is not missed if steps came to its file afterwards, or if it only created the file and
+    another file of the run was written long after.
     """
     newest = last_written(run) or 0.0
     known = [
         one
-        for status in run.statuses
-        if (one := status.writer)
-        and not (
-            one.by_name and one.gone and newest - (status.modified or 0.0) > _KEPT_BACK
-        )
+        for state in run.sources.values()
+        if (one := state.status.writer) and not (one.gone and _replaced(state, newest))
     ]
     return min(
         known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None
     )
+
+
+def _replaced(state: SourceState, newest: float) -> bool:
+    """Return whether a run went on without the process that has written one of its files."""
+    status, life = state.status, state.life
+    if status.writer and status.writer.by_name:
+        return newest - (status.modified or 0.0) > _KEPT_BACK
+    return (life.arrived or 0.0) - life.orphaned > _LAST_WORDS
 
 
 def evidence(run: Run, now: float) -> Evidence | None:
