@@ -277,7 +277,8 @@ def _by_silence(run: Run, now: float) -> State:
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
     if not sign or now - sign.latest > long:
         return _gone(run)
-    return State.STALLED
+    logs = [one.status for one in run.sources.values() if one.step is not None]
+    return State.UNKNOWN if all(one.problem for one in logs) else State.STALLED
 
 
 def _idle(run: Run, now: float) -> float | None:
