@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from math import inf
 from operator import sub
 from typing import TYPE_CHECKING, Any
 
@@ -259,8 +258,7 @@ class Run(LoggedMetrics):
         state = self.sources[status.path]
         if batch.live and status.bytes_read > state.status.bytes_read:
             state.life.grew = now
-        gone = status.writer is not None and status.writer.gone
-        state.life.orphaned = min(now, state.life.orphaned) if gone else inf
+        state.life.note_writer(status.writer, now)
         state.status = status
         if not state.read_once:
             state.read_once = status.whole or status.problem is not None

@@ -277,8 +277,13 @@ def _by_silence(run: Run, now: float) -> State:
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
     if not sign or now - sign.latest > long:
         return _gone(run)
+    return State.STALLED if _is_read(run) else State.UNKNOWN
+
+
+def _is_read(run: Run) -> bool:
+    """Return whether a log with steps can be read: the silence of others proves nothing."""
     logs = [one.status for one in run.sources.values() if one.step is not None]
-    return State.UNKNOWN if all(one.problem for one in logs) else State.STALLED
+    return not all(one.problem for one in logs)
 
 
 def _idle(run: Run, now: float) -> float | None:
