@@ -74,7 +74,7 @@ def script(parser: CommandParser, shell: str) -> str:
     for option in actions(parser):
         # shtab looks for this attribute; other words than those listed are allowed too.
         if option.metavar in words:
-            listed = _words_in_shells(option, words[option.metavar])
+            listed = _words_in_shells(words[option.metavar])
             option.complete = listed  # type: ignore[attr-defined]
         elif path := _PATHS.get(str(option.metavar).split("|")[0].split(".")[0]):
             option.complete = path  # type: ignore[attr-defined]
@@ -94,13 +94,10 @@ def actions(parser: CommandParser) -> Iterator[argparse.Action]:
         yield from actions(command)
 
 
-def _words_in_shells(
-    option: argparse.Action, words: Iterable[str]
-) -> dict[str, object]:
+def _words_in_shells(words: Iterable[str]) -> dict[str, object]:
     """Return how each shell completes an argument to words, as shtab takes it."""
     listed = " ".join(words)
-    # Options of several commands may have one name, but other words.
-    name = f"_verl_tui_{option.dest}_{crc32(listed.encode()):x}"
+    name = f"_verl_tui_{crc32(listed.encode()):x}"
     return {
         "preamble": {"bash": f'{name}() {{ compgen -W "{listed}" -- "$1"; }}'},
         "bash": name,

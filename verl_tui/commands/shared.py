@@ -243,7 +243,7 @@ class Options(Namespace):
                 settings_for(config)
             except ValueError as error:
                 raise ConfigError(f"{config_path(self.config)}: {error}") from error
-        ascii = True if getattr(self, "ascii", False) else config.ascii
+        ascii = getattr(self, "ascii", False) or config.ascii
         mouse = config.mouse and not getattr(self, "no_mouse", False)
         return replace(config, ascii=ascii, mouse=mouse)
 

@@ -35,8 +35,6 @@ from verl_tui.times import COMPUTERS, trusted_time
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from verl_tui.records import Writer
-
 
 # -- trouble ---------------------------------------------------------------------------------------
 
@@ -214,11 +212,6 @@ class Life:
         if stated is not None and not isnan(stated):
             self.first = stated if self.first is None else self.first
             self.stamp = max(stated, self.stamp)
-
-    def note_writer(self, writer: Writer | None, now: float) -> None:
-        """Note since when the process that writes the source is gone."""
-        gone = writer is not None and writer.gone
-        self.orphaned = min(now, self.orphaned) if gone else inf
 
     def figures(self, stated: float | None) -> None:
         """Note the time of figures that are logged whether anything is trained or not."""

@@ -159,7 +159,7 @@ def pages_of(
     width: int,
     height: int,
     *,
-    large: bool = False,
+    large: bool,
 ) -> tuple[PageOfTiles, ...]:
     """Return the pages of two sections, of each so many charts, and below them others in a line
     each. The second begins a page, with its heading, unless all of it fits below the first.

@@ -444,7 +444,7 @@ def rows_apart(
 
 
 def shelves(
-    groups: Sequence[MetricGroup], columns: int, lines: int = 1
+    groups: Sequence[MetricGroup], columns: int, lines: int
 ) -> tuple[Shelf, ...]:
     """Return the rows of a grid; each group begins a new row.
 

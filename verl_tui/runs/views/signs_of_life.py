@@ -52,19 +52,19 @@ def writer(run: Run) -> Writer | None:
     known = [
         one
         for state in run.sources.values()
-        if (one := state.status.writer) and not (one.gone and _replaced(state, newest))
+        if (one := state.status.writer)
+        and not (one.gone and _replaced(one, state, newest))
     ]
     return min(
         known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None
     )
 
 
-def _replaced(state: SourceState, newest: float) -> bool:
+def _replaced(one: Writer, state: SourceState, newest: float) -> bool:
     """Return whether a run went on without the process that has written one of its files."""
-    status, life = state.status, state.life
-    if status.writer and status.writer.by_name:
-        return newest - (status.modified or 0.0) > _KEPT_BACK
-    return (life.arrived or 0.0) - life.orphaned > _LAST_WORDS
+    if one.by_name:
+        return newest - (state.status.modified or 0.0) > _KEPT_BACK
+    return (state.life.arrived or 0.0) - state.life.orphaned > _LAST_WORDS
 
 
 def evidence(run: Run, now: float) -> Evidence | None:

@@ -282,8 +282,8 @@ def _by_silence(run: Run, now: float) -> State:
 
 def _is_read(run: Run) -> bool:
     """Return whether a log with steps can be read: the silence of others proves nothing."""
-    logs = [one.status for one in run.sources.values() if one.step is not None]
-    return not all(one.problem for one in logs)
+    logs = (one for one in run.sources.values() if one.step is not None)
+    return any(not one.status.problem for one in logs)
 
 
 def _idle(run: Run, now: float) -> float | None:
