@@ -78,10 +78,11 @@ def script(parser: CommandParser, shell: str) -> str:
             option.complete = listed  # type: ignore[attr-defined]
         elif path := _PATHS.get(str(option.metavar).split("|")[0].split(".")[0]):
             option.complete = path  # type: ignore[attr-defined]
-    zsh = _ZSH.replace("@valued@", " ".join(parser.valued))
-    zsh = zsh.replace("@commands@", " ".join(parser.commands))
-    preamble = {"bash": _BASH, "zsh": zsh}.get(shell, "")
+    preamble = {"bash": _BASH, "zsh": _ZSH}.get(shell, "")
     made: str = shtab.complete(parser, shell, preamble=preamble)
+    made = made.replace("@valued@", " ".join(parser.valued)).replace(
+        "@commands@", " ".join(parser.commands)
+    )
     for pattern, instead in _OTHERWISE.get(shell, {}).items():
         made = re.sub(pattern, instead, made)
     return made + _FISH * (shell == "fish")

@@ -68,11 +68,11 @@ def complete_streams() -> None:
     while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
         pass
     os.close(number)
-    for number, (name, mode) in enumerate(
-        (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
-    ):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # as Python has a stream that was closed
-            stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)
+            stream = os.fdopen(
+                number, "w" if number else "r", encoding="utf-8", closefd=False
+            )
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
 

@@ -259,8 +259,8 @@ class Run(LoggedMetrics):
         state = self.sources[status.path]
         if batch.live and status.bytes_read > state.status.bytes_read:
             state.life.grew = now
-        gone = getattr(status.writer, "gone", False)
-        state.life.orphaned = min(now, state.life.orphaned) if gone else inf
+        is_orphan = getattr(status.writer, "gone", False)
+        state.life.orphaned = min(now, state.life.orphaned) if is_orphan else inf
         state.status = status
         state.read_once |= status.whole or status.problem is not None
         return state

@@ -257,7 +257,7 @@ class Life:
     @property
     def continued(self) -> bool:
         """True if it went on while we watched, or a heartbeat did."""
-        return self.grew is not None or self.arrived is not None or self.stands()
+        return bool(self.grew or self.arrived) or self.stands()
 
     def stands(self) -> bool:
         """Return whether a heartbeat went on while its counters stood still."""

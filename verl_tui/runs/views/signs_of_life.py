@@ -80,8 +80,8 @@ def last_written(run: Run) -> float | None:
     written regardless of training.
     """
     sources = run.sources.values()
-    times = [one.status.modified for one in sources if not one.life.explained()]
-    return max([time for time in times if time is not None], default=None)
+    times = (one.status.modified for one in sources if not one.life.explained())
+    return max(filter(None, times), default=None)
 
 
 @cached_by_revision
@@ -124,8 +124,7 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
             yield Evidence(f"{name} grew while we watched", life.grew)
-        sign = _by_times(state, name, now)
-        if sign:
+        if sign := _by_times(state, name, now):
             yield sign
 
 
@@ -149,10 +148,11 @@ def phase(run: Run) -> str | None:
     """Describe the last known activity of the run: a heartbeat, a printed stage, the longest timed
     part of the last step, in which a run that waits mostly is; None if nothing is known.
     """
-    for life in [state.life for state in run.sources.values()]:
-        if life.counters and (not life.stands() or life.stood is None):
-            return f"the last heartbeat: {life.counters}"
+    for state in run.sources.values():
+        life = state.life
         if life.counters:
+            if not life.stands() or life.stood is None:
+                return f"the last heartbeat: {life.counters}"
             still = f"its counters have stood still for {age(life.until_newest(life.stood))}"
             return f"the heartbeat goes on, {still}: {life.counters}"
     for state in reversed(run.sources.values()):
@@ -191,6 +191,5 @@ def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
     """Return all trouble after the last step of its log with the path of that, in its order: the
     rest was survived.
     """
-    known = all_trouble(run)
-    found = [(path, one) for path, state, one in known if one.step == state.step]
+    found = ((path, it) for path, of, it in all_trouble(run) if it.step == of.step)
     return sorted(found, key=lambda one: one[1].fresh.line)
