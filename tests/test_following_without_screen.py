@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from ordinary_rights import ordinary_rights
 
 from verl_tui.config import Config
 from verl_tui.exporters.following import follow
@@ -86,6 +87,32 @@ def test_the_first_look_knows_who_writes(log, held, found):
     following.close()
     (run,) = monitor.runs.values()
     assert state(run, time.time()) is found
+
+
+def test_a_log_that_may_not_be_read_any_more_holds_up_no_other(log, tmp_path):
+    closed, end = tmp_path / "closed" / "run.jsonl", threading.Event()
+    closed.parent.mkdir()
+    append(closed, *range(1, 21))
+    monitor = Monitor(Config(poll_interval=0.01))
+    with ordinary_rights(), late(end):
+        following = refreshes(
+            [str(log), str(closed)],
+            monitor,
+            between=0.0,
+            clock=Clock(),
+            stop=end.is_set,
+        )
+        next(following)
+        append(closed, *range(21, 41))
+        closed.chmod(0)
+        while not any(
+            one.problem for run in monitor.runs.values() for one in run.statuses
+        ):
+            next(following)
+        append(log, 21)
+        while max(run.step or 0 for run in monitor.runs.values()) < 21:
+            next(following)
+        following.close()
 
 
 def test_the_newest_values_are_written_as_they_come_however_long_the_interval_is(log):

@@ -159,9 +159,7 @@ def build_parser(chosen: Mapping[str, Any] | None = None) -> CommandParser:
     unnamed = taken_by(watch).replace("PATH...", "")  # before the first path
     parser.declare(_COMPLETION + unnamed + DEBUG_LOG)
     parser.set_defaults(execute=_completion)
-    parser.add_commands(
-        {"watch": watch} | dict(commands_of(commands)) if chosen is None else chosen
-    )
+    parser.add_commands(chosen or {"watch": watch} | dict(commands_of(commands)))
     return parser
 
 

@@ -168,19 +168,21 @@ class Monitor:
         return not self._read or self.loaded() < 1.0
 
     def loaded(self) -> float:
-        """Return how much of what lies on disk has been read, 0..1."""
+        """Return how much of what lies on disk and can be read has been read, 0..1."""
         size = read = 0
         for name, run in self.runs.items():
             behind = self._behind.get(name, run)
             for state in {**run.sources, **behind.sources}.values():
-                size += state.status.size
-                read += min(state.status.bytes_read, state.status.size)
+                status = state.status
+                if not status.problem:
+                    size += status.size
+                    read += min(status.bytes_read, status.size)
         share = min(1.0, read / size) if size else 1.0
         return share if self._read else min(share, _NEARLY)
 
     def _is_quiet(self, run: Run, now: float) -> bool:
         """Return whether a run has brought nothing for long."""
-        news = max(self._newest.get(run.name, -math.inf), run.modified or -math.inf)
+        news = max(self._newest.get(run.name, 0.0), run.modified or 0.0)
         return now - news > _QUIET
 
     def _apply(self, batch: Batch, now: float) -> None:

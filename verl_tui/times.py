@@ -84,7 +84,7 @@ def parse_elapsed(text: object) -> float | None:
 
 
 def trusted_time(
-    stated: float | None, modified: float | None, *, absolute: bool = False
+    stated: float | None, modified: float | None, *, absolute: bool
 ) -> float | None:
     """Return when a record was written, of the time it states and the time its file changed.
 

@@ -35,9 +35,7 @@ _REFUSED = "Open the address that `verl-tui web` printed, with its token.\n"
 class WebServer(Server):
     """Runs a command, a process for each page that is open, and shows in the page what it draws."""
 
-    def __init__(
-        self, command: str, host: str, port: int, public_url: str = ""
-    ) -> None:
+    def __init__(self, command: str, host: str, port: int, public_url: str) -> None:
         """Begin to listen when `serve_until` is called.
 
         Args:

@@ -101,6 +101,7 @@ WORKERS = [
 DEBUGGED = Event(EventKind.STAGE, "(Pdb)", 10)
 GONE = STATUS._replace(writer=ALIVE._replace(gone=True))
 UNHELD = STATUS._replace(unheld=True)
+SHUT = STATUS._replace(problem="permission denied")
 EVENTS = SourceStatus(
     "tb/events.out.tfevents.1.h.4711.0", "tensorboard events", rank=6, modified=T
 )
@@ -134,6 +135,9 @@ def live(
         # steps that come while we watch are evidence for a while
         ([read(steps(20), TOTAL), live(steps(1, 21))], 600, State.STALLED, {"hang": CRITICAL}),
         ([read(steps(20), TOTAL), live(steps(1, 21))], 5 * HOUR, State.ENDED, {}),
+        # the silence of a log that may not be read any more proves nothing
+        ([read(steps(20), TOTAL), live(steps(1, 21)), live(status=SHUT)], 600, State.UNKNOWN, {}),
+        ([read(AGREED, status=SHUT), live(steps(1, 21), status=EVENTS)], 600, State.STALLED, {"hang": CRITICAL}),
         # so are times in the log that agree with the file's, unless nobody holds it
         ([read(AGREED)], 600, State.STALLED, {"hang": CRITICAL}),
         ([read(AGREED, status=STATUS._replace(modified=T + 700))], 1400, State.ENDED, {}),
@@ -147,6 +151,15 @@ def live(
         ([read(steps(20), ERROR, status=GONE)], 1, State.CRASHED, {"crash": CRITICAL}),
         ([read(steps(20), TOTAL, status=LOST)], 10, State.ENDED, {"crash": WARNING}),
         ([read(steps(20), TOTAL, status=UNHELD)], 1, State.ENDED, {}),
+        # steps that come after its end are another's; a last one may be late
+        (
+            [read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=9, status=GONE)],
+            10, State.RUNNING, {},
+        ),
+        (
+            [read(steps(20), TOTAL, status=GONE), live(steps(1, 21), at=1, status=GONE)],
+            10, State.ENDED, {"crash": WARNING},
+        ),
         # an error is reported at once, and withdrawn when steps go on
         ([read(steps(20), TOTAL, ERROR)], 1, State.RUNNING, {"crash": WARNING}),
         ([read(steps(20), TOTAL, ERROR)], 90, State.CRASHED, {"crash": CRITICAL}),

@@ -150,6 +150,14 @@ def test_logs_and_directories_that_may_not_be_read_are_reported(tree, close):
     assert (discovery.problems, discovery.waiting) == ((), ())
 
 
+def test_a_named_log_that_may_not_be_read_is_reported_once(tree, close):
+    top = tree({"bad.log": CONSOLE, "good.log": CONSOLE})
+    close(top / "bad.log")
+    discovery = Finder([f"{top}/bad.log", f"{top}/good.log"]).scan()
+    assert discovery.problems == (f"{top}/bad.log: permission denied",)
+    assert discovery.passed == ()
+
+
 def test_whatever_goes_wrong_with_a_file_costs_that_file_alone(tree, monkeypatch):
     top = tree({"a/train.log": CONSOLE, "b/train.log": CONSOLE})
     real = console.matches

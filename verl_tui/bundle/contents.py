@@ -372,7 +372,7 @@ class BundledFile(NamedTuple):
 
 
 def masked_files(
-    pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str] = ()
+    pieces: Sequence[BundledFile], mask: Mask, words: Iterable[str]
 ) -> list[BundledFile]:
     """Return the files with everything hidden that gives access or names people.
 

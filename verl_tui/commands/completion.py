@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -46,8 +47,18 @@ function _shtab_verl_tui_scan
   end
 end
 complete -c verl-tui -n '_shtab_verl_tui_using; and test $_shtab_verl_tui_npos -eq 0' \
--ka "(__fish_complete_path (commandline -ct))"
+-F
 """
+_OTHERWISE = {
+    "zsh": {
+        r'"\(\*\)::': '"*:',  # offers no second path
+        r'(--[a-z-]+)(\}?"?\[.*\]:)': r"\1=\2",  # nor a value behind `=`
+        r"== eval \]": "== (eval|file*) ]",  # fails under `source <(…)`
+    },
+    # offers no path behind `~` or within quotes, and lets `ls` complain of names such as `-x`
+    "fish": {r'x?ka "\(__fish_complete_path .*?\)\)"': "rF"},
+}
+"""Shell -> what shtab writes, each with what it should be."""
 
 
 def script(parser: CommandParser, shell: str) -> str:
@@ -63,17 +74,17 @@ def script(parser: CommandParser, shell: str) -> str:
     for option in actions(parser):
         # shtab looks for this attribute; other words than those listed are allowed too.
         if option.metavar in words:
-            listed = _words_in_shells(option, words[option.metavar])
+            listed = _words_in_shells(words[option.metavar])
             option.complete = listed  # type: ignore[attr-defined]
         elif path := _PATHS.get(str(option.metavar).split("|")[0].split(".")[0]):
             option.complete = path  # type: ignore[attr-defined]
-    zsh = _ZSH.replace("@valued@", " ".join(parser.valued))
-    zsh = zsh.replace("@commands@", " ".join(parser.commands))
-    made: str = shtab.complete(
-        parser, shell, preamble={"bash": _BASH, "zsh": zsh}.get(shell, "")
+    preamble = {"bash": _BASH, "zsh": _ZSH}.get(shell, "")
+    made: str = shtab.complete(parser, shell, preamble=preamble)
+    made = made.replace("@valued@", " ".join(parser.valued)).replace(
+        "@commands@", " ".join(parser.commands)
     )
-    if shell == "zsh":
-        return made.replace('"(*)::', '"*:')  # shtab's way offers no second path
+    for pattern, instead in _OTHERWISE.get(shell, {}).items():
+        made = re.sub(pattern, instead, made)
     return made + _FISH * (shell == "fish")
 
 
@@ -84,13 +95,10 @@ def actions(parser: CommandParser) -> Iterator[argparse.Action]:
         yield from actions(command)
 
 
-def _words_in_shells(
-    option: argparse.Action, words: Iterable[str]
-) -> dict[str, object]:
+def _words_in_shells(words: Iterable[str]) -> dict[str, object]:
     """Return how each shell completes an argument to words, as shtab takes it."""
     listed = " ".join(words)
-    # Options of several commands may have one name, but other words.
-    name = f"_verl_tui_{option.dest}_{crc32(listed.encode()):x}"
+    name = f"_verl_tui_{crc32(listed.encode()):x}"
     return {
         "preamble": {"bash": f'{name}() {{ compgen -W "{listed}" -- "$1"; }}'},
         "bash": name,

@@ -68,11 +68,11 @@ def complete_streams() -> None:
     while (number := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
         pass
     os.close(number)
-    for number, (name, mode) in enumerate(
-        (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
-    ):
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:  # as Python has a stream that was closed
-            stream = os.fdopen(number, mode, encoding="utf-8", closefd=False)
+            stream = os.fdopen(
+                number, "w" if number else "r", encoding="utf-8", closefd=False
+            )
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
 
@@ -238,12 +238,9 @@ class Options(Namespace):
                 settings_for(config)
             except ValueError as error:
                 raise ConfigError(f"{config_path(self.config)}: {error}") from error
-        ascii = True if getattr(self, "ascii", False) else config.ascii
-        return replace(
-            config,
-            ascii=ascii,
-            mouse=config.mouse and not getattr(self, "no_mouse", False),
-        )
+        ascii = getattr(self, "ascii", False) or config.ascii
+        mouse = config.mouse and not getattr(self, "no_mouse", False)
+        return replace(config, ascii=ascii, mouse=mouse)
 
     @cached_property
     def now(self) -> float:

@@ -139,9 +139,7 @@ def text_of(value: ColumnValue) -> str:
     return one_line(value or "", 60)
 
 
-def sorted_by(
-    column: str, runs: Sequence[Run], at: Moment, *, up: bool = False
-) -> list[Run]:
+def sorted_by(column: str, runs: Sequence[Run], at: Moment, *, up: bool) -> list[Run]:
     """Return runs by a column, equal ones in their order: numbers from the greatest, then texts
     from a; `up` has all the other way round. Those without a value come last.
     """

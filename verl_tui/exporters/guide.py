@@ -169,7 +169,7 @@ def breach(rule: Rule, step: float) -> str:
         rule: One that PromQL can express.
         step: Seconds that a step usually takes.
     """
-    points = _points(rule)
+    points = rule.count if rule.condition == "streak" else rule.window
     window = f"{max(60, math.ceil(_SLACK * points * step))}s"
     name, _ = signal(rule)
     if points > 1:
@@ -179,10 +179,6 @@ def breach(rule: Rule, step: float) -> str:
         outside = (f"{name} {sign} {limit}" for sign, limit in _limits(rule))
         found, enough = "\n  or ".join(outside), ""
     return f"({found})\n{enough}unless on (run) {names.STATE}"
-
-
-def _points(rule: Rule) -> int:
-    return rule.count if rule.condition == "streak" else rule.window
 
 
 def _keys(rule: Rule, indicator: str, metrics: Sequence[str]) -> Sequence[str]:

@@ -282,7 +282,7 @@ class _StepTimes:
     def __init__(self, run: Run, now: float) -> None:
         self._clocks = clocks(run)
         self.now = now
-        self._otherwise = now if run.modified is None else run.modified
+        self._otherwise = run.modified or now
         self._stated: dict[int, float] = {}
         self.without: set[int] = set()
         """Steps whose time was needed and no source states."""

@@ -33,6 +33,7 @@ _NEXT: Mapping[Enum, str] = {
     State.WAITING: "wait for the first steps",
     State.STALLED: "look at the end of its log and at its processes: no step comes",
     State.CRASHED: "read the end of its log",
+    State.UNKNOWN: "see whether its log can be read and grows, and this host's clock is right",
     State.ENDED: "if it should still run, look at the end of its log and at its process",
 }
 """States -> what to do where no finding says so."""

@@ -251,7 +251,7 @@ def _suspects(run: Run) -> Iterator[tuple[int, _Suspect]]:
     for path, trouble in troubles:
         event = trouble.fresh
         found = cause_of(event.text)
-        level = _level(event, None if found is None else found[0])
+        level = _level(event, found and found[0])
         if level is not None and trouble not in handled:
             went_on = trouble.since != trouble.step
             level = max(level, _SURVIVED) if went_on else level

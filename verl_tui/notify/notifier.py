@@ -272,7 +272,7 @@ class Sender:
     ) -> None:
         self._deliver = deliver
         self._stop = threading.Event()
-        self._pause = pause if pause is not None else self._stop.wait
+        self._pause = pause or self._stop.wait
         self._waiting: Queue[Message | None] = Queue(most)
         """Ends with None."""
         self._open: dict[str, Message] = {}

@@ -65,11 +65,12 @@ class ReplayCutoff(NamedTuple):
             for (start, step), (stop, after) in pairwise(lines)
             if step == self.step != after
         ]
-        near = min(gaps, key=self._distance, default=(0, self.size))
+        near = min(
+            gaps,
+            key=lambda gap: max(gap[0] - self.size, self.size - gap[1]),
+            default=(0, self.size),
+        )
         return file.line_start(clamp(self.size, *near))
-
-    def _distance(self, gap: tuple[int, int]) -> int:
-        return max(gap[0] - self.size, self.size - gap[1])
 
 
 class Log(FileJob):

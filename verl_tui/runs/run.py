@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
+from math import inf
 from operator import sub
 from typing import TYPE_CHECKING, Any
 
@@ -258,9 +259,10 @@ class Run(LoggedMetrics):
         state = self.sources[status.path]
         if batch.live and status.bytes_read > state.status.bytes_read:
             state.life.grew = now
+        is_orphan = getattr(status.writer, "gone", False)
+        state.life.orphaned = min(now, state.life.orphaned) if is_orphan else inf
         state.status = status
-        if not state.read_once:
-            state.read_once = status.whole or status.problem is not None
+        state.read_once |= status.whole or status.problem is not None
         return state
 
     def _apply(self, state: SourceState, record: Record, arrival: float | None) -> None:

@@ -160,6 +160,8 @@ class Life:
     """The first time that it states with or after the last progress."""
     grew: float | None = None
     """When it last grew while we watched."""
+    orphaned: float = inf
+    """When its writer was first seen to be gone."""
     counters: str = ""
     """Counters of the last heartbeat since the last progress."""
     stood: float | None = None
@@ -255,9 +257,7 @@ class Life:
     @property
     def continued(self) -> bool:
         """True if it went on while we watched, or a heartbeat did."""
-        return (
-            self.grew is not None or self.arrived is not None or self.counters_stand()
-        )
+        return bool(self.grew or self.arrived) or self.counters_stand()
 
     def counters_stand(self) -> bool:
         """Return whether a heartbeat went on while its counters stood still."""

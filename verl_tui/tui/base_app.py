@@ -47,9 +47,7 @@ _LIKE_PANEL = (
 """Grounds that are the panel's where there are 256 colours."""
 
 
-def readable(
-    variables: Mapping[str, str], theme: str, *, few: bool = False
-) -> dict[str, str]:
+def readable(variables: Mapping[str, str], theme: str, *, few: bool) -> dict[str, str]:
     """Return a theme's variables with those in their place that make all of it readable.
 
     Args:

@@ -157,7 +157,7 @@ class _Painting:
         """
         for x in range(0, self._width * 2, 2):
             near = area[max(0, x - reach) : x + 2 + reach]
-            found = [span for span in near if span is not None]
+            found = [*filter(None, near)]
             if found and area[x : x + 2] != [None, None]:
                 top, bottom = min(one[0] for one in found), max(one[1] for one in found)
                 first, stop = (top + 1) // 4, (bottom + 3) // 4

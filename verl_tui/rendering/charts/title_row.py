@@ -233,7 +233,7 @@ def chart_row(
     return joined([*row, *sized(reading, width - cells_of(row), right=True)])
 
 
-def sparkline_row(data: ChartData, width: int, *, signs: bool = False) -> Pieces:
+def sparkline_row(data: ChartData, width: int, *, signs: bool) -> Pieces:
     """Write the chart's main line as a sparkline of exactly `width` cells, with marks where a
     breach began, or their signs.
     """

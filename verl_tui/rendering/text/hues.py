@@ -36,7 +36,7 @@ _FAMILY: dict[str, str] = {
 }
 
 
-def family_role(key: str, indicator: str | None = None) -> str:
+def family_role(key: str, indicator: str | None) -> str:
     """Return the role that colours a metric: its family's, or that of all others."""
     if indicator in _FAMILY:
         return _FAMILY[indicator]

@@ -27,6 +27,8 @@ _KEPT_BACK = 150.0
 """Seconds by which an event file may lie behind what its process wrote elsewhere: TensorBoard
 buffers records for up to 120.
 """
+_LAST_WORDS = 5.0
+"""Seconds after its end within which what a process wrote may be read: heuristic."""
 
 
 class Evidence(NamedTuple):
@@ -42,21 +44,27 @@ def writer(run: Run) -> Writer | None:
     """Return the process that writes a run's log, preferably a living one; None if none is
     known.
 
-    W&B's own process may outlive the trainer, so it counts only if no other is known. A process
-    that only created a file is not missed if another file of the run was written long after.
+    W&B's own process may outlive the trainer, so it counts only if no other is known. One that is
+    gone is not missed if steps came to its file afterwards, or if it only created the file and
+    another file of the run was written long after.
     """
     newest = last_written(run) or 0.0
     known = [
         one
-        for status in run.statuses
-        if (one := status.writer)
-        and not (
-            one.by_name and one.gone and newest - (status.modified or 0.0) > _KEPT_BACK
-        )
+        for state in run.sources.values()
+        if (one := state.status.writer)
+        and not (one.gone and _replaced(one, state, newest))
     ]
     return min(
         known, key=lambda one: (one.name.startswith("wandb"), one.gone), default=None
     )
+
+
+def _replaced(one: Writer, state: SourceState, newest: float) -> bool:
+    """Return whether a run went on without the process that has written one of its files."""
+    if one.by_name:
+        return newest - (state.status.modified or 0.0) > _KEPT_BACK
+    return (state.life.arrived or 0.0) - state.life.orphaned > _LAST_WORDS
 
 
 def evidence(run: Run, now: float) -> Evidence | None:
@@ -72,8 +80,8 @@ def last_written(run: Run) -> float | None:
     written regardless of training.
     """
     sources = run.sources.values()
-    times = [one.status.modified for one in sources if not one.life.only_idles()]
-    return max([time for time in times if time is not None], default=None)
+    times = (one.status.modified for one in sources if not one.life.only_idles())
+    return max(filter(None, times), default=None)
 
 
 @cached_by_revision
@@ -116,8 +124,7 @@ def _signs(run: Run, now: float) -> Iterator[Evidence]:
             yield Evidence("steps came while we watched", life.arrived)
         if life.grew is not None:
             yield Evidence(f"{name} grew while we watched", life.grew)
-        sign = _by_times(state, name, now)
-        if sign:
+        if sign := _by_times(state, name, now):
             yield sign
 
 
@@ -141,10 +148,11 @@ def phase(run: Run) -> str | None:
     """Describe the last known activity of the run: a heartbeat, a printed stage, the longest timed
     part of the last step, in which a run that waits mostly is; None if nothing is known.
     """
-    for life in [state.life for state in run.sources.values()]:
-        if life.counters and (not life.counters_stand() or life.stood is None):
-            return f"the last heartbeat: {life.counters}"
+    for state in run.sources.values():
+        life = state.life
         if life.counters:
+            if not life.counters_stand() or life.stood is None:
+                return f"the last heartbeat: {life.counters}"
             still = f"its counters have stood still for {age(life.until_newest(life.stood))}"
             return f"the heartbeat goes on, {still}: {life.counters}"
     for state in reversed(run.sources.values()):
@@ -183,6 +191,5 @@ def last_troubles(run: Run) -> list[tuple[str, Trouble]]:
     """Return all trouble after the last step of its log with the path of that, in its order: the
     rest was survived.
     """
-    known = all_trouble(run)
-    found = [(path, one) for path, state, one in known if one.step == state.step]
+    found = ((path, it) for path, of, it in all_trouble(run) if it.step == of.step)
     return sorted(found, key=lambda one: one[1].fresh.line)

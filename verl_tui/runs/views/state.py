@@ -101,8 +101,7 @@ def remaining(run: Run, now: float) -> float | None:
 
     Only a running run has an end to wait for, and only while records come.
     """
-    coming = remaining_seconds(run)
-    return coming if coming is not None and goes_on(run, now) else None
+    return remaining_seconds(run) if goes_on(run, now) else None
 
 
 def time_left(run: Run, now: float) -> float | None:
@@ -131,7 +130,7 @@ def silence(run: Run, now: float) -> float | None:
 
 def ahead(run: Run, now: float) -> float | None:
     """Return how many seconds from now the newest record is dated, None where clocks explain it."""
-    early = 0.0 if run.last_record is None else run.last_record - now
+    early = (run.last_record or now) - now
     return early if early > _CLOCKS else None
 
 
@@ -218,8 +217,10 @@ def _by_life(run: Run, now: float) -> State:
     holder = writer(run)
     if not holder:
         return _unheld(run, now)
-    if holder.gone or holder.stopped:
-        return _gone(run) if holder.gone else State.STALLED
+    if holder.gone:
+        return _gone(run)
+    if holder.stopped:
+        return State.STALLED
     return State.WAITING if _is_starting(run) else _by_silence(run, now)
 
 
@@ -228,8 +229,7 @@ def _unheld(run: Run, now: float) -> State:
     if _is_no_training(run) and _is_abandoned(run, now):
         return State.NO_TRAINING
     if _is_starting(run):
-        idle = _idle(run, now)
-        waits = idle is None or idle <= _ENDED_AFTER
+        waits = (_idle(run, now) or 0.0) <= _ENDED_AFTER
         return State.WAITING if waits else State.ENDED
     return _gone(run) if unattended(run) else _by_silence(run, now)
 
@@ -282,7 +282,13 @@ def _by_silence(run: Run, now: float) -> State:
     long = max(_ENDED_AFTER, _ENDED_PACES * (usual.seconds if usual else 0.0))
     if not sign or now - sign.latest > long:
         return _gone(run)
-    return State.STALLED
+    return State.STALLED if _is_read(run) else State.UNKNOWN
+
+
+def _is_read(run: Run) -> bool:
+    """Return whether a log with steps can be read: the silence of others proves nothing."""
+    logs = (one for one in run.sources.values() if one.step is not None)
+    return any(not one.status.problem for one in logs)
 
 
 def _idle(run: Run, now: float) -> float | None:

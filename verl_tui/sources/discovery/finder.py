@@ -188,6 +188,7 @@ class Finder:
                 PassedOver(one_line(str(path), 1000), why)
                 for path, why in dict.fromkeys(self._passed)
                 if path not in shown
+                if f"{one_line(str(path))}: {why}" not in self._problems
             ),
         )
 

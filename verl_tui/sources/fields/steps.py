@@ -288,9 +288,8 @@ def listed_thing(records: Sequence[Fields]) -> str | None:
     are no steps. None where there is none.
     """
     places = list(map(_place, records))
-    has_epoch = any(place is None for place in places)
-    steps = [place for place in places if place is not None]
-    if len(records) < 2 or has_epoch or _rise([step for step, _ in steps]):
+    steps = [*filter(None, places)]
+    if len(records) < 2 or None in places or _rise([step for step, _ in steps]):
         return None
     names = _names(list(records[0]), steps)
     return next((name for name in names if _differs(name, records)), None)

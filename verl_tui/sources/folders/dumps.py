@@ -259,13 +259,7 @@ class DumpSource(StepFolder):
         self._limits: dict[int, int] = {}
         """Most bytes to read of each dump for its figures; of others none."""
         self._seen: dict[int, _Seen] = {}
-        self._note: str | None = None
         self._reads = self._order = 0
-
-    @property
-    def note(self) -> str | None:
-        """Return how much is read for figures, if that is not everything."""
-        return self._note
 
     def read(self) -> tuple[Records, bool]:
         """Return which dumps have come, changed or gone, and the figures of what was read; and

@@ -70,6 +70,12 @@ class StepFolder(Source):
         self._looks = 0
         self._waiting: list[int] = []
         """Steps whose files wait to be read; ascending, the last is read first."""
+        self._note: str | None = None
+
+    @property
+    def note(self) -> str | None:
+        """Return how much is read for figures, how rewards were added, or what is missing."""
+        return self._note
 
     def step_path(self, step: int) -> Path:
         """Return the path of a step's file."""
@@ -146,7 +152,6 @@ class TableFolder(StepFolder):
         """Steps whose tables are incomplete at present, which has not been reported yet, and
         why.
         """
-        self._note: str | None = None
 
     def read(self) -> tuple[Records, bool]:
         """Return the samples of tables that have come or changed, and whether more wait."""
@@ -165,11 +170,6 @@ class TableFolder(StepFolder):
     def _flaws(self, before: float) -> Sequence[Unreadable]:
         """Return what is wrong with the tables of steps before one."""
         return [self._broken.pop(one) for one in [*self._broken] if one < before]
-
-    @property
-    def note(self) -> str | None:
-        """Return how rewards were added, or what is missing."""
-        return self._note
 
     def _file(self, step: int) -> Iterator[Record]:
         path = self.step_path(step)

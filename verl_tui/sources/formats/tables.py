@@ -89,7 +89,7 @@ class CompletionsDecoder(JsonDecoder):
     read once.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._rewards = RewardSum(path=path)
         self._seen: dict[int, None] = {}
         """Steps, the one that is read as the last."""
@@ -346,7 +346,7 @@ class SamplesDocument(WholeReader):
 class SampleDecoder(JsonDecoder):
     """Decodes one sample a line."""
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._rewards = RewardSum(path=path)
         self._count = 0
         """Samples without a step."""

@@ -231,7 +231,7 @@ class BlockReader:
         if isinstance(found, list):
             objects = (one for one in found if isinstance(one, dict))
             read = (self._rewards.sample(one, self._step) for one in objects)
-            self._samples += [one for one in read if one is not None]
+            self._samples += filter(None, read)
             return bool(found)
         below = found.get("metrics")  # where all of them may be
         metrics = numbers_in(flatten(below if isinstance(below, dict) else found))

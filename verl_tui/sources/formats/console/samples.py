@@ -235,7 +235,10 @@ class SampleReader:
         self.leave()
         if "response" not in lines:
             return ()
-        texts = {name: _text(of) for name, of in lines.items()}
+        texts = {
+            name: safe(decoded(b"\n".join(of)), LONGEST_TEXT)
+            for name, of in lines.items()
+        }
         prompt, response = texts.get("prompt", ""), texts["response"]
         score = _float(texts.get("score", ""))
         if not self._is_verls:
@@ -263,10 +266,6 @@ class SampleReader:
         if self._step is None:
             return 0 if self._validating else self._reached
         return self._step + 1
-
-
-def _text(lines: Sequence[bytes]) -> str:
-    return safe(decoded(b"\n".join(lines)), LONGEST_TEXT)
 
 
 def _parted(text: str) -> tuple[str, str]:
