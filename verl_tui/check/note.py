@@ -8,8 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from verl_tui.check.data import (
@@ -89,26 +87,28 @@ def note_text(
         report: What `report` returned.
         monitor: The monitor that it was made from; knows the unreadable lines and the pace.
         now: Seconds since the epoch.
-        width: Columns to wrap at, None to leave lines as long as they are, for pipes.
+        width: Columns to wrap at, None for pipes: lines as long as they are, without colours.
         colour: Whether to write colours, for terminals.
         unfolded: Whether to write out what only follows from another finding.
         verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
     lines = _lines(report, monitor, now, unfolded=unfolded, verbose=verbose)
+    if width is None:
+        return "".join(f"{' ' * indent}{text.plain}\n" for indent, text in lines)
+    from rich.console import Console
+    from rich.padding import Padding
+
     out = io.StringIO()
     console = Console(
         file=out,
         force_terminal=colour,
         color_system="standard" if colour else None,
         no_color=not colour,
-        width=width or 10_000,
+        width=width,
         _environ={},  # the caller has decided
     )
     for indent, text in lines:
-        if width is None:
-            console.print(Text(" " * indent) + text, soft_wrap=True)
-        else:
-            console.print(Padding(text, (0, 0, 0, indent), expand=False))
+        console.print(Padding(text, (0, 0, 0, indent), expand=False))
     return out.getvalue()
 
 
