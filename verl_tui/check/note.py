@@ -17,9 +17,6 @@ from verl_tui.check.data import (
     outcome,
     times_in_words,
 )
-from verl_tui.comparison.outcomes import KINDS
-from verl_tui.comparison.tables import TextTable
-from verl_tui.comparison.written import aligned
 from verl_tui.health.finding import unjudged_rules
 from verl_tui.health.next_step import metric_label
 from verl_tui.indicators import INDICATORS
@@ -227,9 +224,7 @@ def gate_lines(against: Data) -> _NoteLines:
             yield 4, Text(f"{how}: {_figure(one)}", style)
     if kept:
         yield 4, Text(f"within their bands: {', '.join(kept)}")
-    reasons = gathered(
-        (one["reason"], KINDS[one["figure"]].label) for one in against["not_compared"]
-    )
+    reasons = gathered((one["reason"], _label(one)) for one in against["not_compared"])
     for reason, labels in reasons.items():
         why = one_line(reason, 1000)
         yield 4, Text(f"not compared: {', '.join(labels)} ({why})")
@@ -247,6 +242,9 @@ def _gate_heading(against: Data, breaches: int) -> str:
 
 def sweep_lines(report: Data) -> _NoteLines:
     """Yield a table of runs compared with one baseline, a line a run, the worst first."""
+    from verl_tui.comparison.tables import TextTable
+    from verl_tui.comparison.written import aligned
+
     runs = {one["name"]: one for one in report["runs"]}
     summed = report["against"]
     counts = ", ".join(f"{count} {word}" for word, count in summed["outcomes"].items())
@@ -261,7 +259,7 @@ def sweep_lines(report: Data) -> _NoteLines:
 def _sweep_row(run: Data) -> tuple[str, ...]:
     against, breaches = run["against"], dict[str, list[str]]()
     for one in against["figures"]:
-        label = KINDS[one["figure"]].label
+        label = _label(one)
         if one["value"] is not None:
             label += f" {number(one['value'])} ({number(one['baseline'])})"
         breaches.setdefault(one["breach"], []).append(label)
@@ -274,9 +272,16 @@ def _sweep_row(run: Data) -> tuple[str, ...]:
     return one_line(run["name"]), against["outcome"], verdict, str(step), said
 
 
+def _label(one: Data) -> str:
+    """Return what a figure is called."""
+    from verl_tui.comparison.outcomes import KINDS  # few reports are on any
+
+    return KINDS[one["figure"]].label
+
+
 def _figure(one: Data) -> str:
     """Return a figure as compared with its band."""
-    label, breach = KINDS[one["figure"]].label, one["breach"]
+    label, breach = _label(one), one["breach"]
     unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
     if breach == "missing":
         return f"{label}, baseline {number(one['baseline'])}{unit}"
