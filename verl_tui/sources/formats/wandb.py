@@ -38,6 +38,7 @@ from verl_tui.sources.fields.steps import TRAINERS, TrackerStep
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
+from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line
 
@@ -203,7 +204,9 @@ class WandbReader(RecordLog):
         yield from ()
 
     def _heed(self, line: bytes) -> None:
-        """Note what a line of the console says of an end."""
+        """Note what a line of the console says of an end; a step line says nothing."""
+        if not self._errors.framed and STEP.match(line):
+            return
         line = WHOLE_BAR.sub(b"", line)
         has_text = parted(line, added=False).text  # a bar that was cleared has none
         for event in self._errors.read(line, self._number) if has_text else ():
