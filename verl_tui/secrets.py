@@ -91,8 +91,13 @@ _STATED = pattern(
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
-_IN_NAMES = ("key", "token", "secret", "pass", "credential", "hook", "notify")
-"""Every name of what gives access contains one of these; most lines contain none."""
+_ENDS = (
+    *("key", "token", "secret", "password", "passwd", "passphrase"),
+    *("credential", "credentials", "url"),
+)
+"""Every name of what gives access ends with one of these, but for `_id`."""
+_MAY_STATE = pattern(rf"(?:{'|'.join(_ENDS)})(?:_id)?['\"]?(?:\s{{0,3}}[=:]|[ ])")
+"""Found, in small letters, where one may have a value behind it; most lines have none."""
 _IN_ADDRESS = pattern(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
 """A password in an address: `postgres://user:password@host`."""
 
@@ -104,8 +109,10 @@ def hide_setting(name: str, value: object) -> object:
     if not isinstance(value, str) or not value:
         return value
     end = name[-LONGEST_NAME:]  # which says what it is of
+    may_be = end.lower().removesuffix("_id").endswith(_ENDS)  # most are none
     if value.isascii() and (
-        _NAME.fullmatch(end) or (_MAYBE.fullmatch(end) and _RANDOM.fullmatch(value))
+        (may_be and _NAME.fullmatch(end))
+        or (_MAYBE.fullmatch(end) and _RANDOM.fullmatch(value))
     ):
         if value.startswith(("${", "<")):
             return value
@@ -115,8 +122,7 @@ def hide_setting(name: str, value: object) -> object:
 
 def hide(text: str) -> str:
     """Return a line of text with keys, tokens and passwords hidden."""
-    lower = text.lower()
-    if any(word in lower for word in _IN_NAMES):
+    if _MAY_STATE.search(text.lower()):
         text = _STATED.sub(_hidden, text)
     text = _FORMS.sub(HIDDEN, text)
     return _WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))
