@@ -100,7 +100,6 @@ def note_text(
         file=out,
         force_terminal=colour,
         color_system="standard" if colour else None,
-        no_color=not colour,
         width=width,
         _environ={},  # the caller has decided
     )
