@@ -82,20 +82,15 @@ _PUBLIC = frozenset(_TABLE["domains"]["public"].split())
 
 HIDDEN = "***"
 
-_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
-_MAYBE = NamePattern(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
-"""Names of settings that may hold a key, if what they hold looks like one."""
+_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)")
 _RANDOM = pattern(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
 _STATED = pattern(
     rf"((?:{_NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
-_ENDS = (
-    *("key", "token", "secret", "password", "passwd", "passphrase"),
-    *("credential", "credentials", "url"),
-)
-"""Every name of what gives access ends with one of these, but for `_id`."""
+_ENDS, _MAYBE = (tuple(words.split()) for words in _TABLE["ends"].values())
+"""How names end of what gives access, but for `_id`, and of what may hold a key."""
 _MAY_STATE = pattern(rf"(?:{'|'.join(_ENDS)})(?:_id)?['\"]?(?:\s{{0,3}}[=:]|[ ])")
 """Found, in small letters, where one may have a value behind it; most lines have none."""
 _IN_ADDRESS = pattern(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
@@ -108,11 +103,10 @@ def hide_setting(name: str, value: object) -> object:
     """
     if not isinstance(value, str) or not value:
         return value
-    end = name[-LONGEST_NAME:]  # which says what it is of
-    may_be = end.lower().removesuffix("_id").endswith(_ENDS)  # most are none
+    end = name.lower()[-LONGEST_NAME:]  # which says what it is of
     if value.isascii() and (
-        (may_be and _NAME.fullmatch(end))
-        or (_MAYBE.fullmatch(end) and _RANDOM.fullmatch(value))
+        (end.removesuffix("_id").endswith(_ENDS) and _NAME.fullmatch(end))
+        or (end.endswith(_MAYBE) and _RANDOM.fullmatch(value))
     ):
         if value.startswith(("${", "<")):
             return value
