@@ -89,10 +89,10 @@ _STATED = pattern(
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
-_ENDS, _MAYBE = (tuple(words.split()) for words in _TABLE["ends"].values())
+_ENDS, _MAYBE = map(tuple, _TABLE["ends"].values())
 """How names end of what gives access, but for `_id`, and of what may hold a key."""
-_MAY_STATE = pattern(rf"(?:{'|'.join(_ENDS)})(?:_id)?['\"]?(?:\s{{0,3}}[=:]|[ ])")
-"""Found, in small letters, where one may have a value behind it; most lines have none."""
+_MAY_STATE = pattern(_PARTS["VALUED"])
+"""Found, in small letters, where a name may have a value behind it; most lines have none."""
 _IN_ADDRESS = pattern(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
 """A password in an address: `postgres://user:password@host`."""
 
@@ -108,9 +108,7 @@ def hide_setting(name: str, value: object) -> object:
         (end.removesuffix("_id").endswith(_ENDS) and _NAME.fullmatch(end))
         or (end.endswith(_MAYBE) and _RANDOM.fullmatch(value))
     ):
-        if value.startswith(("${", "<")):
-            return value
-        return HIDDEN
+        return value if value.startswith(("${", "<")) else HIDDEN
     return hide(value)
 
 
