@@ -37,8 +37,8 @@ class Kind(NamedTuple):
         """Return what is found in a column; of a breach that holds also its newest point."""
         found = judged(self.words, column.steps, self.find(column, rule, limit))
         if found.facts is not None:
-            steps, values, _ = column
-            found.facts.update(at=int(steps[-1]), last=float(values[-1]))
+            found.facts["at"] = int(column.steps[-1])
+            found.facts["last"] = float(column.values[-1])
         return found
 
 

@@ -191,7 +191,7 @@ class WandbReader(RecordLog):
         """Yield where it runs."""
         return self.about(record, "wandb.environment")
 
-    def _output(self, record: bytes) -> Iterator[Record]:
+    def _output(self, record: bytes) -> Sequence[Record]:
         """Take a piece of the console, whose words on an end count once there is one."""
         # most say nothing of an end
         if self._line or self._errors.is_open or may_fail(record):
@@ -201,7 +201,7 @@ class WandbReader(RecordLog):
                 self._line = rest[-_LONGEST:]
                 for line in lines:
                     self._heed(line)
-        yield from ()
+        return ()
 
     def _heed(self, line: bytes) -> None:
         """Note what a line of the console says of an end; a step line says nothing."""

@@ -80,8 +80,7 @@ _METRICS, _SIGNED, _KEYS, _MENTIONED, _DICT = range(5)
 _FIRST = 2000
 """First lines in which a trainer's name is looked for: all of them show it at once."""
 _SHOWN = [(one.name, one.lines) for one in trainers() if one.lines]
-_BY_WORD = [(word.encode(), *one) for one in _SHOWN for word in one[1].words]
-_MAY_SHOW = any_of(word.decode() for word, *_ in _BY_WORD)
+_MAY_SHOW = any_of(word for _, shown in _SHOWN for word in shown.words)
 
 
 def hinted(head: bytes) -> bool:
@@ -175,9 +174,7 @@ class TrainerDetector:
         """Look for a trainer's name in a line that holds no metrics, with its prefix."""
         if not (self.looks_at(number) and _MAY_SHOW.search(line)):
             return
-        for word, name, shown in _BY_WORD:
-            if word not in line:
-                continue
+        for name, shown in _SHOWN:
             if shown.signed.search(line):
                 self._signs.add((_SIGNED, shown.rank, name))
             elif shown.mentioned.search(line):
