@@ -272,7 +272,7 @@ def test_only_what_was_judged_in_all_is_called_healthy(steps, left_out, said, tm
     for line in lines:
         line["data"].pop(left_out, None)
     write(tmp_path / "run" / "log.jsonl", lines)
-    first, why, *_ = note(tmp_path / "run", colour=True).splitlines()
+    first, why, *_ = note(tmp_path / "run", colour=True, width=200).splitlines()
     green = "\x1b[32mhealthy" in first
     assert green is (said == "healthy")
     assert said in why or green

@@ -5,6 +5,7 @@ cannot go on.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from functools import partial
@@ -226,6 +227,25 @@ __main__.run()
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (7, "said\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux does")
+def test_numpy_starts_no_threads_and_may_in_what_a_guard_starts():
+    """A guard may start the training again, and numpy has one for each core otherwise."""
+    program = """
+import os, sys
+from verl_tui import __main__, guard
+import numpy
+told = "import os, sys; sys.exit(os.environ.get('OPENBLAS_NUM_THREADS') == '7')"
+started = guard.start([sys.executable, "-c", told], {})
+print(len(os.listdir("/proc/self/task")), started.wait())
+"""
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "7"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, capture_output=True, env=environment, text=True, check=False
+    )
+    assert done.stdout == "1 1\n"
 
 
 def test_without_an_address_nothing_that_sends_is_imported():

@@ -28,9 +28,7 @@ class NamePattern:
 
     def fullmatch(self, name: str) -> re.Match[str] | None:
         """Return the match of a name, None for one that is none or too long."""
-        if len(name) <= LONGEST_NAME:
-            return self._form.fullmatch(name)
-        return None
+        return self._form.fullmatch(name) if len(name) <= LONGEST_NAME else None
 
 
 class _Pattern(Generic[AnyStr]):

@@ -81,17 +81,17 @@ _PUBLIC = frozenset(_TABLE["domains"]["public"].split())
 
 HIDDEN = "***"
 
-_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)", re.IGNORECASE)
-_MAYBE = NamePattern(r".*(?:key|token|wandb|swanlab|comet|login)", re.IGNORECASE)
-"""Names of settings that may hold a key, if what they hold looks like one."""
+_NAME = NamePattern(rf"(?:.*[._/-])?(?:\w*(?:{_NAMES})(?:_id)?|token)")
 _RANDOM = pattern(r"(?=(?:\D*\d){3})(?=.*[A-Za-z])[\w-]{20,}")
 _STATED = pattern(
     rf"((?:{_NAMES})(?:_id)?['\"]?(?:\s{{0,3}}[=:]\s{{0,3}}|[ ]['\"]?)['\"]?)"
     r"([^\s'\",;)\]}]{8,})",
     re.IGNORECASE,
 )
-_IN_NAMES = ("key", "token", "secret", "pass", "credential", "hook", "notify")
-"""Every name of what gives access contains one of these; most lines contain none."""
+_ENDS, _MAYBE = map(tuple, _TABLE["ends"].values())
+"""How names end of what gives access, but for `_id`, and of what may hold a key."""
+_MAY_STATE = pattern(_PARTS["VALUED"])
+"""Found, in small letters, where a name may have a value behind it; most lines have none."""
 _IN_ADDRESS = pattern(r"(://[^\s:/@]{1,100}:)[^\s/@]{1,200}(?=@)")
 """A password in an address: `postgres://user:password@host`."""
 
@@ -102,20 +102,18 @@ def hide_setting(name: str, value: object) -> object:
     """
     if not isinstance(value, str) or not value:
         return value
-    end = name[-LONGEST_NAME:]  # which says what it is of
+    end = name.lower()[-LONGEST_NAME:]  # which says what it is of
     if value.isascii() and (
-        _NAME.fullmatch(end) or (_MAYBE.fullmatch(end) and _RANDOM.fullmatch(value))
+        (end.removesuffix("_id").endswith(_ENDS) and _NAME.fullmatch(end))
+        or (end.endswith(_MAYBE) and _RANDOM.fullmatch(value))
     ):
-        if value.startswith(("${", "<")):
-            return value
-        return HIDDEN
+        return value if value.startswith(("${", "<")) else HIDDEN
     return hide(value)
 
 
 def hide(text: str) -> str:
     """Return a line of text with keys, tokens and passwords hidden."""
-    lower = text.lower()
-    if any(word in lower for word in _IN_NAMES):
+    if _MAY_STATE.search(text.lower()):
         text = _STATED.sub(_hidden, text)
     text = _FORMS.sub(HIDDEN, text)
     return _WEBHOOK.sub(rf"\1{HIDDEN}", _IN_ADDRESS.sub(rf"\1{HIDDEN}", text))

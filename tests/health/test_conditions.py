@@ -18,7 +18,7 @@ from verl_tui.health.guide_settings import load_guide
 from verl_tui.runs.series import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from verl_tui.health.conditions.column import Breach
 
@@ -37,6 +37,12 @@ CONDITIONS: dict[str, Callable[[Column, tuple[int, ...]], Judged]] = {
         "vanish", lambda one, *_: vanish(one, 0.4, 0.5, 5, 40)
     ).judge(one, RULES[0], 0.0),
 }
+
+
+@pytest.fixture(autouse=True)
+def _as_rules_are_judged() -> Iterator[None]:
+    with np.errstate(over="raise", divide="ignore", invalid="ignore"):
+        yield
 
 
 def column(values: Any) -> Column:

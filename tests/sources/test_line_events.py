@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -36,6 +37,14 @@ def test_an_entry_is_found_by_the_line_it_was_written_from(entry):
     else:
         kind = "fatal" if entry["kind"] == "remote" else entry["kind"]
         assert event.kind.value == kind
+
+
+def test_a_form_of_beginnings_is_one_in_all_its_parts():
+    for row in chain(ENTRIES, TABLE["stated"], TABLE["first"]):
+        if row["match"].startswith("^"):
+            form = row["match"].replace("{code}", TABLE["code"])
+            found = re.search(form, f" {row['line']}")
+            assert not found or not found.start()
 
 
 @pytest.mark.parametrize("rows", ["stated", "first", "settings"])

@@ -8,8 +8,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from verl_tui.check.data import (
@@ -19,9 +17,6 @@ from verl_tui.check.data import (
     outcome,
     times_in_words,
 )
-from verl_tui.comparison.outcomes import KINDS
-from verl_tui.comparison.tables import TextTable
-from verl_tui.comparison.written import aligned
 from verl_tui.health.finding import unjudged_rules
 from verl_tui.health.next_step import metric_label
 from verl_tui.indicators import INDICATORS
@@ -89,26 +84,27 @@ def note_text(
         report: What `report` returned.
         monitor: The monitor that it was made from; knows the unreadable lines and the pace.
         now: Seconds since the epoch.
-        width: Columns to wrap at, None to leave lines as long as they are, for pipes.
+        width: Columns to wrap at, None for pipes: lines as long as they are, without colours.
         colour: Whether to write colours, for terminals.
         unfolded: Whether to write out what only follows from another finding.
         verbose: Whether to name the rules that gave no verdict, with the reasons.
     """
     lines = _lines(report, monitor, now, unfolded=unfolded, verbose=verbose)
+    if width is None:
+        return "".join(f"{' ' * indent}{text.plain}\n" for indent, text in lines)
+    from rich.console import Console
+    from rich.padding import Padding
+
     out = io.StringIO()
     console = Console(
         file=out,
         force_terminal=colour,
         color_system="standard" if colour else None,
-        no_color=not colour,
-        width=width or 10_000,
+        width=width,
         _environ={},  # the caller has decided
     )
     for indent, text in lines:
-        if width is None:
-            console.print(Text(" " * indent) + text, soft_wrap=True)
-        else:
-            console.print(Padding(text, (0, 0, 0, indent), expand=False))
+        console.print(Padding(text, (0, 0, 0, indent), expand=False))
     return out.getvalue()
 
 
@@ -227,9 +223,7 @@ def gate_lines(against: Data) -> _NoteLines:
             yield 4, Text(f"{how}: {_figure(one)}", style)
     if kept:
         yield 4, Text(f"within their bands: {', '.join(kept)}")
-    reasons = gathered(
-        (one["reason"], KINDS[one["figure"]].label) for one in against["not_compared"]
-    )
+    reasons = gathered((one["reason"], _label(one)) for one in against["not_compared"])
     for reason, labels in reasons.items():
         yield 4, Text(f"not compared: {', '.join(labels)} ({one_line(reason, 1000)})")
 
@@ -246,6 +240,9 @@ def _gate_heading(against: Data, breaches: int) -> str:
 
 def sweep_lines(report: Data) -> _NoteLines:
     """Yield a table of runs compared with one baseline, a line a run, the worst first."""
+    from verl_tui.comparison.tables import TextTable
+    from verl_tui.comparison.written import aligned
+
     runs = {one["name"]: one for one in report["runs"]}
     summed = report["against"]
     counts = ", ".join(f"{count} {word}" for word, count in summed["outcomes"].items())
@@ -260,7 +257,7 @@ def sweep_lines(report: Data) -> _NoteLines:
 def _sweep_row(run: Data) -> tuple[str, ...]:
     against, breaches = run["against"], dict[str, list[str]]()
     for one in against["figures"]:
-        label = KINDS[one["figure"]].label
+        label = _label(one)
         if one["value"] is not None:
             label += f" {number(one['value'])} ({number(one['baseline'])})"
         breaches.setdefault(one["breach"], []).append(label)
@@ -278,9 +275,16 @@ def _sweep_row(run: Data) -> tuple[str, ...]:
     )
 
 
+def _label(one: Data) -> str:
+    """Return what a figure is called."""
+    from verl_tui.comparison.outcomes import KINDS  # few reports are on any
+
+    return KINDS[one["figure"]].label
+
+
 def _figure(one: Data) -> str:
     """Return a figure as compared with its band."""
-    label, breach = KINDS[one["figure"]].label, one["breach"]
+    label, breach = _label(one), one["breach"]
     unit = f" {one['unit']}" if one["unit"] not in ("", "share") else ""
     if breach == "missing":
         return f"{label}, baseline {number(one['baseline'])}{unit}"

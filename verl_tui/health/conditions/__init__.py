@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from verl_tui.health.conditions.changes import (
     cliff,
     jump,
@@ -37,13 +35,10 @@ class Kind(NamedTuple):
 
     def judge(self, column: Column, rule: Rule, limit: float) -> Judged:
         """Return what is found in a column; of a breach that holds also its newest point."""
-        with np.errstate(over="raise", divide="ignore", invalid="ignore"):
-            found = breaches_of(
-                self.words, column.steps, self.find(column, rule, limit)
-            )
+        found = breaches_of(self.words, column.steps, self.find(column, rule, limit))
         if found.facts is not None:
-            newest = int(column.steps[-1]), float(column.values[-1])
-            found.facts["at"], found.facts["last"] = newest
+            found.facts["at"] = int(column.steps[-1])
+            found.facts["last"] = float(column.values[-1])
         return found
 
 

@@ -148,8 +148,7 @@ def _lines(windows: Numbers) -> Numbers:
     slope = np.einsum("ij,j->i", windows, middle) / spread
     windows -= slope[:, None] * middle
     error = np.sqrt(np.einsum("ij,ij->i", windows, windows) / (size - 2) / spread)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        t: Numbers = slope / error
+    t: Numbers = slope / error
     # A perfect line has no error: any slope is then beyond chance, none is none. Rounding leaves a
     # trace of both.
     perfect = error <= 1e-12 * np.maximum(abs(mean), abs(slope))

@@ -325,7 +325,8 @@ def resume_lost(context: RuleContext) -> Finding | str | None:
     moved = [one for one in _levels(run, mark.step) if _differ(one.start, one.before)]
     if not moved or not all(one.is_back for one in moved):
         return None
-    if moved[0].start is moved[0].after and not _is_to_load(run):
+    _, stated = run.config.named("resume")
+    if moved[0].start is moved[0].after and str(stated).strip().lower() in _NOT_RESUMED:
         return None  # started anew, maybe on purpose
     return context.rule.finding(
         {"levels": "; ".join(one.words for one in moved), "reason": mark.reason},
@@ -333,11 +334,6 @@ def resume_lost(context: RuleContext) -> Finding | str | None:
         step=run.step,
         key=moved[0].key,
     )
-
-
-def _is_to_load(run: Run) -> bool:
-    _, stated = run.config.named("resume")
-    return str(stated).strip().lower() not in _NOT_RESUMED
 
 
 def _levels(run: Run, restart: int) -> Iterator[_Levels]:

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from verl_tui.means import finite, mean
+from verl_tui.means import finite, mean, median_along
 from verl_tui.metrics import describe, modern
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.cached import cached_by_keys, cached_by_revision
@@ -158,8 +158,8 @@ def _is_beside(name: str, timed: Mapping[str, Numbers], own: Numbers) -> bool:
         return False
     others = [one for other, one in timed.items() if other != name]
     without = np.nansum([0 * own, *others], axis=0) if has.all() else own[~has]
-    longer = np.median(own[has]) - np.median(without)
-    return bool(longer < np.median(taken[has]) / 2)
+    longer = median_along(own[has]) - median_along(without)
+    return bool(longer < median_along(taken[has]) / 2)
 
 
 class StepPart(NamedTuple):

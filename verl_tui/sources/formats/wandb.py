@@ -38,6 +38,7 @@ from verl_tui.sources.fields.steps import TRAINERS, TrackerStep
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.console.errors import ErrorReader, may_fail
 from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
+from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line
 
@@ -190,7 +191,7 @@ class WandbReader(RecordLog):
         """Yield where it runs."""
         return self.about(record, "wandb.environment")
 
-    def _output(self, record: bytes) -> Iterator[Record]:
+    def _output(self, record: bytes) -> Sequence[Record]:
         """Take a piece of the console, whose words on an end count once there is one."""
         # most say nothing of an end
         if self._line or self._errors.is_open or may_fail(record):
@@ -200,10 +201,12 @@ class WandbReader(RecordLog):
                 self._line = rest[-_LONGEST:]
                 for line in lines:
                     self._heed(line)
-        yield from ()
+        return ()
 
     def _heed(self, line: bytes) -> None:
-        """Note what a line of the console says of an end."""
+        """Note what a line of the console says of an end; a step line says nothing."""
+        if not self._errors.framed and STEP.match(line):
+            return
         line = WHOLE_BAR.sub(b"", line)
         has_text = parted(line, added=False).text  # a bar that was cleared has none
         for event in self._errors.read(line, self._number) if has_text else ():

@@ -16,7 +16,7 @@ from verl_tui.sources.fields.jsonl import flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.formats.console.dicts import read_dict
-from verl_tui.sources.formats.console.line_parts import parted
+from verl_tui.sources.formats.console.line_parts import any_of, parted
 from verl_tui.text import decoded, strip_ansi
 from verl_tui.trainers import Form, trainers
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 FORMS = tuple(form for one in trainers() for form in one.console)
 WORDS = tuple(form.word.decode() for form in FORMS)
 """Every line that states a step contains one of these."""
+_MAY_BEGIN = any_of(WORDS)
 _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
@@ -71,7 +72,6 @@ class BlockReader:
     def __init__(self, guessed: Form | None = None) -> None:
         """Read nothing yet; `guessed` says how a trainer that nobody has described states steps."""
         self.guessed = guessed
-        self._forms = FORMS if guessed is None else (guessed,)
         self.trainer = ""
         """Whose blocks they are."""
         self.unread = 0
@@ -108,7 +108,8 @@ class BlockReader:
 
     def feed(self, part: bytes) -> list[Item] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
-        for form in self._forms:
+        forms = FORMS if _MAY_BEGIN.search(part) else ()
+        for form in (self.guessed,) if self.guessed else forms:
             if form.word in part and (found := form.step.search(part)):
                 return self._begin(form, found)
         if self.form is None:
@@ -284,7 +285,7 @@ def _indentation(text: str) -> int:
 
 def finds(text: bytes) -> bool:
     """Return whether a text that a console may begin with has a block with metrics."""
-    if not any(form.word in text for form in FORMS):
+    if not _MAY_BEGIN.search(text):
         return False
     reader = BlockReader()
     return any(map(reader.feed, plain_lines(text))) or bool(reader.held())

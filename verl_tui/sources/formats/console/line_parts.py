@@ -60,7 +60,10 @@ def words_of(rows: str) -> list[str]:
 def form_of(kind: str, rows: str = "event") -> re.Pattern[bytes]:
     """Return what finds all lines of a kind, see `events.toml`."""
     forms = [one["match"] for one in TABLE[rows] if one.get("kind", kind) == kind]
-    whole = "|".join(forms)
+    # at most places one look tells that no line begins there
+    begun = "|".join(one for one in forms if one[0] in "^{") or "(?!)"
+    within = (one for one in forms if one[0] not in "^{")
+    whole = "|".join((*within, f"^(?:{begun})"))
     for name in ("shell", "code"):
         whole = whole.replace(f"{{{name}}}", TABLE[name])
     return pattern(whole.encode(), re.MULTILINE)

@@ -25,7 +25,7 @@ anchor = True
 
 _TELLING = 1024
 """Bytes that tell text from other data; behind them a model may have written any."""
-_KNOWN = tuple(mark.encode() for mark in TABLE["marks"])
+_KNOWN = any_of(TABLE["marks"])
 _ENOUGH = 3
 """Records that make a text a console whatever its name; documents quote one."""
 
@@ -52,20 +52,18 @@ _TRAINS = pattern(TABLE["trains"].encode())
 def matches(path: Path, head: bytes) -> bool:
     """Return whether the beginning of a text file looks like a training's console."""
     text = kept.as_printed(head) or head
-    known = any(mark in head for mark in _KNOWN) or hinted(text) or _has_blocks(text)
-    return known and not is_binary(head[:_TELLING])
+    known = _KNOWN.search(head) or hinted(text) or _has_blocks(text)
+    return bool(known) and not is_binary(head[:_TELLING])
 
 
 def is_sure(head: bytes) -> bool:
     """Return whether a text holds so many records that it is a console, whatever it is called."""
     text = kept.as_printed(head) or head
-    return sum(map(_is_record, text.split(b"\n"))) >= _ENOUGH or _has_blocks(text)
-
-
-def _is_record(line: bytes) -> bool:
-    if STEP.search(line):
-        return line.count(b" - ") >= SURE
-    return hinted(line)
+    records = [
+        line.count(b" - ") >= SURE if STEP.search(line) else hinted(line)
+        for line in text.split(b"\n")
+    ]
+    return sum(records) >= _ENOUGH or _has_blocks(text)
 
 
 def _has_blocks(text: bytes) -> bool:

@@ -100,7 +100,7 @@ class StepLineReader:
     def _first(self, rest: bytes) -> bytes:
         """Return what belongs to the first of several step lines; keep what is behind it."""
         self.behind = b""
-        if b"[repeated " in rest:
+        if b"[" in rest:  # one byte is found many times as fast as several
             rest = unrepeated(rest)[0]
         if b"(" in rest:
             rest = _CALL.sub(rb"\1", rest)

@@ -12,6 +12,7 @@ from itertools import chain, islice, pairwise
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.row_batcher import MetricRow
 from verl_tui.sources.formats.console.blocks import BlockReader, plain_lines
+from verl_tui.sources.formats.console.line_parts import TABLE, any_of
 from verl_tui.text import decoded, one_line
 from verl_tui.trainers import Form
 
@@ -21,14 +22,16 @@ _STEP = pattern(
     rb"(?i)(?<![\w/])(?P<word>(?:global|train(?:ing)?|opt(?:imi[sz]er)?|policy)?[ _-]?"
     rb"(?:step|iteration|iter|update))s?[ _]?[#:=]?\s{0,20}(?P<step>\d{1,12})(?![\w.]|:\d)"
 )
-_WORDS = (b"step", b"Step", b"STEP", b"ter", b"TER", b"pdate", b"PDATE")
-"""Every line that states a step has one of these in it: most of `iter` and `update`."""
+_MAY_STATE = any_of(TABLE["states"])
+"""Found in every line that states a step, in small letters."""
 _METRIC = pattern(
     rb"(?i)loss|entropy|grad|\bkl\b|kl_|_kl"
     rb"|(?:mean|avg|average|std)[ _]?(?:reward|return|score)"
     rb"|(?:reward|return|score)s?[ _]?(?:mean|avg|std)"
 )
 """Words in a line of a training's metrics; a reward alone may be that of one sample."""
+_MAY_MEASURE = any_of(TABLE["measures"])
+"""Found in every such line, in small letters."""
 _PAIR = pattern(
     rb"(?i)(?<!\w)([a-z][\w/.-]{1,40})(?:['\"]? {0,20}[=:] {0,20}| {1,20})"
     rb"([-+]?(?:\d{1,15}(?:\.\d{0,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?)"
@@ -89,8 +92,9 @@ class UnknownTrainer:
         """
         self._seen += 1
         part = part[:_LONGEST]
-        found = _STEP.search(part) if any(map(part.__contains__, _WORDS)) else None
-        if self.watches and _METRIC.search(part):
+        lower = part.lower()
+        found = _STEP.search(part) if _MAY_STATE.search(lower) else None
+        if self.watches and _MAY_MEASURE.search(lower) and _METRIC.search(part):
             pairs = _PAIR.findall(part)
             if len(pairs) >= _PAIRS - (found is not None):
                 self._note(part, number, *zip(*pairs, strict=True))
@@ -146,8 +150,7 @@ class UnknownTrainer:
 
 def form_in(text: bytes) -> Form | None:
     """Return how a text that a console may begin with states its steps; None if it does not."""
-    # Of a whole text, each word is found faster alone.
-    stated = _STEP.finditer(text) if any(map(text.__contains__, _WORDS)) else ()
+    stated = _STEP.finditer(text) if _MAY_STATE.search(text.lower()) else ()
     if len(list(islice(stated, _ENOUGH + 1))) <= _ENOUGH:
         return None
     guess = UnknownTrainer()
