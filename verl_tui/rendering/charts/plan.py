@@ -22,6 +22,7 @@ from verl_tui.metrics import (
 from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.checkpoints import is_better_low
 from verl_tui.runs.views.provenance import losses
 from verl_tui.text import one_line
@@ -140,8 +141,7 @@ def plan_charts(
         filter_: Keeps only charts whose key or label contains it.
         pins: Metric keys that come before all others.
     """
-    keys = without_repeats(run.metrics)
-    families = _families(keys)
+    keys, families = _families(run)
     planned: list[PlannedChart] = []
     asked = (*pins, *wanted)
     # the KL beside the reward is one that varies, if any
@@ -154,7 +154,7 @@ def plan_charts(
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
     taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
-    for key in sorted(keys, key=lambda key: (family_rank(key), place(key))):
+    for key in keys:
         if key not in taken:
             planned.append(_plan(run, key, families))
             taken.update(planned[-1].of_its_own)
@@ -187,14 +187,16 @@ def _by_section(
     return tuple(chain.from_iterable(sections))
 
 
-def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return keys by stem and part."""
+@cached_by_keys
+def _families(run: Run) -> tuple[Sequence[str], dict[str, dict[str, str]]]:
+    """Return the metrics of a run in the order of showing, and by stem and part."""
+    keys = without_repeats(run.metrics)
     families: dict[str, dict[str, str]] = {}
     for key in keys:
         stem, part = family(key) or ("", "")
         families.setdefault(stem, {})[part] = key
     families.pop("", None)
-    return families
+    return sorted(keys, key=lambda key: (family_rank(key), place(key))), families
 
 
 def _wished(
@@ -247,9 +249,9 @@ def _plan(
         around = (parts["min"], parts["max"]) * (key == parts["mean"])
     found = single_metric(run, key, INDICATORS[indicator].label if indicator else "")
     score = run.indicators.get("validation", "") if indicator == "reward" else ""
-    reward, scores = run.series(key), run.series(score)
-    alike = reward is not None and scores is not None and on_one_scale(reward, scores)
-    return found._replace(indicator=indicator, envelope=around, score=score * alike)
+    if score and (reward := run.series(key)) and (scores := run.series(score)):
+        score *= on_one_scale(reward, scores)
+    return found._replace(indicator=indicator, envelope=around, score=score)
 
 
 def second_metric(
@@ -314,6 +316,7 @@ def like(one: Points, run: Run, keys: Iterable[str]) -> set[str]:
     return found
 
 
+@cached_by_keys
 def reward_parts(run: Run) -> dict[str, str]:
     """Return the keys of the parts of a reward, with their names; none where there is but one."""
     found = ((key, _PART.fullmatch(describe(key).label)) for key in run.keys)

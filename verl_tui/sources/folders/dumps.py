@@ -290,14 +290,15 @@ class DumpSource(StepFolder):
         """Yield the dumps that have come, changed or gone, newest first; have them read for their
         figures.
         """
-        paths = {step: self.step_path(step) for step in self.stamps}
+        before = self._names
         changes = self.changes()
         sizes = {step: stamp.size for step, stamp in changes.items() if stamp}
         limits = plan(sizes)
         self._note = _reading_note(sizes, limits) or self._note
         for step, stamp in changes.items():
             if stamp is None:
-                yield Dump(step, str(paths[step]), self.validation, 0, removed=True)
+                path = str(self.directory / before[step] / self._inner)
+                yield Dump(step, path, self.validation, 0, removed=True)
                 continue
             path = str(self.step_path(step))
             self._limits[step] = self._limits.get(step) or limits[step]
