@@ -30,7 +30,7 @@ from verl_tui.toml_tables import toml_table
 from verl_tui.words import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.runs.run import Run
@@ -141,7 +141,7 @@ def plan_charts(
         filter_: Keeps only charts whose key or label contains it.
         pins: Metric keys that come before all others.
     """
-    keys, families = _families(run)
+    every, families = _of_each(run)
     planned: list[PlannedChart] = []
     asked = (*pins, *wanted)
     # the KL beside the reward is one that varies, if any
@@ -149,16 +149,16 @@ def plan_charts(
     varies = own is not None and not run.is_constant(own)
     kl = ("reward", "reference_kl")[: 2 * (not varies)]
     usual = () if wanted else (*losses(run), *kl, *_ORDER)
-    for name, key in _wished(run, keys, (*asked, *usual)):
+    for name, key in _wished(run, every, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
     taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
-    for key in keys:
+    for key, plan in every.items():
         if key not in taken:
-            planned.append(_plan(run, key, families))
-            taken.update(planned[-1].of_its_own)
-    return _by_section(planned, {key for _, key in _wished(run, keys, asked)}, filter_)
+            planned.append(plan)
+            taken.update(plan.of_its_own)
+    return _by_section(planned, {key for _, key in _wished(run, every, asked)}, filter_)
 
 
 def _by_section(
@@ -188,19 +188,24 @@ def _by_section(
 
 
 @cached_by_keys
-def _families(run: Run) -> tuple[Sequence[str], dict[str, dict[str, str]]]:
-    """Return the metrics of a run in the order of showing, and by stem and part."""
+def _of_each(
+    run: Run,
+) -> tuple[Mapping[str, PlannedChart], dict[str, dict[str, str]]]:
+    """Return the chart of each metric of a run, in the order of showing; and the metrics by stem
+    and part.
+    """
     keys = without_repeats(run.metrics)
     families: dict[str, dict[str, str]] = {}
     for key in keys:
         stem, part = family(key) or ("", "")
         families.setdefault(stem, {})[part] = key
     families.pop("", None)
-    return sorted(keys, key=lambda key: (family_rank(key), place(key))), families
+    ordered = sorted(keys, key=lambda key: (family_rank(key), place(key)))
+    return {key: _plan(run, key, families) for key in ordered}, families
 
 
 def _wished(
-    run: Run, keys: Sequence[str], names: Iterable[str]
+    run: Run, keys: Collection[str], names: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of indicators and metrics that a run has, each with its key."""
     spreads = run.spreads.values()
@@ -303,15 +308,16 @@ def like(one: Points, run: Run, keys: Iterable[str]) -> set[str]:
     found: set[str] = set()
     count = len(one.values)
     every = max(1, count // _POINTS)
-    values = one.values[::every]
+    steps, values = one.steps[::every], one.values[::every]
     apart = (max(values) - min(values)) / _DOTS if values else 0.0
     for key in keys:
         other = run.series(key)
         if other is None or len(other) < _FEW or not count < 2 * len(other) < 4 * count:
             continue
-        columns = one.steps, other.steps, one.values, other.values
-        points = zip(*[column[::every] for column in columns], strict=False)
-        if all(a == b and abs(p - q) <= apart for a, b, p, q in points):
+        columns = steps, other.steps[::every], values, other.values[::every]
+        if all(
+            a == b and abs(p - q) <= apart for a, b, p, q in zip(*columns, strict=False)
+        ):
             found.add(key)
     return found
 
