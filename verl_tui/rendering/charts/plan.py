@@ -24,7 +24,7 @@ from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.checkpoints import is_better_low
-from verl_tui.runs.views.provenance import losses
+from verl_tui.runs.views.provenance import losses, shown_kl
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 from verl_tui.words import nearest
@@ -144,11 +144,7 @@ def plan_charts(
     every, families = _of_each(run)
     planned: list[PlannedChart] = []
     asked = (*pins, *wanted)
-    # the KL beside the reward is one that varies, if any
-    own = run.indicators.get("policy_kl")
-    varies = own is not None and not run.is_constant(own)
-    kl = ("reward", "reference_kl")[: 2 * (not varies)]
-    usual = () if wanted else (*losses(run), *kl, *_ORDER)
+    usual = () if wanted else (*losses(run), "reward", shown_kl(run), *_ORDER)
     for name, key in _wished(run, every, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))

@@ -178,13 +178,12 @@ class Cells:
         """Return the sequences for pieces, those of one colour together, wherever they are."""
         written = ink = ""
         at = (-1, 0)
-        # attributes come last: what follows them has to reset them
         text_of = self._colours.text
+        # attributes come last: what follows them has to reset them
         of_colours = sorted(pieces, key=lambda piece: text_of(piece[0]), reverse=True)
         for letter, y, x, signs in of_colours:
             if letter != ink:
-                known = self._colours.text(ink) if ink else ""
-                written += _change(known, self._colours.text(letter))
+                written += _change(text_of(ink), text_of(letter))
                 ink = letter
             if at[0] != y or at[1] > x:
                 written += f"\x1b[{y + 1};{x + 1}H"
