@@ -311,9 +311,7 @@ def values_shown(
     without any: those of lines and quantiles, at the left the target and the edges of the healthy
     band where they are near. What is least and greatest around a mean would press its curve flat.
     """
-    sources = [line.points for line in data.lines if line.right is right]
-    for shade in data.shades:
-        sources += [shade.low, shade.high] * (shade.fits and not right)
+    sources = _sources(data, right=right)
     read = partial(value_range, first=shown[0], last=shown[1], usual=data.usual_y)
     above_0 = filter(None, map(partial(read, positive=data.log_y), sources))
     known = [*above_0] or [*filter(None, map(read, sources))]
@@ -327,3 +325,10 @@ def values_shown(
     near = [edge for edge in edges if edge is not None and least < edge <= hi + reach]
     return min([lo, *near]), max([hi, *near])
 
+
+def _sources(data: ChartData, *, right: bool) -> list[Points]:
+    """Return the series that a y axis makes room for."""
+    sources = [line.points for line in data.lines if line.right is right]
+    for shade in data.shades:
+        sources += [shade.low, shade.high] * (shade.fits and not right)
+    return sources

@@ -215,11 +215,10 @@ class _Painting:
         what lies beyond the y axis, and what is no number.
         """
         own = _spans(line.columns, line.scale, self._dots)
-        spans, of = connect(own, line.columns.odds), line.alarms
-        for role in dict.fromkeys((line.role, *of.values())):
-            found = enumerate(spans)
-            own_role = (one for one in found if of.get(one[0], line.role) == role)
-            self._layer(role, own_role)
+        spans, of = connect(own, line.columns.odds), line.alarms.get
+        for role in dict.fromkeys((line.role, *line.alarms.values())):
+            found = (one for one in enumerate(spans) if of(one[0], line.role) == role)
+            self._layer(role, found)
         for x, y in _stamps(line, own, spans):
             self.put(x, y, line.sign, line.role)
         self._edges(line)

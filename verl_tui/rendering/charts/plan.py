@@ -178,8 +178,8 @@ def _by_section(
             devices = tuple(known[at].key for at in sorted(known))
             plan = known[low]._replace(label=label, devices=devices)
         rank = family_rank(plan.key) * (plan.key not in first)
-        plan = plan._replace(machine=rank >= OF_MACHINES)
-        sections[(rank >= OF_TIME) + plan.machine].append(plan)
+        machine = rank >= OF_MACHINES
+        sections[(rank >= OF_TIME) + machine].append(plan._replace(machine=machine))
     return tuple(chain.from_iterable(sections))
 
 
@@ -195,7 +195,6 @@ def _of_each(
     for key in keys:
         stem, part = family(key) or ("", "")
         families.setdefault(stem, {})[part] = key
-    families.pop("", None)
     ordered = sorted(keys, key=lambda key: (family_rank(key), place(key)))
     return {key: _plan(run, key, families) for key in ordered}, families
 

@@ -77,11 +77,10 @@ class DevicePlace(NamedTuple):
     """Why some or all are missing."""
 
 
-def gpu_row(view: View, width: int) -> Pieces:
+def gpu_row(devices: Sequence[Device], width: int) -> Pieces:
     """Return what there is to say of devices in a row, nothing where there are none; with a level
     for each of several, or of fewer where what stands out needs the room.
     """
-    devices = first_devices(device_places(view))
     if not devices:
         return []
     parts, remarks = device_summary(devices), "  ".join(["", *callouts(devices)])
@@ -155,9 +154,8 @@ def edges(devices: Sequence[Device]) -> tuple[str, str]:
     """Return the title of a panel with the figures of all devices, and what stands out among them,
     for its lower edge.
     """
-    if not devices:
-        return "GPUs", ""
-    return _SEPARATOR.join(device_summary(devices)), "  ".join(callouts(devices))
+    words = device_summary(devices) if devices else ["GPUs"]
+    return _SEPARATOR.join(words), "  ".join(callouts(devices))
 
 
 def first_devices(places: Iterable[DevicePlace]) -> Sequence[Device]:
