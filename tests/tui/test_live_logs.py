@@ -6,12 +6,13 @@ from dataclasses import replace
 from shutil import rmtree
 from threading import enumerate as threads
 
-from inside_textual import notices
+from inside_textual import count_frames, notices
 from watching import (
     check_layout,
     check_shown,
     lines,
     press,
+    quiet,
     records,
     settle,
     shows,
@@ -21,6 +22,7 @@ from watching import (
 )
 
 from verl_tui.config import Config
+from verl_tui.sources.feed import Feed
 from verl_tui.tui.app import VerlApp
 
 
@@ -35,6 +37,49 @@ def live(*specs, **settings):
 def reading():
     """Return the threads that read logs."""
     return [thread for thread in threads() if thread.name == "logs"]
+
+
+class Told:
+    """News that are handed over one at a time, as the logs of a step are read."""
+
+    def __init__(self):
+        self.news = []
+
+    def start(self):
+        """There is no thread."""
+
+    stop = start
+
+    def take(self):
+        yield from self.news[:1]
+        del self.news[:1]
+
+    @property
+    def waiting(self):
+        return bool(self.news)
+
+
+async def test_what_a_step_writes_piece_by_piece_is_drawn_at_once(
+    tmp_path, monkeypatch
+):
+    log, told = write_run(tmp_path, "a"), Told()
+    monkeypatch.setattr(VerlApp, "new_reading", lambda _app: told)
+    app, feed = live(log), Feed([str(log)])
+    found = feed.scan()
+    told.news = [found, *feed.read(), replace(found, read=True)]
+    async with app.run_test(size=(120, 40)) as pilot:
+        app.post_message(app.News())
+        await until(pilot, lambda: "step 30" in lines(app)[0])
+        await quiet(pilot)
+        frames = count_frames(monkeypatch)
+        for step in (31, 32):
+            with log.open("a") as file:
+                file.write(records(step, step))
+            told.news += feed.read()
+        assert len(told.news) == 2
+        app.post_message(app.News())
+        await until(pilot, lambda: "step 32" in lines(app)[0])
+        assert frames["frames"] == 1
 
 
 async def test_a_run_that_appears_later(tmp_path):

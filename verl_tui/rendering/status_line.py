@@ -73,10 +73,11 @@ def one_row(view: View, width: int, *, alone: bool) -> Pieces:
     parts = enumerate(_parts(view, alone=alone))
     ways = [(-worth, n, words) for n, part in parts for worth, words in part]
     chosen: dict[int, Pieces] = {}
+    cells: dict[int, int] = {}
     for _, n, words in sorted(ways, key=itemgetter(0)):
-        tried = {**chosen, n: words}
-        if sum(cells_of(one) + _GAP for one in tried.values()) - _GAP <= width:
-            chosen = tried
+        tried = {**cells, n: cells_of(words) + _GAP}
+        if sum(tried.values()) - _GAP <= width:
+            chosen[n], cells = words, tried
     row: Pieces = []
     for n in sorted(chosen):
         row += [*[(" " * _GAP, "")] * bool(row), *chosen[n]]

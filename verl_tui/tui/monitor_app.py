@@ -80,6 +80,10 @@ JUDGING = 0.02
 """Seconds of judging runs for the first time before the screen answers."""
 _LEAST_WAIT = 0.01
 """Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
+_TOGETHER = 0.03
+"""Seconds in which what a step has written is read: lines of several logs, and its samples. Drawn
+one after another they would be judged and drawn twice, the later ones `refresh` seconds later.
+"""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
 _NOTIFYING = "notifications are on, for what is new from now"
@@ -258,15 +262,12 @@ class MonitorApp(TerminalApp):
         self.paint()
 
     def _soon(self) -> None:
-        """Draw now if the last drawing is long enough ago, else as soon as it is."""
+        """Draw once the last drawing is long enough ago, and what comes together is there."""
         if self._paint_later or self._paused:
             return
         distance = self.config.refresh * (_LOADING if self._loading else 1)
         wait = self._painted + distance - monotonic()
-        if wait <= 0:
-            self.paint()
-        else:
-            self._paint_later = self.set_timer(max(wait, _LEAST_WAIT), self.paint)
+        self._paint_later = self.set_timer(max(wait, _TOGETHER), self.paint)
 
     def tick(self) -> None:
         """Judge, and show the newest state unless the screen is paused."""

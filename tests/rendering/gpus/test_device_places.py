@@ -8,7 +8,11 @@ import pytest
 from run_views import NOW, make_run, make_view
 
 from verl_tui.records import Batch, Gpu, GpuReading, Settings
-from verl_tui.rendering.gpus.places import device_places, gpu_row
+from verl_tui.rendering.gpus.places import (
+    device_places,
+    first_devices,
+    gpu_row,
+)
 from verl_tui.rendering.status_line import one_row
 from verl_tui.rendering.text.piece import text_of
 
@@ -32,6 +36,10 @@ def run_on(host, *, quiet=0.0):
 
 def headings(view):
     return [(place.heading, len(place.devices)) for place in device_places(view)]
+
+
+def row_of(view, width):
+    return gpu_row(first_devices(device_places(view)), width)
 
 
 def read_on(host, devices=DEVICES):
@@ -62,19 +70,19 @@ def test_a_run_on_another_host_comes_first():
 
 def test_a_row_has_what_stands_out_of_the_first_place():
     view = make_view(run_on(""), gpus=GpuReading(NOW, problem="no driver here"))
-    assert text_of(gpu_row(view, 80)).startswith("GPUs 2 · busy 50%")
+    assert text_of(row_of(view, 80)).startswith("GPUs 2 · busy 50%")
     lost = replace(DEVICES[0], fault="fell off the bus")
     view = make_view(run_on("node1"), gpus=read_on("node1", (lost, *DEVICES[1:])))
-    row = text_of(gpu_row(view, 80))
+    row = text_of(row_of(view, 80))
     assert row == "GPUs 4 x▆▆▆ · busy 80% · memory 50%  fell off the bus: GPU 0"
     assert "GPU 80%" in text_of(one_row(view, 200, alone=True))
-    assert text_of(gpu_row(view, 24)) == "GPUs 4 · 80% · mem 50% …"
-    assert not gpu_row(make_view(gpus=GpuReading(NOW)), 80)
+    assert text_of(row_of(view, 24)) == "GPUs 4 · 80% · mem 50% …"
+    assert not row_of(make_view(gpus=GpuReading(NOW)), 80)
     idle = (Gpu(str(at), "H100", 0.0, 0, 80 * 2**30) for at in range(2, 4))
     reading = read_on("node1", (*DEVICES[:2], *idle))
     view = make_view(run_on("node1"), gpus=reading)
     view.monitor.gpu_history.note(reading)
-    assert "2 of 4" in text_of(gpu_row(view, 80))
+    assert "2 of 4" in text_of(row_of(view, 80))
     assert "GPU 80%" in text_of(one_row(view, 200, alone=True))
 
 
@@ -96,4 +104,4 @@ def test_a_row_of_several_devices_has_levels(count, width, row):
         for n in range(count)
     )
     view = make_view(run_on("node1"), gpus=read_on("node1", devices))
-    assert text_of(gpu_row(view, width)) == row
+    assert text_of(row_of(view, width)) == row

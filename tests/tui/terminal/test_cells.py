@@ -26,6 +26,7 @@ STYLES = [
     Style.parse("reverse #00ff00"),
     Style.parse("#00ff00 on #101010"),
     Style.parse("bold #00ff00 on #101010"),
+    Style.parse("#00ff00 on #303030"),
     Style.parse("bold italic underline #00ff00 on #303030"),
     Style.parse("red on default"),
     Style.parse("default on bright_blue"),
@@ -114,3 +115,10 @@ def test_what_joins_a_character_shares_its_cell():
     text = written.diffed(frame([strip(pieces)]), CONSOLE)
     for whole in ("数\u0301", "e\u0301\u0302\u0303", "\U000f0001"):
         assert whole in text
+
+
+def test_of_colours_only_what_changes_is_written():
+    pieces = [("ab", STYLES[5]), ("cd", STYLES[6]), ("ef", STYLES[7])]
+    text = Cells().diffed(frame([strip(pieces)]), CONSOLE)
+    assert "\x1b[48;2;16;16;16m" in text, "another ground"
+    assert "\x1b[1mcd" in text, "an attribute more"

@@ -7,8 +7,6 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import TYPE_CHECKING, NamedTuple
 
-from verl_tui.means import clamp
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -73,20 +71,18 @@ class Scale(NamedTuple):
         """Return the row of each value among `count` rows, from the top; None stays None, and what
         is outside is cut off there.
         """
-        low, high = self._project(self.lo), self._project(self.hi)
-        factor = (count - 1) / (high - low)
-        bottom = count - 0.5
+        lo, hi = max(-_FAR, self.lo), min(self.hi, _FAR)
+        place = log10 if self.log else float
+        low, bottom = place(lo), count - 0.5
+        factor = (count - 1) / (place(hi) - low)
         if self.only is not None:  # where a sign in its cell lies
             factor *= _AROUND
-            bottom = count // 8 * 4 + 1.5 + (count - 1) * _AROUND / 2
-        place = log10 if self.log else float
-        above = [
-            v if v is None else place(min(self.hi, max(self.lo, v))) - low
-            for v in values
-        ]
+            bottom = min(bottom, count // 8 * 4 + 1.5 + (count - 1) * _AROUND / 2)
         return [
-            v if v is None else clamp(int(bottom - v * factor), 0, count - 1)
-            for v in above
+            v
+            if v is None
+            else int(bottom - (place(min(hi, max(lo, v))) - low) * factor)
+            for v in values
         ]
 
     def dot(self, value: float, count: int) -> int:

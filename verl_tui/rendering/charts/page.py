@@ -126,8 +126,10 @@ def _in_rows(
         return [one._replace(in_row=not one.shows(revealed)) for one in charts]
     kept, few = {_ALWAYS, *view.monitor.config.charts, *view.pins}, keys_in_rows(view)
     found = [
-        one._replace(in_row=few.issuperset(one.keys))
-        if kept.isdisjoint((one.key, one.indicator)) and not one.shows(revealed)
+        one._replace(in_row=True)
+        if few.issuperset(one.keys)
+        and kept.isdisjoint((one.key, one.indicator))
+        and not one.shows(revealed)
         else one
         for one in charts
     ]

@@ -159,7 +159,8 @@ class _Painting:
             near = area[max(0, x - reach) : x + 2 + reach]
             found = [*filter(None, near)]
             if found and area[x : x + 2] != [None, None]:
-                top, bottom = min(one[0] for one in found), max(one[1] for one in found)
+                tops, bottoms = zip(*found, strict=True)
+                top, bottom = min(tops), max(bottoms)
                 first, stop = (top + 1) // 4, (bottom + 3) // 4
                 if first >= stop:
                     first, stop = (top + bottom) // 8, (top + bottom) // 8 + 1
@@ -214,11 +215,10 @@ class _Painting:
         what lies beyond the y axis, and what is no number.
         """
         own = _spans(line.columns, line.scale, self._dots)
-        spans = connect(own, line.columns.odds)
+        spans, of = connect(own, line.columns.odds), line.alarms.get
         for role in dict.fromkeys((line.role, *line.alarms.values())):
-            roles = (line.alarms.get(x, line.role) for x in range(len(spans)))
-            found = zip(enumerate(spans), roles, strict=True)
-            self._layer(role, (one for one, of in found if of == role))
+            found = (one for one in enumerate(spans) if of(one[0], line.role) == role)
+            self._layer(role, found)
         for x, y in _stamps(line, own, spans):
             self.put(x, y, line.sign, line.role)
         self._edges(line)

@@ -22,14 +22,15 @@ from verl_tui.metrics import (
 from verl_tui.patterns import NamePattern
 from verl_tui.rendering.charts.x_axes import AXES, on_axis
 from verl_tui.rendering.text.numbers import compact
+from verl_tui.runs.cached import cached_by_keys
 from verl_tui.runs.views.checkpoints import is_better_low
-from verl_tui.runs.views.provenance import losses
+from verl_tui.runs.views.provenance import losses, shown_kl
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
 from verl_tui.words import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from verl_tui.rendering.charts.axes import ZoomSpan
     from verl_tui.runs.run import Run
@@ -140,25 +141,20 @@ def plan_charts(
         filter_: Keeps only charts whose key or label contains it.
         pins: Metric keys that come before all others.
     """
-    keys = without_repeats(run.metrics)
-    families = _families(keys)
+    every, families = _of_each(run)
     planned: list[PlannedChart] = []
     asked = (*pins, *wanted)
-    # the KL beside the reward is one that varies, if any
-    own = run.indicators.get("policy_kl")
-    varies = own is not None and not run.is_constant(own)
-    kl = ("reward", "reference_kl")[: 2 * (not varies)]
-    usual = () if wanted else (*losses(run), *kl, *_ORDER)
-    for name, key in _wished(run, keys, (*asked, *usual)):
+    usual = () if wanted else (*losses(run), "reward", shown_kl(run), *_ORDER)
+    for name, key in _wished(run, every, (*asked, *usual)):
         if not any(plan.shows(key) for plan in planned):
             planned.append(_plan(run, key, families, name))
     # what is drawn as points has a chart of its own, too
     taken = {*chain.from_iterable(plan.of_its_own for plan in planned)}
-    for key in sorted(keys, key=lambda key: (family_rank(key), place(key))):
+    for key, plan in every.items():
         if key not in taken:
-            planned.append(_plan(run, key, families))
-            taken.update(planned[-1].of_its_own)
-    return _by_section(planned, {key for _, key in _wished(run, keys, asked)}, filter_)
+            planned.append(plan)
+            taken.update(plan.of_its_own)
+    return _by_section(planned, {key for _, key in _wished(run, every, asked)}, filter_)
 
 
 def _by_section(
@@ -182,23 +178,29 @@ def _by_section(
             devices = tuple(known[at].key for at in sorted(known))
             plan = known[low]._replace(label=label, devices=devices)
         rank = family_rank(plan.key) * (plan.key not in first)
-        plan = plan._replace(machine=rank >= OF_MACHINES)
-        sections[(rank >= OF_TIME) + plan.machine].append(plan)
+        machine = rank >= OF_MACHINES
+        sections[(rank >= OF_TIME) + machine].append(plan._replace(machine=machine))
     return tuple(chain.from_iterable(sections))
 
 
-def _families(keys: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return keys by stem and part."""
+@cached_by_keys
+def _of_each(
+    run: Run,
+) -> tuple[Mapping[str, PlannedChart], dict[str, dict[str, str]]]:
+    """Return the chart of each metric of a run, in the order of showing; and the metrics by stem
+    and part.
+    """
+    keys = without_repeats(run.metrics)
     families: dict[str, dict[str, str]] = {}
     for key in keys:
         stem, part = family(key) or ("", "")
         families.setdefault(stem, {})[part] = key
-    families.pop("", None)
-    return families
+    ordered = sorted(keys, key=lambda key: (family_rank(key), place(key)))
+    return {key: _plan(run, key, families) for key in ordered}, families
 
 
 def _wished(
-    run: Run, keys: Sequence[str], names: Iterable[str]
+    run: Run, keys: Collection[str], names: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the names of indicators and metrics that a run has, each with its key."""
     spreads = run.spreads.values()
@@ -247,9 +249,9 @@ def _plan(
         around = (parts["min"], parts["max"]) * (key == parts["mean"])
     found = single_metric(run, key, INDICATORS[indicator].label if indicator else "")
     score = run.indicators.get("validation", "") if indicator == "reward" else ""
-    reward, scores = run.series(key), run.series(score)
-    alike = reward is not None and scores is not None and on_one_scale(reward, scores)
-    return found._replace(indicator=indicator, envelope=around, score=score * alike)
+    if score and (reward := run.series(key)) and (scores := run.series(score)):
+        score *= on_one_scale(reward, scores)
+    return found._replace(indicator=indicator, envelope=around, score=score)
 
 
 def second_metric(
@@ -301,19 +303,21 @@ def lookalikes(one: Points, run: Run, keys: Iterable[str]) -> set[str]:
     found: set[str] = set()
     count = len(one.values)
     every = max(1, count // _POINTS)
-    values = one.values[::every]
+    steps, values = one.steps[::every], one.values[::every]
     apart = (max(values) - min(values)) / _DOTS if values else 0.0
     for key in keys:
         other = run.series(key)
         if other is None or len(other) < _FEW or not count < 2 * len(other) < 4 * count:
             continue
-        columns = one.steps, other.steps, one.values, other.values
-        points = zip(*[column[::every] for column in columns], strict=False)
-        if all(a == b and abs(p - q) <= apart for a, b, p, q in points):
+        columns = steps, other.steps[::every], values, other.values[::every]
+        if all(
+            a == b and abs(p - q) <= apart for a, b, p, q in zip(*columns, strict=False)
+        ):
             found.add(key)
     return found
 
 
+@cached_by_keys
 def reward_parts(run: Run) -> dict[str, str]:
     """Return the keys of the parts of a reward, with their names; none where there is but one."""
     found = ((key, _PART.fullmatch(describe(key).label)) for key in run.keys)

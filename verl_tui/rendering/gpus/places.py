@@ -76,11 +76,10 @@ class DevicePlace(NamedTuple):
     """Why some or all are missing."""
 
 
-def gpu_row(view: View, width: int) -> Pieces:
+def gpu_row(devices: Sequence[Device], width: int) -> Pieces:
     """Return what there is to say of devices in a row, nothing where there are none; with a level
     for each of several, or of fewer where what stands out needs the room.
     """
-    devices = first_devices(device_places(view))
     if not devices:
         return []
     parts, remarks = device_summary(devices), "  ".join(["", *callouts(devices)])
@@ -119,9 +118,9 @@ def _levels(devices: Sequence[Device], width: int) -> Pieces:
 
 def gpu_rows(
     view: View, width: int, height: int, *, zoomed: bool
-) -> tuple[str, TextRows, str]:
-    """Return the title of a panel of this size, with the figures of all devices of its first place;
-    its rows, a cell narrower as they may have to scroll; and what stands out, for its lower edge.
+) -> tuple[TextRows, Sequence[Device]]:
+    """Return the rows of a panel of this size, a cell narrower as they may have to scroll, and the
+    devices of its first place.
 
     Args:
         view: The state to show.
@@ -147,10 +146,15 @@ def gpu_rows(
             many = len(place.devices) > max(share, _ALWAYS_ROWS)
             rows += _panel_rows(tuple(place.devices), width, share if many else None)
         rows += why
-    devices = first_devices(places)
-    if not devices:
-        return "GPUs", rows, ""
-    return _SEPARATOR.join(device_summary(devices)), rows, "  ".join(callouts(devices))
+    return rows, first_devices(places)
+
+
+def edges(devices: Sequence[Device]) -> tuple[str, str]:
+    """Return the title of a panel with the figures of all devices, and what stands out among them,
+    for its lower edge.
+    """
+    words = device_summary(devices) if devices else ["GPUs"]
+    return _SEPARATOR.join(words), "  ".join(callouts(devices))
 
 
 def first_devices(places: Iterable[DevicePlace]) -> Sequence[Device]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -114,9 +113,9 @@ def goes_on(run: Run, now: float) -> bool:
     """Return whether a run makes steps: it is running, without an error, and no step is overdue."""
     if state(run, now) is not State.RUNNING or run.outcome:
         return False
-    due = expected_step(run)
-    late = max(_LATE_PACES * due.seconds, due.longest) if due else math.inf
-    return (waited(run, now) or 0.0) <= max(_LATE_FLOOR, late)
+    quiet = waited(run, now) or 0.0
+    due = expected_step(run) if quiet > _LATE_FLOOR else None
+    return not due or quiet <= max(_LATE_PACES * due.seconds, due.longest)
 
 
 def silence(run: Run, now: float) -> float | None:

@@ -283,16 +283,17 @@ class DumpSource(StepFolder):
         """Yield the dumps that have come, changed or gone, newest first; have them read for their
         figures.
         """
-        paths = {step: self.step_path(step) for step in self.stamps}
+        before = self._names
         changes = self.changes()
         sizes = {step: stamp.size for step, stamp in changes.items() if stamp}
         limits = plan(sizes)
         self._note = _reading_note(sizes, limits) or self._note
+        names = {**before, **self._names}
         for step, stamp in changes.items():
+            path = str(self.directory / names[step] / self._inner)
             if stamp is None:
-                yield Dump(step, str(paths[step]), self.validation, 0, removed=True)
+                yield Dump(step, path, self.validation, 0, removed=True)
                 continue
-            path = str(self.step_path(step))
             self._limits[step] = self._limits.get(step) or limits[step]
             seconds = stamp.modified / 1e9
             yield Dump(step, path, self.validation, stamp.size, modified=seconds)

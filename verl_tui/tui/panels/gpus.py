@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from verl_tui.rendering.arrange import FRAME
-from verl_tui.rendering.gpus.places import gpu_row, gpu_rows
+from verl_tui.rendering.gpus.places import edges, gpu_row, gpu_rows
 from verl_tui.rendering.text.piece import fit
 from verl_tui.times import age
 from verl_tui.tui.panels.panel import PanelSpec, TextPanel
@@ -35,20 +35,21 @@ class GpusPanel(TextPanel):
         """Return the rows of all devices, one where there are none; on a small screen
         one for devices, and none for the reason why there are none.
         """
-        if width + FRAME < _COLUMNS or height + FRAME < _ROWS:
-            return int(bool(gpu_row(view, width)))
         room = max(1, int(height * self.PANEL.share) - FRAME)
-        return len(gpu_rows(view, width, room, zoomed=False)[1])
+        rows, devices = gpu_rows(view, width, room, zoomed=False)
+        if width + FRAME < _COLUMNS or height + FRAME < _ROWS:
+            return int(bool(devices))
+        return len(rows)
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the newest reading and the newest logged values."""
         zoomed = self.has_class("-zoomed")
-        words, rows, remarks = gpu_rows(view, width, height, zoomed=zoomed)
+        rows, devices = gpu_rows(view, width, height, zoomed=zoomed)
         if self.has_class("-bare"):  # no frame says so
-            row = gpu_row(view, width)
+            row = gpu_row(devices, width)
             rows = [row, *rows * zoomed] if row else [[("GPUs: ", "dim"), *rows[0]]]
         self._rows.set(rows)
-        self.TITLE = words
+        self.TITLE, remarks = edges(devices)
         self.write_title()
         reading = view.monitor.gpus
         # a host without devices is read only once

@@ -178,10 +178,12 @@ class Cells:
         """Return the sequences for pieces, those of one colour together, wherever they are."""
         written = ink = ""
         at = (-1, 0)
-        for letter, y, x, signs in sorted(pieces):
+        text_of = self._colours.text
+        # attributes come last: what follows them has to reset them
+        of_colours = sorted(pieces, key=lambda piece: text_of(piece[0]), reverse=True)
+        for letter, y, x, signs in of_colours:
             if letter != ink:
-                known = self._colours.text(ink) if ink else ""
-                written += _change(known, self._colours.text(letter))
+                written += _change(text_of(ink), text_of(letter))
                 ink = letter
             if at[0] != y or at[1] > x:
                 written += f"\x1b[{y + 1};{x + 1}H"
@@ -244,12 +246,14 @@ def _uncertain(signs: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _change(known: str, numbers: str) -> str:
-    """Return the sequence that sets a style: without the ground where that stays as it is, and the
-    style before has no attributes to be reset.
+    """Return the sequence that sets a style: only what changes, where the style before has no
+    attributes to be reset.
     """
     before, after = _COLOURS.fullmatch(known), _COLOURS.fullmatch(numbers)
-    if before and after and not before[1] and before[3] == after[3]:
-        return f"\x1b[{after[1]}{after[2]}m"
+    if before and after and not before[1]:
+        both = zip(after.groups(), before.groups(), strict=True)
+        changed = [own.rstrip(";") for own, other in both if own != other]
+        return f"\x1b[{';'.join(changed)}m"
     return f"\x1b[0;{numbers}m" if numbers else "\x1b[0m"
 
 

@@ -111,9 +111,12 @@ class Chart(RoleStyled, can_focus=True):
         # None of a terminal's sixteen colours is a shade of its background.
         self.drawing.signs = self.app.no_color
         self.drawing.shades = not (self.app.no_color or self.app.current_theme.ansi)
-        focus = self.has_focus or self.chosen
         return self.drawing.rows(
-            self.data, width, height, cursor=self.cursor, focus=focus
+            self.data,
+            width,
+            height,
+            cursor=self.cursor,
+            focus=self.has_focus or self.chosen,
         )
 
     def mark(self, *, chosen: bool) -> None:
@@ -159,8 +162,8 @@ class Chart(RoleStyled, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Return row `y` of the last drawing."""
         row = self.rows[y] if 0 <= y < len(self.rows) else ()
-        width, ground = self._drawn_size.width, self.role_style("")
-        return self.inked(row).adjust_cell_length(width, ground)
+        strip = self.inked(row)
+        return strip.adjust_cell_length(self._drawn_size.width, self.role_style(""))
 
     def notify_style_update(self) -> None:
         """Forget the styles, and the rows: the theme has changed."""

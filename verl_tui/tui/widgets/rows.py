@@ -107,9 +107,10 @@ class RoleStyled(ContainedWidget, Widget):
         slow link the difference is a factor of a hundred.
         """
         pairs = enumerate(zip_longest(before, after))
-        changed = [y for y, (old, new) in pairs if old != new]
+        width = self.size.width
+        changed = [Region(0, y, width, 1) for y, (old, new) in pairs if old != new]
         if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+            self.refresh(*changed)
 
 
 _BLOCKS = frozenset("▁▂▃▄▅▆▇█━╸─")
@@ -212,7 +213,7 @@ class Rows(ScrollingRows, RoleStyled, can_focus=True):
     @property
     def plain(self) -> str:
         """The chosen row as text; all rows where none is chosen."""
-        rows: Sequence[Pieces] = self.rows
+        rows = self.rows
         if self._starts and self.chosen is not None:
             rows = rows[self.chosen : self.chosen + 1]
         return "\n".join(text_of(row).rstrip() for row in rows)
