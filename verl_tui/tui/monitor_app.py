@@ -336,10 +336,10 @@ class MonitorApp(TerminalApp):
             return
         now = self._clock()
         self.attempt(self._judge, now)
-        if self._judge_later:
-            self._soon()
-        elif not self._paused:
+        if not self._judge_later and not self._paused:
             self._draw(now)
+        elif len(self.monitor.verdicts) < len(self.monitor.runs):
+            self._soon()
 
     @property
     def troubles(self) -> tuple[AppTrouble, ...]:
