@@ -68,6 +68,8 @@ class Monitor:
         long ended.
         """
         self._judges: dict[str, Judge] = {}
+        self._due: list[str] = []
+        """Names of the runs that are still to be judged, the next one last."""
         self._newest: dict[str, float] = {}
         """Time of each run's newest batch, apart from those with what lay there at the start."""
         self._broken: dict[tuple[str, str], str] = {}
@@ -121,28 +123,40 @@ class Monitor:
             for name in tuple(self._behind) if news.read else ():
                 self._show(self._behind.pop(name))
 
-    def judge(self, now: float, until: float = math.inf, *, once: bool = False) -> bool:
-        """Judge the runs that changed or may have stalled, those without a verdict first; then the
-        others cost little.
+    def judge(
+        self,
+        now: float,
+        until: float = math.inf,
+        first: str = "",
+        *,
+        once: bool = False,
+    ) -> bool:
+        """Judge all runs, those without a verdict first; one that is as it was costs little.
 
         Args:
             now: Seconds since the epoch.
-            until: Monotonic seconds from which no further run is judged for the first time, so that
-                a screen can answer between many of them.
+            until: Monotonic seconds from which no further run is judged, so that a screen can
+                answer between many of them: the next call goes on behind the last one.
+            first: Name of a run that each call judges.
             once: Whether nothing more is to come.
 
         Returns:
-            Whether all have a verdict.
+            Whether none is left.
         """
         with debug_log.timed("judged", runs=len(self._judges)):
-            names = sorted(self._judges, key=self.verdicts.__contains__)
-            for at, name in enumerate(names):
-                if at and name not in self.verdicts and monotonic() > until:
-                    return False
-                self.verdicts[name] = self._judges[name].verdict(now)
-                if once or self._is_quiet(self.runs[name], now):
-                    self._judges[name].forget_figures()
-        return True
+            known = self.verdicts
+            if not self._due:
+                self._due = sorted(self._judges, key=known.__contains__)[::-1]
+            self._due.append(first)
+            while self._due:
+                name = self._due.pop()
+                if judge := self._judges.get(name):  # else it is gone
+                    known[name] = judge.verdict(now)
+                    if once or self._is_quiet(self.runs[name], now):
+                        judge.forget_figures()
+                if name != first and monotonic() > until:
+                    break
+        return not self._due
 
     def awake(self, now: float) -> None:
         """Note that the front end is active; time in which it was not is never taken for a stall.
@@ -165,7 +179,8 @@ class Monitor:
         """True until all that was found has been read; asked at each batch, so that it costs
         nothing while there are files that have not been read at all.
         """
-        return not self._read or self.loaded() < 1.0
+        statuses = (one for run in self.runs.values() for one in run.statuses)
+        return not self._read or not all(one.whole for one in statuses)
 
     def loaded(self) -> float:
         """Return how much of what lies on disk and can be read has been read, 0..1."""

@@ -21,10 +21,12 @@ STATUS = SourceStatus(path="x", format="f", modified=NOW)
 POINTS = st.lists(st.tuples(st.integers(1, 12), st.floats(-9, 9)), max_size=12)
 
 
-def rows(points: list[tuple[int, float]], first: int = 0, key: str = "x") -> Batch:
+def rows(
+    points: list[tuple[int, float]], first: int = 0, key: str = "x", run: str = "r"
+) -> Batch:
     steps, values = zip(*points, strict=True)
     orders = range(first, first + len(points))
-    return Batch("r", STATUS, (MetricRows((key,), steps, (values,), orders),))
+    return Batch(run, STATUS, (MetricRows((key,), steps, (values,), orders),))
 
 
 @given(before=POINTS, after=POINTS)
@@ -106,3 +108,25 @@ def test_a_run_knows_its_constants():
     assert run.constants == {"actor/lr"}
     assert run.is_constant("actor/lr")
     assert not run.is_constant("critic/score/mean")
+
+
+def test_many_runs_that_grow_are_judged_in_turn_and_the_shown_one_each_time():
+    monitor, step = Monitor(Config()), 0
+
+    def judged() -> tuple[str, bool]:
+        nonlocal step
+        step += 1
+        for name in "abcd":
+            monitor.apply(rows([(step, 0.5)], step, run=name), NOW)
+        before = {**monitor.verdicts}
+        is_whole = monitor.judge(NOW, -math.inf, "c")
+        after = monitor.verdicts
+        new = (name for name in after if after[name] is not before.get(name))
+        return "".join(sorted(new)), is_whole
+
+    turns = [("ac", False), ("bc", False), ("cd", True), ("ac", False)]
+    assert [judged() for _ in turns] == turns
+    monitor.judge(NOW)
+    before = {**monitor.verdicts}
+    monitor.judge(NOW + 1)
+    assert all(before[name] is one for name, one in monitor.verdicts.items())

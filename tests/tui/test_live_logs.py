@@ -190,8 +190,7 @@ async def test_a_run_deleted_while_shown_says_so_and_goes_with_the_next_reading(
         )
 
 
-async def test_a_wanted_chart_that_nobody_knows_is_reported(tmp_path, monkeypatch):
-    monkeypatch.setattr("verl_tui.tui.monitor_app.SPARE", 0.01)
+async def test_a_wanted_chart_that_nobody_knows_is_reported(tmp_path):
     app = live(write_run(tmp_path, "a", 30), charts=("rewrd", "entropy", "my/later"))
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
         await until(pilot, lambda: notices(app))

@@ -52,13 +52,19 @@ _Result: TypeAlias = "Sequence[Finding] | NotJudged"
 class RuleOnRun:
     """One rule, or diagnosis, with what it has found on one run."""
 
+    # there are a hundred for each of up to thousands of runs
+    __slots__ = (
+        *("_diagnosis", "_has_failed", "_past"),
+        *("by_clock", "episodes", "kept", "result", "rule"),
+    )
+
     def __init__(self, rule: Rule) -> None:
         self.rule = rule
         is_code = rule.condition == "diagnosis"
         self._diagnosis = DIAGNOSES.get(rule.name) if is_code else None
         self.by_clock = self._diagnosis is not None and self._diagnosis.by_clock
         """Whether it depends on the clock."""
-        self.result: _Result = []
+        self.result: _Result = ()
         """The findings now, or that it does not judge."""
         self.episodes: Sequence[Episode] = ()
         """All findings so far; they depend on the numbers alone, unless it goes by the clock."""
@@ -89,13 +95,13 @@ class RuleOnRun:
     def _judged(self, context: RuleContext) -> _Result:
         rule, run = self.rule, context.run
         found = self._found(context)
-        self.episodes = [*chain(*map(self._episodes_of, found))]
+        self.episodes = tuple(chain(*map(self._episodes_of, found)))
         reasons = [one.now for one in found if isinstance(one.now, str)]
         if reasons and len(reasons) == len(found):
             return NotJudged(rule.id, reasons[0])
         now = [one.now for one in found if isinstance(one.now, Finding)]
         causes = [one.words(run) for one in CAUSES[rule.causes](run)] if now else []
-        return [replace(one, evidence=(*one.evidence, *causes)) for one in now]
+        return tuple([replace(one, evidence=(*one.evidence, *causes)) for one in now])
 
     def _episodes_of(self, found: Found) -> Iterator[Episode]:
         """Yield breaches as findings of the past."""
@@ -152,6 +158,8 @@ class Judge:
         self._rules = sorted(map(RuleOnRun, guide.rules), key=attrgetter("by_clock"))
         self._revision: int | None = None
         """At which the rules that depend on the numbers alone have judged."""
+        self._known = Verdict()
+        """What was said last."""
 
     def verdict(self, now: float) -> Verdict:
         """Judge the run as it is.
@@ -169,12 +177,23 @@ class Judge:
 
     def _verdict(self, now: float) -> Verdict:
         context = rule_context(self.run, self.guide, now)
+        has_grown = self._revision != self.run.revision
+        before = [one.result for one in self._rules]
+        for one in self._rules:
+            if one.by_clock or has_grown:
+                one.judge(context._replace(rule=one.rule))
+        # of many runs hardly any is another than a moment ago
+        if has_grown or before != [one.result for one in self._rules]:
+            self._revision = None  # until all is told
+            self._known = self._summed_up(context)
+            self._revision = self.run.revision
+        return self._known
+
+    def _summed_up(self, context: RuleContext) -> Verdict:
+        """Return what all rules have found, with what follows from what."""
         results: dict[str, list[_Result]] = {}
         for one in self._rules:
-            if one.by_clock or self._revision != self.run.revision:
-                one.judge(context._replace(rule=one.rule))
             results.setdefault(one.rule.id, []).append(one.result)
-        self._revision = self.run.revision
         judged = [*chain(*map(_merge, results, results.values()))]
         findings = [one for one in judged if isinstance(one, Finding)]
         findings += _exported(self.run, self.guide, findings)

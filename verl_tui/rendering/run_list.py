@@ -70,6 +70,8 @@ _PLAIN = frozenset({"", "state", "step", "done", "ETA"})
 """Columns that say what they are without a heading."""
 _SORTED_BY = {"reward": "reward", "activity": "last"}
 """Orders by a value that neither name nor state shows, and the column that shows it."""
+_RANKED = 98
+"""How long the column stays that runs are sorted by."""
 _HEADING = 26
 """Cells of the heading of a group of runs, where there is room to spare."""
 _WIDEST = 24
@@ -140,7 +142,9 @@ def lay_out(
     width -= GAP * titled
     names, starts = tuple(run.name for run in runs), list[int]()
     listed = [_Listed(view, run, at, names) for at, run in enumerate(runs)]
-    table = FittedTable(_columns(view, listed, width, titled=titled), width, listed)
+    columns = _columns(view, runs, width, titled=titled)
+    is_shown = partial(_is_shown, listed=listed, titled=titled)
+    table = FittedTable(columns, width, listed, is_shown)
     for words, members in groups.items():
         over = partial(_group_row, view, table, words, members)
         rows += [partial(over, at) for at in range(min(2, len(members)) * bool(words))]
@@ -151,10 +155,9 @@ def lay_out(
 
 
 def _columns(
-    view: View, listed: Sequence[_Listed], width: int, *, titled: bool
+    view: View, runs: Sequence[Run], width: int, *, titled: bool
 ) -> list[TextColumn[_Listed]]:
-    """Return the columns that have something to show, the name first."""
-    runs = [one.run for one in listed]
+    """Return the columns, the name first."""
     first, *others = _usual(view, runs, width, titled=titled)
     usual = {one.title.casefold(): one for one in others}
     found = [first]
@@ -163,18 +166,19 @@ def _columns(
         found += [known] if known else _chosen(title, runs, 9 - at / 100)
     ranked = _SORTED_BY.get(view.listing.order, view.listing.order)
     return [
-        replace(one, stays=98) if one.title == ranked else one
-        for one in found
-        if one.title == ranked or _is_shown(one, listed, titled=titled)
+        replace(one, stays=_RANKED) if one.title == ranked else one for one in found
     ]
 
 
 def _is_shown(
     column: TextColumn[_Listed], listed: Iterable[_Listed], *, titled: bool
 ) -> bool:
-    """Return whether a column has something to show, and needs no heading that is out of sight."""
-    plain = titled or column.title in _PLAIN
-    return plain and any(column.cell(one, column.width) for one in listed)
+    """Return whether a column has something to show of any run, in sight or not, and needs no
+    heading that is out of sight, or is what runs are sorted by.
+    """
+    if column.stays < _RANKED and (titled or column.title in _PLAIN):
+        return any(column.cell(one, column.width) for one in listed)
+    return column.stays >= _RANKED
 
 
 def _usual(

@@ -188,10 +188,10 @@ def standing(view: View, run: Run) -> str:
     found, verdict = open_findings(view, run), view.monitor.verdicts.get(run.name)
     if found and found[0].severity > Severity.INFO:
         return found[0].severity.word
-    broken = shown_state(view, run) in (State.CRASHED, State.STALLED, Unread.READING)
-    if not verdict or broken or run.preview or run.step is None or verdict.severity:
+    if not verdict or run.preview or run.step is None or verdict.severity:
         return "dim"
-    return "good" if coverage_of(run, verdict).complete else "dim"
+    broken = shown_state(view, run) in (State.CRASHED, State.STALLED, Unread.READING)
+    return "good" if not broken and coverage_of(run, verdict).complete else "dim"
 
 
 def state_piece(view: View, run: Run) -> Piece:

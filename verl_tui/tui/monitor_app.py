@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from abc import abstractmethod
+from functools import partial
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,11 @@ def notices(
 _BUDGET = 0.005
 """Seconds of taking in records at a stretch: the screen answers in between."""
 JUDGING = 0.02
-"""Seconds of judging runs for the first time before the screen answers."""
+"""Seconds of judging runs before the screen answers."""
+_REST = 0.08
+"""Seconds until it goes on once all have a verdict: two hundred runs that grow would take all of a
+core.
+"""
 _LEAST_WAIT = 0.01
 """Seconds of the shortest wait: Textual drops a timer that is due before its task has begun."""
 _TOGETHER = 0.03
@@ -91,8 +96,6 @@ _TICK = 10.0
 """Seconds between two judgements where nothing is logged: ages on the screen are this exact, and
 rules on silence see it this late.
 """
-SPARE = 1.0
-"""Seconds after loading until work that can wait is done."""
 SWEEP = 60.0
 """Seconds between two searches for garbage among all objects but those that are left out."""
 
@@ -106,13 +109,11 @@ class MonitorApp(TerminalApp):
     _picked: str | None = None
     """Name of the shown run."""
     _paused = False
-    _settled = False
-    """True once the work that waits for the end of loading has been done."""
     _painted = float("-inf")
     """Monotonic seconds of the last drawing of new records."""
     _paint_later: Timer | None = None
     _judge_later: Timer | None = None
-    """Judges the next runs that have not been judged at all."""
+    """Judges the next ones of many runs."""
 
     def __init__(
         self,
@@ -219,16 +220,7 @@ class MonitorApp(TerminalApp):
         if not was_loading or self._loading:
             return False
         gc.freeze()  # what was read stays: a search in it delays a key by 50 ms
-        self.set_timer(SPARE, self._say_unknown_charts)
         return bool(self.monitor.runs)
-
-    def _say_unknown_charts(self) -> None:
-        """Say once which charts of the configuration no run has."""
-        if not self._settled and not self._loading:
-            self._settled = True
-            runs = self.monitor.runs.values()
-            for sentence in unknown_charts(self.config.charts, runs):
-                self.warn(sentence)
 
     def action_reload(self) -> None:
         """Forget everything and read it again; drawing goes on where it was paused."""
@@ -287,8 +279,11 @@ class MonitorApp(TerminalApp):
 
     def _show(self) -> None:
         """Judge, and have every screen in sight show the newest state."""
-        now = self._clock()
+        now, until = self._clock(), monotonic() + JUDGING
         self.attempt(self._judge, now)
+        if monotonic() > until:  # a key is answered in between
+            self.set_timer(_LEAST_WAIT, partial(self._draw, now))
+            return
         with debug_log.timed("frame"):
             self._draw(now)
 
@@ -300,22 +295,30 @@ class MonitorApp(TerminalApp):
         """Judge the runs, and notify the user of news outside the app where that is wanted; say
         which notifications could not be sent.
         """
-        if self._loading or self._judge_later:
+        if self._loading:
             return
         monitor = self.monitor
         self._awake(now)
-        if not monitor.judge(now, monotonic() + JUDGING):
-            self._judge_later = self.set_timer(_LEAST_WAIT, self._judge_on)
+        if self._judge_later:
+            self._judge_later.stop()
+            self._judge_later = None
+        if not monitor.judge(now, monotonic() + JUDGING, self._picked or ""):
+            is_first = len(monitor.verdicts) < len(monitor.runs)
+            wait = _LEAST_WAIT if is_first else _REST
+            self._judge_later = self.set_timer(wait, self._judge_on)
             return
         attention = self._attention
         attention.note_judged(monitor.verdicts, now)
         if self._changes is None:
+            gc.freeze()  # so do verdicts: of 5,000 runs a search takes a second
             from verl_tui.notify.notifier import Changes
             from verl_tui.notify.notify_settings import Choice, NotifySettings
 
             least = SEVERITIES[self.config.desktop_from]
             choice = Choice(least, states=frozenset({"finished"}))
             self._changes = Changes(NotifySettings(choice))
+            for unknown in unknown_charts(self.config.charts, monitor.runs.values()):
+                self.warn(unknown)
         seen = attention.watched, attention.acknowledged
         news = self._changes.messages(monitor, now, *seen)
         self.write_sequence(notices(news, self.config, os.environ))
@@ -334,10 +337,10 @@ class MonitorApp(TerminalApp):
             return
         now = self._clock()
         self.attempt(self._judge, now)
-        if self._judge_later:
-            self._soon()
-        elif not self._paused:
+        if not self._judge_later and not self._paused:
             self._draw(now)
+        elif len(self.monitor.verdicts) < len(self.monitor.runs):
+            self._soon()
 
     @property
     def troubles(self) -> tuple[AppTrouble, ...]:

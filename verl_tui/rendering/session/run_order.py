@@ -90,7 +90,7 @@ class RunListing:
         value of what it compares.
         """
         wanted, note = self.filter.casefold(), ""
-        found = [run for run in runs if wanted in run.name.casefold()]
+        found = [run for run in runs if not wanted or wanted in run.name.casefold()]
         if not found:
             from verl_tui.comparison.run_columns import CONDITION, meeting
 

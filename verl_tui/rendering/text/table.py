@@ -46,7 +46,11 @@ class FittedTable(Generic[T]):
     """The columns that fit a width."""
 
     def __init__(
-        self, columns: Sequence[TextColumn[T]], width: int, items: Sequence[T] = ()
+        self,
+        columns: Sequence[TextColumn[T]],
+        width: int,
+        items: Sequence[T] = (),
+        is_filled: Callable[[TextColumn[T]], bool] = lambda _: True,
     ) -> None:
         """Choose them.
 
@@ -54,13 +58,14 @@ class FittedTable(Generic[T]):
             columns: All there are, in their order.
             width: Cells of a row.
             items: What columns as wide as their widest value are measured by.
+            is_filled: Whether a column has anything to show; asked while there is room for it.
         """
         widths = [_widths(one, items) for one in columns]
         sizes: dict[int, int] = {}
         room = width + GAP
         for at in sorted(range(len(columns)), key=lambda at: -columns[at].stays):
             needed = widths[at][0] + columns[at].gap
-            if needed <= room or not sizes:
+            if (needed <= room or not sizes) and is_filled(columns[at]):
                 sizes[at] = min(widths[at][0], max(0, width))
                 room -= needed
         for at in sizes:

@@ -276,8 +276,8 @@ def remaining_seconds(run: Run) -> float | None:
     """
     import numpy as np
 
-    total, step, usual_pace = run.total_steps, run.step, pace(run)
-    if total is None or step is None or usual_pace is None:
+    total, step = run.total_steps, run.step
+    if total is None or step is None or (usual_pace := pace(run)) is None:
         return None
     count = max(0, total - step)
     if not usual_times(run) or not count:
