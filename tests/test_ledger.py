@@ -348,7 +348,7 @@ def test_a_pause_that_no_restart_explains_is_a_hang_and_its_timer_is_told(tmp_pa
     found = told(read_run(written(made, tmp_path / "run", (EVERY, ends))))
     lost = line(found, "hang")
     assert lost["evidence"] == ["step 51 took 30 min, 0.5 s of them by its timer"]
-    assert lost["heuristic"].endswith("where the log shows no restart")
+    assert "where the log shows no restart" in lost["heuristic"]
     found["hours"] = lost["hours"] = 0.000261
     rows = [cells for one, cells in listed(found) if one is lost]
     assert [cells[1] for cells in rows] == ["<0.01"]

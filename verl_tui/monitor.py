@@ -180,7 +180,7 @@ class Monitor:
         nothing while there are files that have not been read at all.
         """
         statuses = (one for run in self.runs.values() for one in run.statuses)
-        return not self._read or not all(one.whole for one in statuses)
+        return not self._read or not all(one.whole or one.problem for one in statuses)
 
     def loaded(self) -> float:
         """Return how much of what lies on disk and can be read has been read, 0..1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.await_complete import AwaitComplete
@@ -81,9 +82,10 @@ class BufferedScreen(ContainedPart, Screen[None]):
             self.attempt(self.redraw)
         self._let_go()
 
-    def _let_go(self) -> None:
-        """Paint what is drawn."""
+    def _let_go(self, *, anew: bool = False) -> None:
+        """Paint what is drawn; all of it in a new size, as what asked for it meanwhile is lost."""
         self._seen = True
+        self._repaint_required |= anew
         self._on_timer_update()
 
     def on_resize(self, event: Resize) -> None:
@@ -107,8 +109,8 @@ class BufferedScreen(ContainedPart, Screen[None]):
         """Draw, and paint once what that asks for has been laid out and drawn, too."""
         self.attempt(self.redraw)
         if not self._seen:
-            self.refresh()
-            self.call_after_refresh(self.call_after_refresh, self._let_go)
+            let_go = partial(self._let_go, anew=True)
+            self.call_after_refresh(self.call_after_refresh, let_go)
 
     def _screen_resized(self, size: Size) -> None:
         """Lay out, unless the screen has this size; Textual would paint at once, with the contents
