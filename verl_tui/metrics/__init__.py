@@ -8,15 +8,13 @@ up by.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.patterns import LONGEST_NAME, NamePattern, pattern
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 GROUPS = (
     "reward", "validation", "loss", "kl", "optimisation", "length", "samples", "engine",

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from verl_tui.sources.formats.console.kept import printed_line
 from verl_tui.sources.formats.console.line_parts import has_bar
 from verl_tui.text import decoded, safe, strip_ansi
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 BLOCK = 64 * 1024
 WINDOW = 16 * 1024

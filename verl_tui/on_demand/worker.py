@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from verl_tui.given_files import why
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
 
 PAUSE = 0.05
 """Seconds from news to the notice of it while there is more to read."""

@@ -4,10 +4,8 @@ share of the screen; the charts get the rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 FRAME = 2
 """Rows of a frame."""

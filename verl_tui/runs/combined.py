@@ -9,16 +9,13 @@ when it is copied, and whenever anything else is printed into it.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.records import Event, EventKind
 from verl_tui.runs.source_state import SourceState, surest
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
 
 _SLACK = 60.0
 """Seconds by which files of one run may differ in their last change without meaning anything."""

@@ -9,19 +9,16 @@ line).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from operator import methodcaller
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import CONSOLE, LAUNCH, Settings
 from verl_tui.secrets import hide_setting
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 _OPEN = pattern(r"\$\{")
 _PARTS = pattern(r"[./]")

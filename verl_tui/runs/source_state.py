@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, isnan
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import (
@@ -31,10 +31,6 @@ from verl_tui.records import (
 from verl_tui.runs.clock import Clock
 from verl_tui.runs.table import KeyGrouping, Table
 from verl_tui.times import COMPUTERS, trusted_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 # -- trouble ---------------------------------------------------------------------------------------
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import (
@@ -21,9 +22,6 @@ from verl_tui.records import (
     SourceStatus,
     Unreadable,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 # -- paths -----------------------------------------------------------------------------------------
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Sequence
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING
 
 from verl_tui.records import Record, Records, Unreadable
 from verl_tui.sources.files import CHUNK, Chunk, Tail, why_unread
@@ -17,10 +17,6 @@ from verl_tui.sources.formats.catalog import FORMATS
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.format import Format, Reader
 from verl_tui.sources.source import FileSource
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 name = "standard input"
 rank = 3

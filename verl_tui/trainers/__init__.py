@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import tomli
 
 from verl_tui.config import config_path
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 INDICATOR_TABLE: dict[str, dict[str, str]]
 INDICATOR_TABLE = toml_table(str(Path(__file__).parent), "indicators.toml")

@@ -4,11 +4,9 @@ seldom as possible, so that pictures stay still.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from typing import NamedTuple
 
 _FAR = 1e300
 """Larger values, whose differences would overflow, lie at the edge."""

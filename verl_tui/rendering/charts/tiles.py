@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.rendering.arrange import Room
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 26, 6
 """Cells below which a chart shows less than a line of text with a sparkline."""

@@ -5,8 +5,8 @@ or a sparkline.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from math import isfinite
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
@@ -37,10 +37,6 @@ from verl_tui.rendering.text.piece import (
 )
 from verl_tui.rendering.text.table import sized
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _LEAST_NAME = 6
 """Cells below which the name of a run says nothing."""

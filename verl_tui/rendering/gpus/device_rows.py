@@ -5,8 +5,8 @@ are terminal cells.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import POWER_CAP, Gpu, GpuProcess
@@ -15,10 +15,6 @@ from verl_tui.rendering.text.piece import Piece, Pieces, TextRows, fit, fit_left
 from verl_tui.rendering.text.table import WIDEST, TextColumn, table_rows
 from verl_tui.runs.views.devices import Device, is_used, memory_percent
 from verl_tui.times import duration
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 HOT_CELSIUS = 85.0
 """Temperature that is marked: data centre boards slow down from a few degrees above it."""

@@ -4,7 +4,7 @@ known of its start.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from verl_tui.rendering.log.target import error_target
 from verl_tui.rendering.log.window import LogWindow
@@ -12,10 +12,6 @@ from verl_tui.rendering.session.snapshot import View, nothing_yet, shown_state
 from verl_tui.rendering.text.piece import TextRows, paragraph
 from verl_tui.runs.views.signs_of_life import phase
 from verl_tui.runs.views.state import State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _ROOMY = 12
 """Least height at which more than the first sentence stands above the log."""

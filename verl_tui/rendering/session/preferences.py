@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from verl_tui.given_files import is_ordinary, is_there, replacing, why
 from verl_tui.text import safe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ENVIRONMENT = "VERL_TUI_STATE"
 """Environment variable that names another file; empty for none."""

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import locale
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from rich.cells import cell_len
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _SHAPES = {
     "-": "·–—−─▔▃┈○",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _WIDTH = 7
 _ROUNDING = 1e-9

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from os.path import commonprefix
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 
 from verl_tui.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Piece = tuple[str, str]
 """Text and its role, e.g. `("done", "good")`; an empty role is plain text."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.rendering.text.piece import fit, fitting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _PATIENCE = 0.01
 """Seconds that one line may take: drawing a hit blocks the screen that long."""

@@ -5,16 +5,13 @@ Widths are terminal cells.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from rich.cells import cell_len
 
 from verl_tui.rendering.text.piece import Pieces, TextRows, cells_of, cut
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
 
 T = TypeVar("T")
 GAP = 2

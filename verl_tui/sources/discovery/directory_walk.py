@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.discovery import naming, passed_over
@@ -34,10 +34,6 @@ from verl_tui.sources.formats.catalog import OWN
 from verl_tui.sources.formats.console import reader as console
 from verl_tui.sources.formats.metrics_json import in_checkpoints, trainer_state
 from verl_tui.sources.formats.tables import parquet, table_step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 _DEEPEST = 12
 MOST_DIRECTORIES = 20_000

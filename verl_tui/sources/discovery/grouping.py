@@ -25,11 +25,11 @@ Restoring run …`, `wandb: Downloading …`) name no run of the program's own.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import filterfalse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import MetricRows
@@ -58,10 +58,6 @@ from verl_tui.sources.files import (
 from verl_tui.sources.formats import filelogger, record_log, wandb
 from verl_tui.sources.formats.metrics_json import trainer_state
 from verl_tui.text import decoded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 _REPORTS = pattern(
     rb"wandb(?:\x1b\[[\d;]{0,16}m){0,4}: +"

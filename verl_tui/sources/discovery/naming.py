@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from os.path import commonprefix
-from typing import TYPE_CHECKING
 
 from verl_tui.means import gathered
 from verl_tui.patterns import pattern
 from verl_tui.text import decoded, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _THINGS = (
     r"logs?|out|outputs?|console|stdout|metrics|runs|tb|tensorboard(?:_logs?)?|events|wandb"

@@ -5,16 +5,13 @@ and no known format, or must not be read.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from verl_tui.means import gathered
 from verl_tui.patterns import pattern
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
 
 _MOST_NAMED = 3
 """Files named in one sentence."""

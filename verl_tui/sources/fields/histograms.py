@@ -5,16 +5,13 @@ says so, with `values`, which are counts, and `bins` or, of equal width, `packed
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from verl_tui.distributions import Distribution, of_bins
 from verl_tui.records import Histogram
 from verl_tui.sources.fields.jsonl import Fields, number
 from verl_tui.text import safe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _TYPES = ("histogram", "trackio.histogram")
 _LONGEST_NAME = 250

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Container, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -17,9 +18,6 @@ from verl_tui.patterns import NamePattern, pattern
 from verl_tui.records import Unreadable
 from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Mapping
 
 _SPELLINGS = toml_table(__file__, "spellings.toml")
 """How programs spell what is looked for in their records."""

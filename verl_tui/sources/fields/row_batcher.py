@@ -6,8 +6,9 @@ import math
 import struct
 from array import array
 from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from verl_tui.records import (
     Event,
@@ -22,9 +23,6 @@ from verl_tui.records import (
 from verl_tui.runs.table import KeyGrouping
 from verl_tui.text import safe
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 _MOST_HELD = 10_000
 """Rows that are held back at most: those of a step are some hundred."""

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,10 +20,6 @@ from verl_tui.sources.fields.jsonl import Fields, ending, integer, names, number
 from verl_tui.sources.files import opened
 from verl_tui.text import one_line, safe
 from verl_tui.trainers import trainers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _FORMS = tuple(
     (files.has, files.fields)

@@ -4,7 +4,7 @@ metric.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from verl_tui.evaluation import PREFIX, READ_SHARE, Evaluation
 from verl_tui.records import (
@@ -16,9 +16,6 @@ from verl_tui.records import (
     Restart,
     Sample,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _KEPT = 4
 """Steps of one file, of each kind of sample, whose samples may still be coming in; of older ones

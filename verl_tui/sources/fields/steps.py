@@ -6,8 +6,9 @@ of a training's steps.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.sources.fields.jsonl import (
@@ -19,9 +20,6 @@ from verl_tui.sources.fields.jsonl import (
     written_number,
 )
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
 
 _SURE = names("step")
 _RANKS = {name: rank for rank, name in enumerate((*_SURE, *names("unsure_step")))}

@@ -5,9 +5,10 @@ so far.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import chain
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Records
@@ -20,10 +21,6 @@ from verl_tui.sources.files import (
     opened,
 )
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _BEST = pattern(r"^best(?:[_-].*?)??(?:[_=-](?:(\d{1,15})|-?\d+\.\d+))?$")
 """Names of the best checkpoint so far: `best_model`, `best_step_120`, `best_2.920`. A whole

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from verl_tui.given_files import why
 from verl_tui.records import Records, Settings, Unreadable
@@ -17,9 +18,6 @@ from verl_tui.sources.fields.setting_values import (
 )
 from verl_tui.sources.files import Source, opened
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = names("setting_file")
 """Files that hold settings."""

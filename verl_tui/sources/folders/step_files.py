@@ -5,18 +5,16 @@ tables of completions are read here, those of dumps in `verl_tui.sources.folders
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from verl_tui.given_files import why
 from verl_tui.records import Record, Records, Restart, Unreadable
 from verl_tui.sources.fields.sample import RewardSum
 from verl_tui.sources.files import Source, opened, status_at
 from verl_tui.sources.formats import tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from pathlib import Path
 
 NEWEST = 4
 """Files that may still be growing: these are looked at each time."""

@@ -5,7 +5,8 @@ v0.6 and later).
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from verl_tui.sources.fields.jsonl import (
     Fields,
@@ -23,11 +24,6 @@ from verl_tui.sources.fields.row_batcher import (
 )
 from verl_tui.sources.fields.steps import whole
 from verl_tui.sources.formats.lines import JsonDecoder, LineReader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
 
 name = "verl file logger"
 rank = 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from verl_tui.records import Records, Unreadable
 from verl_tui.sources.fields.jsonl import Fields, objects, unreadable
@@ -12,10 +12,6 @@ from verl_tui.sources.fields.row_batcher import (
     joined_notes,
 )
 from verl_tui.sources.formats.format import Reader
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 LONGEST_LINE = 32 * 2**20
 """Bytes after which a line without an end is given up: no format writes such, a broken file

@@ -6,7 +6,8 @@ parameter (mlflow/store/tracking/file_store.py).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 from verl_tui.given_files import why
 from verl_tui.patterns import pattern
@@ -17,11 +18,6 @@ from verl_tui.sources.fields.setting_values import flatten_settings, scalar
 from verl_tui.sources.files import Source, Tail, is_file, opened
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import decoded, safe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
 
 name = "MLflow files"
 rank = 4

@@ -7,8 +7,8 @@ wandb). The checksum is not LevelDB's: it is the plain CRC-32 of type and data, 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from verl_tui.records import Records, Settings, Unreadable
 from verl_tui.sources.fields.protobuf import message
@@ -16,10 +16,6 @@ from verl_tui.sources.fields.row_batcher import Item, RowBatcher
 from verl_tui.sources.fields.setting_values import flatten_settings
 from verl_tui.sources.formats.format import Reader
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
 
 _TEXTS = toml_table(__file__, "trackers.toml")
 """Names of fields that hold texts about a run, with their numbers."""

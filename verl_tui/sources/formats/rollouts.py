@@ -6,8 +6,9 @@ Directories of them are read by `verl_tui.sources.folders.dumps`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatch
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from verl_tui.patterns import NamePattern
 from verl_tui.sources.fields.jsonl import first_object
@@ -15,11 +16,6 @@ from verl_tui.sources.fields.sample import read_sample
 from verl_tui.sources.files import opened
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.trainers import SampleFiles, trainers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
 
 name = "rollout dump"
 rank = 7  # the figures of all samples go before those of the few that trainers show

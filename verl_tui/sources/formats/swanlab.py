@@ -7,19 +7,15 @@ values come late.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from struct import unpack
-from typing import TYPE_CHECKING
 
 from verl_tui.records import Event, EventKind
 from verl_tui.sources.fields.protobuf import MessageFields, message, seconds
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.formats.record_log import RecordLog
 from verl_tui.text import one_line, safe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
 
 name = "SwanLab run"
 rank = 4

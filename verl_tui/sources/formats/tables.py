@@ -23,9 +23,11 @@ file is an evaluation, shown as a validation at step 0.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from verl_tui.patterns import pattern
 from verl_tui.records import SAMPLES, Record, Restart, Sample, Unreadable
@@ -50,11 +52,6 @@ from verl_tui.sources.formats.metrics_json import (
 )
 from verl_tui.text import one_line
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
 
 LARGEST = 256 * 2**20
 """Bytes; a larger file holds no samples of one step."""

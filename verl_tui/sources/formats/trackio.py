@@ -15,10 +15,12 @@ had written them: a row for each metric and step, a configuration of all paramet
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from itertools import chain, starmap
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from verl_tui.records import Records, Sample, Settings, SourceStatus, Unreadable
@@ -49,10 +51,6 @@ from verl_tui.sources.files import Source, is_file, status_at
 from verl_tui.sources.formats.format import WholeReader
 from verl_tui.text import decoded, one_line
 from verl_tui.times import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 name = "trackio database"
 rank = 4

@@ -14,9 +14,10 @@ trainer is one more `trainer_log`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress, Record
@@ -52,11 +53,6 @@ from verl_tui.sources.formats.lines import JsonDecoder, LineReader
 from verl_tui.text import one_line, safe
 from verl_tui.times import parse_elapsed, parse_time
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
 
 name = "tutorial JSONL"
 rank = 5

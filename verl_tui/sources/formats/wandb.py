@@ -16,8 +16,10 @@ metrics, and W&B's `output.log` the lines.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -41,11 +43,6 @@ from verl_tui.sources.formats.console.line_parts import WHOLE_BAR, parted
 from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.sources.formats.record_log import BLOCK, RecordLog
 from verl_tui.text import decoded, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
 
 name = "W&B run"
 rank = 4

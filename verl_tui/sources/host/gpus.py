@@ -14,16 +14,14 @@ import platform
 import sys
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from verl_tui import debug_log
 from verl_tui.records import Gpu, GpuReading
 from verl_tui.sources.host.processes import gpu_process
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _Found = TypeVar("_Found")
 

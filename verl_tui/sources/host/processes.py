@@ -28,11 +28,12 @@ import socket
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from math import inf
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 
@@ -42,10 +43,6 @@ from verl_tui.records import GpuProcess, Writer
 from verl_tui.sources.files import file_size, status_at
 from verl_tui.text import one_line
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
 
 _KEPT = 30.0
 """Seconds for which what was seen of a process holds at most: looking at all its open files again

@@ -11,8 +11,9 @@ import http.client
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import URLError
 from urllib.request import (
     HTTPHandler,
@@ -26,9 +27,6 @@ from urllib.request import (
 from verl_tui import __version__
 from verl_tui.sources.http.addresses import NoAnswerError
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CA_FILE = "SSL_CERT_FILE"
 """OpenSSL's environment variable that names the certificates to be trusted."""

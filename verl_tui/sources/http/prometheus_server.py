@@ -5,8 +5,9 @@ them by the same question (https://prometheus.io/docs/prometheus/latest/querying
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -28,10 +29,6 @@ from verl_tui.sources.formats.prometheus_text.series import (
 from verl_tui.sources.http.addresses import AddressRun, AskedAddress, NoAnswerError
 from verl_tui.text import one_line
 from verl_tui.times import parse_elapsed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _PAST = 15 * 86_400.0
 """Seconds that are looked back: what Prometheus keeps by default."""

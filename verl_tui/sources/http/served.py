@@ -7,8 +7,8 @@ not answer has the reason and since when, and is asked again at growing interval
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from time import monotonic, time
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from verl_tui.failures import in_full
@@ -22,10 +22,6 @@ from verl_tui.sources.http import addresses
 from verl_tui.sources.http.addresses import AddressRun, AskedAddress, PageRun
 from verl_tui.sources.http.prometheus_server import Server
 from verl_tui.text import one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 _INTERVAL = 5.0
 """Seconds between two pages: a training's steps take longer mostly, and a page costs its process

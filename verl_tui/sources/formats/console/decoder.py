@@ -6,7 +6,7 @@ every number format since v0.1. The rest is noise, not an error.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from verl_tui.records import ENDS, Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
@@ -34,10 +34,6 @@ from verl_tui.sources.formats.lines import Decoder
 from verl_tui.text import strip_ansi
 from verl_tui.times import parse_time
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 _CLEARED = 10
 """Fewest spaces that clear a bar."""

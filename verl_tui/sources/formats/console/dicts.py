@@ -9,7 +9,7 @@ Versions from 5 on print all values as strings, and None for non-finite numbers.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
 
@@ -29,10 +29,6 @@ from verl_tui.sources.formats.metrics_json import FROM_ZERO, FROM_ZERO_NOTE
 from verl_tui.text import decoded, one_line
 from verl_tui.trainers import trainers
 from verl_tui.words import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 _ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
 """What may stand before a dict: nothing, a bar, or what was printed right before it."""

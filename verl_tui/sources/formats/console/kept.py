@@ -13,7 +13,8 @@ put together, with the spaces that captures leave out at their ends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import orjson
 
@@ -23,9 +24,6 @@ from verl_tui.sources.formats.console.step_lines import STEP
 from verl_tui.sources.formats.lines import LONGEST_LINE
 from verl_tui.text import decoded
 from verl_tui.times import parse_time
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _TEXT, _TIME = names("kept_line"), names("kept_time")
 _PIECE = 16 * 1024

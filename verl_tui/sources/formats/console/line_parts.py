@@ -7,16 +7,14 @@ stages and normal ends, and numbers of steps.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Event, EventKind, Progress
 from verl_tui.secrets import hide
 from verl_tui.text import decoded, one_line
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 # -- words -----------------------------------------------------------------------------------------
 

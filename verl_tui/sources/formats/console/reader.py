@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from verl_tui.patterns import pattern
 from verl_tui.records import EventKind
@@ -15,9 +15,6 @@ from verl_tui.sources.formats.console.line_parts import TABLE, any_of, form_of, 
 from verl_tui.sources.formats.console.step_lines import STEP, SURE
 from verl_tui.sources.formats.lines import LineReader
 from verl_tui.text import strip_ansi
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 name = "console"
 rank = 3

@@ -20,18 +20,15 @@ printed, not all that was generated.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
 from verl_tui.records import Sample
 from verl_tui.sources.fields.jsonl import Fields, written_number
 from verl_tui.sources.fields.sample import LONGEST_TEXT, RewardSum, plain_field
 from verl_tui.text import decoded, safe, strip_ansi
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LONGEST = 2000
 """Lines after which a sample that did not end is given up."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 import io
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from verl_tui import prometheus_names
 from verl_tui.means import gathered
@@ -35,11 +37,6 @@ from verl_tui.sources.formats.prometheus_text.series import (
     run_name,
 )
 from verl_tui.text import decoded, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
 
 name = "Prometheus metrics"
 rank = 1  # the newest value that somebody came by to see: any log of the run knows more

@@ -15,8 +15,9 @@ import math
 import re
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from verl_tui import prometheus_names as ours
 from verl_tui.means import clamp
@@ -26,9 +27,6 @@ from verl_tui.records import Event, EventKind, Progress, Restart
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.text import one_line, safe
 from verl_tui.toml_tables import toml_table
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 TABLE = toml_table(__file__, "exporters.toml")
 """What exporters call their figures."""
