@@ -212,7 +212,7 @@ def test_a_log_beside_wandbs_says_why_it_exited(tmp_path):
     ("end", "word", "look"),
     [
         ("", "stopped?", "now, whether it should still run"),
-        (f"{TRACE}KeyboardInterrupt\n", "stopped", "none, its user has stopped it"),
+        (f"{TRACE}KeyboardInterrupt\n", "stopped", "none: its user has stopped it"),
     ],
 )
 def test_all_that_people_read_has_one_word_for_it(tmp_path, capsys, end, word, look):

@@ -7,7 +7,7 @@ import os
 import signal
 
 # numpy would start a thread for each core that multiplies matrices, of which there are none here.
-# What a command starts gets `os.environ`, which does not have this.
+# A guard's command gets `os.environ`, which does not have this.
 os.putenv("OPENBLAS_NUM_THREADS", "1")
 if gc.isenabled():
     # Imported objects stay alive: collecting garbage every 700 objects would take a tenth of the

@@ -347,26 +347,19 @@ def listed(found: Data) -> list[tuple[Data, Sequence[str]]]:
     """
     *lost, taught = found["lines"]
     return [
-        (one, (one["label"], _in_few(one["hours"]), f"{one['share']:.1%}", _note(one)))
+        (one, (one["label"], number(one["hours"]), f"{one['share']:.1%}", _note(one)))
         for one in (taught, *lost)
         if one is taught or one["share"] >= _LEAST_SHARE
     ]
-
-
-def _in_few(hours: float) -> str:
-    return "<0.01" if 0 < hours < 0.01 else number(hours)
 
 
 def _note(line: Data) -> str:
     spans = [str(a) if a == b else f"{a}-{b}" for a, b in line["steps"]]
     spans += [""] * line["spans_left_out"]  # which are only counted
     guessed = line["heuristic"] and f"heuristic: {line['heuristic']}"
-    steps = f"step {few(spans, _SPANS_SHOWN)}" if spans else ""
-    return "; ".join(filter(None, (steps, *line["evidence"][:1], guessed)))
-
-
-def _readable(found: Data) -> Data:
-    return {k: _in_few(it) if k.endswith("hours") else it for k, it in found.items()}
+    steps = few(spans, _SPANS_SHOWN)
+    where = steps and f"step{'s' * (not steps.isdigit())} {steps}"
+    return "; ".join(filter(None, (where, *line["evidence"][:1], guessed)))
 
 
 def in_words(found: Data) -> list[str]:
@@ -381,7 +374,7 @@ def in_words(found: Data) -> list[str]:
         "most": "at most " if found["at_most"] else "",
         "share": found["lines"][-1]["share"],
     }
-    said = [filled(_WORDS["whole"], {**_readable(found), **facts})]
-    said += [filled(_WORDS["stop"], _readable({**found, **stop}))] if stop else []
+    said = [filled(_WORDS["whole"], {**found, **facts})]
+    said += [filled(_WORDS["stop"], {**found, **stop})] if stop else []
     names = [(_LINES[one["id"]]["label"], one["reason"]) for one in found["unknown"]]
     return said + [f"not counted: {label}: {why}" for label, why in names]

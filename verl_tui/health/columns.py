@@ -95,7 +95,7 @@ def _of_others_names(context: RuleContext) -> str | None:
     if spoken in rule.not_in or spoken in rule.dialects:
         return rule.not_in.get(spoken)
     whose = " or ".join(_WHOSE[one] for one in rule.dialects)
-    return f"judges only logs with {whose} names; these are {_WHOSE[spoken]}"
+    return f"checks only logs with {whose} names; these are {_WHOSE[spoken]}"
 
 
 def _judge(

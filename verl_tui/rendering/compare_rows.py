@@ -105,7 +105,8 @@ def comparison(
     if sparks:
         above += _sparks(view, runs, [end.step for end in ends])
     rows = [_heading("figures"), *map(table.row, figures)]
-    rows += paragraph(_MEANS.format(found[0].count), "dim", width)
+    if len(runs) > 1:
+        rows += paragraph(_MEANS.format(found[0].count), "dim", width)
     if any(row.is_judged for row in figures):
         rows += paragraph(_LEGEND, "dim", width)
     for words in measured_differently(runs):

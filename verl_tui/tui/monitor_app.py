@@ -282,8 +282,11 @@ class MonitorApp(TerminalApp):
         now, until = self._clock(), monotonic() + JUDGING
         self.attempt(self._judge, now)
         if monotonic() > until:  # a key is answered in between
-            self.set_timer(_LEAST_WAIT, partial(self._draw, now))
-            return
+            self.set_timer(_LEAST_WAIT, partial(self._frame, now))
+        else:
+            self._frame(now)
+
+    def _frame(self, now: float) -> None:
         with debug_log.timed("frame"):
             self._draw(now)
 
