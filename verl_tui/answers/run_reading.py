@@ -61,9 +61,8 @@ class Reading(NamedTuple):
         """The verdict on it; nothing is judged of a part."""
         from verl_tui.health.judge import Judge
 
-        return (
-            Judge(self.guide, self.run).verdict(self.now) if self.whole else Verdict()
-        )
+        run = self.run
+        return Judge(self.guide, run).verdict(self.now) if self.whole else Verdict()
 
     @property
     def searched(self) -> str | None:

@@ -83,11 +83,8 @@ def waited_for(
         run, at = monitor.runs[name], Moment(now, monitor.verdicts)
         found = awaited(condition, run, at)
         if found.holds:
-            return Reading(
-                run,
-                sum(status.bytes_read for status in run.statuses),
-                monitor.sentences,
-            )
+            spent = sum(status.bytes_read for status in run.statuses)
+            return Reading(run, spent, monitor.sentences)
         missing = missing + 1 if is_gone(run) else 0
         words = _refuse(run, condition, found, now, gone=missing > ABSENT)
         for column in {*found.lacking} - told:
@@ -112,11 +109,8 @@ def _check_names(condition: str, monitor: Monitor) -> None:
         known = words.get(column, [wanted])
         if not any(fnmatchcase(one.casefold(), wanted.casefold()) for one in known):
             hint = nearest(wanted, dict.fromkeys(known), cutoff=0.5)
-            raise NeverError(
-                "; ".join(
-                    filter(None, (f"--wait: no {column} is called {wanted}", hint))
-                )
-            )
+            said = f"--wait: no {column} is called {wanted}"
+            raise NeverError("; ".join(filter(None, (said, hint))))
 
 
 def _refuse(run: Run, condition: str, found: Awaited, now: float, *, gone: bool) -> str:

@@ -156,18 +156,15 @@ class Bundle:
     @cached_property
     def stated(self) -> Sequence[versions.StatedVersion]:
         """The versions that the run states."""
-        return versions.stated_versions(
-            self.run, {path: end.versioned for path, end in self.logs.items()}
-        )
+        versioned = {path: end.versioned for path, end in self.logs.items()}
+        return versions.stated_versions(self.run, versioned)
 
     @cached_property
     def checked(self) -> Data:
         """The report of `check --json` on this run alone."""
         known = report(self.monitor, self.now)
-        return {
-            **known,
-            "runs": [one for one in known["runs"] if one["name"] == self.run.name],
-        }
+        runs = [one for one in known["runs"] if one["name"] == self.run.name]
+        return {**known, "runs": runs}
 
     @cached_property
     def note(self) -> str:

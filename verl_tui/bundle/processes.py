@@ -58,9 +58,8 @@ def processes_of(run: Run) -> list[Process]:
         if writer is not None and not writer.gone and not writer.by_name:
             with suppress(psutil.Error):
                 process = psutil.Process(writer.pid)
-                found |= {
-                    one.pid: one for one in (process, *process.children(recursive=True))
-                }
+                children = process.children(recursive=True)
+                found |= {one.pid: one for one in (process, *children)}
     return list(found.values())[:_MOST]
 
 

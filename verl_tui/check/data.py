@@ -80,14 +80,8 @@ def report(
     runs, wanted = [], monitor.config.targets
     for name, run in monitor.runs.items():
         if held is None or name in held:
-            found = run_data(
-                run,
-                monitor.verdicts.get(name, Verdict()),
-                monitor.guide,
-                now,
-                by,
-                wanted,
-            )
+            verdict = monitor.verdicts.get(name, Verdict())
+            found = run_data(run, verdict, monitor.guide, now, by, wanted)
             if held is not None:
                 against = plain(held[name])
                 found = {**found, "against": {**against, "outcome": outcome(against)}}

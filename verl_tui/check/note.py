@@ -266,13 +266,8 @@ def _sweep_row(run: Data) -> tuple[str, ...]:
         f"{how}: {', '.join(breaches[how])}" for how in OUTCOMES if how in breaches
     ]
     step, verdict = against["step"] or "–", run["verdict"] or no_verdict(run)
-    return (
-        one_line(run["name"]),
-        against["outcome"],
-        verdict,
-        str(step),
-        "; ".join(found),
-    )
+    said = "; ".join(found)
+    return one_line(run["name"]), against["outcome"], verdict, str(step), said
 
 
 def _label(one: Data) -> str:
@@ -459,9 +454,8 @@ def source_lines(sources: Iterable[Data], run: Run, text_is: str = "") -> _NoteL
         count = len(group)
         path = f"{count:,} files in {directory}" if count > 1 else group[0].status.path
         records = counted(sum(one.status.records for one in group), "record")
-        text = Text(
-            f"read {one_line(path, 1000)}: {text_is or called}, {records}", "dim"
-        )
+        words = f"read {one_line(path, 1000)}: {text_is or called}, {records}"
+        text = Text(words, "dim")
         unreadable = sum(one.status.unreadable for one in group)
         if unreadable:
             text.append(f", {counted(unreadable, 'unreadable line')}", "not dim yellow")

@@ -117,9 +117,8 @@ class CommandParser(argparse.ArgumentParser):
             elif group is None:
                 group = self.add_mutually_exclusive_group()
             names = _names(head)
-            (group or self).add_argument(
-                *names, **_settings(head, words or _USUAL[head])
-            )
+            settings = _settings(head, words or _USUAL[head])
+            (group or self).add_argument(*names, **settings)
             said = beside.split()
             self._beside += zip(repeat(names[-1]), said[::2], said[1::2])
 
@@ -134,9 +133,8 @@ class CommandParser(argparse.ArgumentParser):
         for name, module in commands.items():
             about, *below = _paragraphs(module)
             about = " ".join(about.split())
-            parser = choice.add_parser(
-                name, help=lowered(about.removesuffix(".")), description=about
-            )
+            words = lowered(about.removesuffix("."))
+            parser = choice.add_parser(name, help=words, description=about)
             self.commands[name] = parser
             parser.program = self.program
             if not hasattr(module, "run"):
@@ -172,11 +170,8 @@ class CommandParser(argparse.ArgumentParser):
         options, unknown = self.parse_known_intermixed_args(argv[:end], Options())
         if unknown:
             self._refuse(unknown)
-        setattr(
-            options,
-            self.rest,
-            [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]],
-        )
+        rest = [*(getattr(options, self.rest, None) or ()), *argv[end + 1 :]]
+        setattr(options, self.rest, rest)
         for name, how, other in self._beside:
             if options.has(name) and options.has(other) is not (how == "with"):
                 self.error(f"{name} goes {how} {other}")
@@ -209,9 +204,8 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"`{self.prog}` does not take {' '.join(words)}")
         names = [name for one in self._actions for name in one.option_strings]
         hint = nearest(wrong[0], names, 1, LIKE)
-        self.error(
-            "; ".join(filter(None, (f"`{self.prog}` has no option {wrong[0]}", hint)))
-        )
+        said = f"`{self.prog}` has no option {wrong[0]}"
+        self.error("; ".join(filter(None, (said, hint))))
 
     @property
     def valued(self) -> list[str]:
@@ -277,9 +271,8 @@ def _file(*endings: str, why: str = "") -> Callable[[str], Path]:
         path = Path(text)
         if path.suffix in endings:
             return path
-        raise argparse.ArgumentTypeError(
-            f"{text} must end in {' or '.join(endings)}{why}"
-        )
+        listed = " or ".join(endings)
+        raise argparse.ArgumentTypeError(f"{text} must end in {listed}{why}")
 
     return value
 

@@ -101,9 +101,8 @@ def _written(found: Comparison, options: Options) -> str:
     from verl_tui.comparison.written import as_csv, as_data, as_markdown, as_text
 
     if not (options.json or options.csv or options.md):
-        return as_text(
-            found, shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        )
+        wide = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        return as_text(found, wide)
     plain_output()
     if options.json:
         return json.dumps(as_data(found), indent=2, allow_nan=False) + "\n"

@@ -105,24 +105,15 @@ def _write(found: Data, lines: AnswerLines, options: Options) -> int:
 def _findings(options: Options) -> int:
     from verl_tui.answers.state import findings_lines, findings_of
 
-    return answered(
-        options,
-        partial(findings_of, least=options.severity),
-        findings_lines,
-        judges=True,
-    )
+    answer = partial(findings_of, least=options.severity)
+    return answered(options, answer, findings_lines, judges=True)
 
 
 def _state(options: Options) -> int:
     from verl_tui.answers.state import LONG, state_lines, state_of
 
-    return answered(
-        options,
-        partial(state_of, in_words=not options.json),
-        state_lines,
-        long=LONG,
-        judges=True,
-    )
+    answer = partial(state_of, in_words=not options.json)
+    return answered(options, answer, state_lines, long=LONG, judges=True)
 
 
 def _ledger(options: Options) -> int:
@@ -154,9 +145,8 @@ def _metrics(options: Options) -> int:
     if options.plot and options.json:
         raise UsageError("--plot draws, --json writes for programs")
     if options.metric is None:
-        return answered(
-            options, partial(metrics_of, pattern=options.filter), _noted(metrics_lines)
-        )
+        answer = partial(metrics_of, pattern=options.filter)
+        return answered(options, answer, _noted(metrics_lines))
     if options.plot and options.last is None:
         options.whole, options.last = True, sys.maxsize
     points = partial(
@@ -165,12 +155,8 @@ def _metrics(options: Options) -> int:
         count=options.last or _POINTS,
         around=options.around,
     )
-    return answered(
-        options,
-        points,
-        _noted(plot_lines if options.plot else points_lines),
-        long=LONG,
-    )
+    lines = _noted(plot_lines if options.plot else points_lines)
+    return answered(options, points, lines, long=LONG)
 
 
 def _noted(lines: AnswerLines) -> AnswerLines:

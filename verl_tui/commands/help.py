@@ -129,9 +129,8 @@ def _topic(name: str, config: Config) -> str:
     _, source = TOPICS[name]
     markdown = page(source) if isinstance(source, str) else source(config)
     pager = _pager()
-    return as_text(
-        markdown, _width(), styled=colour() and (not pager or _is_less(pager))
-    )
+    styled = colour() and (not pager or _is_less(pager))
+    return as_text(markdown, _width(), styled=styled)
 
 
 def _topics(program: CommandParser) -> str:

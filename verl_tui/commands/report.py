@@ -77,9 +77,8 @@ def run(options: Options) -> int:
         _check_target(Path(options.output), force=options.force)
     monitor, command = options.load(), shlex.join(["verl-tui", *sys.argv[1:]])
     runs = options.baseline_first(monitor, "report on")
-    report = make_report(
-        monitor, runs, options.now, masked(command), NoteBook(state_path())
-    )
+    notes = NoteBook(state_path())
+    report = make_report(monitor, runs, options.now, masked(command), notes)
     _write(report, form, options)
     return 0
 
@@ -95,9 +94,8 @@ def _status(options: Options) -> int:
             f"{target}: --status writes Markdown: name a file that ends in .md"
         )
     if target != "-":
-        _check_target(
-            Path(target), force=options.force or _begins_with(Path(target), MARK)
-        )
+        ours = options.force or _begins_with(Path(target), MARK)
+        _check_target(Path(target), force=ours)
     now, monitor = options.now, options.load()
     _put(status_text(monitor, now, __version__), target, replace=True)
     return 0 if is_readable(report(monitor, now)) else NothingError.code

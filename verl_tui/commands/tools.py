@@ -51,9 +51,8 @@ _ONE_AT_A_TIME = Lock()
 def tools() -> Mapping[str, CommandParser]:
     """Return the parser of each tool."""
     program = CommandParser(prog="verl-tui")
-    program.add_commands(
-        {name: one for name, one in commands_of(commands).items() if name in _COMMANDS}
-    )
+    every = commands_of(commands).items()
+    program.add_commands({name: one for name, one in every if name in _COMMANDS})
     return {
         name: parser
         for command, group in program.commands.items()
@@ -125,9 +124,8 @@ def answer(name: str, arguments: Data, served: Sequence[str]) -> str:
 
 def _brief(run: Data) -> Data:
     """Return what is said of one of several runs: no list but the comparison that is asked for."""
-    return {
-        k: v for k, v in run.items() if k == "against" or not isinstance(v, list | dict)
-    }
+    every = run.items()
+    return {k: v for k, v in every if k == "against" or not isinstance(v, list | dict)}
 
 
 def _words(name: str, given: Data, served: Sequence[str]) -> list[str]:
@@ -201,10 +199,8 @@ def fitted(answer: dict[str, Any], room: int) -> dict[str, Any]:
         cut = Counter[str]()
         found = _cut(answer, items, most, "", cut)
         if len(as_json(found)) <= room or items == 1:
-            return {
-                **found,
-                "cut": {place[1:]: count for place, count in cut.items() if count},
-            }
+            left_out = {place[1:]: count for place, count in cut.items() if count}
+            return {**found, "cut": left_out}
         items, most = items // 2, max(_SHORT, most // 2)
 
 

@@ -271,9 +271,8 @@ def _single(run: MeasuredRun, indicator: str) -> Spread | None:
     if len(values) < _LEAST_RECENT:
         return None
     jumps = [after - before for before, after in pairwise(values)]
-    return Spread(
-        values[-1], math.hypot(*jumps) / math.sqrt(2 * len(jumps)), len(jumps)
-    )
+    spread = math.hypot(*jumps) / math.sqrt(2 * len(jumps))
+    return Spread(values[-1], spread, len(jumps))
 
 
 # -- which setting goes with which outcome ---------------------------------------------------------

@@ -421,9 +421,8 @@ def _joined(held: Sequence[bool | None], *, decides: bool) -> bool | None:
 def _compares(value: ColumnValue, takes: str, wanted: str) -> bool | None:
     limit = number(wanted)
     if isinstance(value, float) and limit is not None:
-        return (
-            None if isnan(value) else "=><"[(value > limit) - (value < limit)] in takes
-        )
+        order = (value > limit) - (value < limit)
+        return None if isnan(value) else "=><"[order] in takes
     if value is None:
         return None
     text = str(value).casefold()

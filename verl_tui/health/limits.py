@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from verl_tui.health.finding import number
 from verl_tui.health.guide import ASSUMED_RESPONSE_LIMIT, Guide
-from verl_tui.health.rule_context import METRICS
+from verl_tui.health.rule_context import METRICS, RuleContext
 from verl_tui.patterns import pattern
 from verl_tui.runs.settings import NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.run import Run
 
 _PARTS = pattern(r"[./]")

@@ -17,7 +17,7 @@ from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import WORDS, Severity, filled, number
 from verl_tui.health.limits import all_cut
 from verl_tui.health.reward import solved
-from verl_tui.health.rule_context import METRICS
+from verl_tui.health.rule_context import METRICS, RuleContext
 from verl_tui.means import finite
 from verl_tui.patterns import pattern
 from verl_tui.runs.settings import number as as_number
@@ -26,7 +26,6 @@ from verl_tui.trainers import writers
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from verl_tui.health.rule_context import RuleContext
 
 _SAMPLES = "samples/dead_groups"
 _UNGROUPED = ("gae", "remax", "reinforce_plus_plus")

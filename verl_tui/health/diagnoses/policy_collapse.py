@@ -21,14 +21,13 @@ from verl_tui.health.conditions.column import (
 from verl_tui.health.diagnosis import diagnosis
 from verl_tui.health.finding import LACKS, Finding, number
 from verl_tui.health.limits import kl_band, target_kl, weak_kl_term
-from verl_tui.health.rule_context import METRICS
+from verl_tui.health.rule_context import METRICS, RuleContext
 from verl_tui.indicators import INDICATORS, is_home_made
 from verl_tui.means import finite, median_along
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from verl_tui.health.rule_context import RuleContext
     from verl_tui.runs.series import Series
 
 _STRONG, _LEAP = 3.0, 10.0

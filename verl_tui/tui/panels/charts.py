@@ -18,7 +18,7 @@ from verl_tui.rendering.charts.page import (
     page_data,
 )
 from verl_tui.rendering.charts.plan import ChartLook, PlannedChart
-from verl_tui.rendering.charts.tiles import lines_of
+from verl_tui.rendering.charts.tiles import PageOfTiles, lines_of
 from verl_tui.rendering.charts.values import in_sight, reading
 from verl_tui.rendering.log.target import has_log
 from verl_tui.rendering.text.search import Matches
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.geometry import Size
 
-    from verl_tui.rendering.charts.tiles import PageOfTiles
     from verl_tui.rendering.log.window import LogWindow
     from verl_tui.rendering.session.snapshot import View
 
