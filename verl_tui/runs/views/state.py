@@ -265,7 +265,10 @@ def _gone(run: Run) -> State:
     """Return the state of a run whose process is gone without a message."""
     if _reached(run, 1):
         return State.FINISHED
-    failed = any(trouble.of_worker for _, trouble in last_troubles(run))
+    failed = any(
+        one.of_worker and one.since == one.step  # else it was survived before
+        for _, one in last_troubles(run)
+    )
     return State.CRASHED if failed else State.ENDED
 
 

@@ -12,6 +12,7 @@ from struct import unpack
 from typing import TYPE_CHECKING
 
 from verl_tui.patterns import pattern
+from verl_tui.records import Progress
 from verl_tui.sources.fields.jsonl import flatten, loads, numbers_in
 from verl_tui.sources.fields.row_batcher import Item, MetricRow
 from verl_tui.sources.fields.sample import RewardSum
@@ -64,6 +65,8 @@ _REDUCER = pattern(r"@(?:sum|mean|max|min)$")
 """What ROLL writes after a name: how figures of its workers were made one."""
 _OBJECTS = (b"{'", b'{"', b'[{"')
 _BORDERS = pattern(r"[│┃║|]")
+_CELLS = pattern(r"[│┃║|]|, ")
+"""What stands between the cells of a line with a border."""
 
 
 class BlockReader:
@@ -81,8 +84,10 @@ class BlockReader:
         self._rewards = RewardSum()
         self._reached: int | None = None
         """The step of the last row."""
-        self._epochs = 0
-        """Epochs before this one, where a trainer counts steps from 1 in each."""
+        self._epochs, self._passes = 0, 1
+        """Epochs before this one, and all, where a trainer counts steps from 1 in each."""
+        self._total = 0
+        """Steps of the training, 0 where no line states them."""
         self._rollout: int | None = None
         """The last step that a line stated as that of a rollout."""
         self._close()
@@ -138,18 +143,28 @@ class BlockReader:
         self.form, self.trainer = form, form.trainer
         self._note_step(found.groupdict())
         behind = found.string[found.end() :]
-        if behind.strip() and self._read_metrics(behind) and not self._object:
+        if behind.strip() and self._is_read(behind) and not self._object:
             rows += self.held()
             if behind.startswith(_OBJECTS):
                 self._close()
         return rows
 
+    def _is_read(self, behind: bytes) -> bool:
+        """Read the metrics behind a step; commas alone may stand between them: `loss 1, kl 2`."""
+        is_object = behind.startswith(_OBJECTS)
+        return self._read_metrics(behind) or (
+            not is_object and self._read_metrics(b"|" + behind)
+        )
+
     def _note_step(self, stated: dict[str, bytes | None]) -> None:
         """Note the step, or the epoch, that a line states."""
+        each = int(stated.get("each") or 0)
         if epoch := stated.get("epoch"):
-            self._epochs = int(epoch) - 1
+            self._epochs, self._passes = int(epoch) - 1, each
         if step := stated.get("step"):
-            self._step = int(step) + self._epochs * int(stated.get("each") or 0)
+            self._step = int(step) + self._epochs * each
+            # Of several epochs the last one may be cut short.
+            self._total = int(stated.get("total") or (self._passes == 1) * each)
         if stated.get("rollout"):
             self._rollout = self._step
         self._is_update = bool(stated.get("update"))
@@ -170,6 +185,8 @@ class BlockReader:
             self._reached = self._step
             named = {_REDUCER.sub("", name): value for name, value in values.items()}
             held.append(MetricRow.of(self._step, named, mean=self._is_update))
+            if self._total:
+                held.append(Progress(None, self._total))
         return held
 
     def drop(self, step: int) -> None:
@@ -191,7 +208,7 @@ class BlockReader:
 
     def _pairs(self, text: str) -> Iterator[tuple[str, float]]:
         """Yield the metrics of a line: cells of a table, fields, or one `name: value`."""
-        cells = _BORDERS.split(text)
+        cells = _CELLS.split(text) if _BORDERS.search(text) else [text]
         name = ""
         for cell in map(str.strip, cells):
             found = _FIELD.fullmatch(cell)

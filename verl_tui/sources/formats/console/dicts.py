@@ -30,11 +30,11 @@ from verl_tui.text import decoded, one_line
 from verl_tui.trainers import trainers
 from verl_tui.words import counted
 
-_ENDS_TEXT = pattern(rb"^\s*$|\]\s*$|[\w.!%)]$")
-"""What may stand before a dict: nothing, a bar, or what was printed right before it."""
-_BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]")
-"""What may stand behind one: what was printed right behind it, and the same with a bar's or another
-process's beginning behind spaces.
+_ENDS_TEXT = pattern(rb"^\s*$|[\]}]\s*$|[\w.!%)]$")
+"""What may stand before a dict: nothing, a bar, another dict, or what was printed right before."""
+_BEHIND = pattern(rf"\s*(?:$|\d{{1,3}}%\|)|{ANOTHER}|[\w(\[{{]|\s\{{'")
+"""What may stand behind one: what was printed right behind it, and the same with a bar's, another
+process's or another dict's beginning behind spaces.
 """
 _CALL = pattern(
     r"\b(?:np\.\w+|tensor|array)\(([^(),\[\]]{1,40}|\[[^()]*\])(?:, [^()]*)?\)"
@@ -45,7 +45,7 @@ _QUOTED = pattern(r'"[^"\n]*"')
 _OF_ALL = pattern(r"(\d{1,15})/(\d{1,15})")
 _BRACE = pattern(r"[{}]")
 _BAR = pattern(
-    rb"\s*(?:Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
+    rb"\s*(?P<named>Train: *)?" + DRAWN + rb"(?P<at>\d{1,15})/(?P<total>\d{1,15}) \["
 )
 """The nameless bar of a training; ms-swift names it."""
 _STEP_OF_ALL = ("global_step/max_steps", "iteration")
@@ -65,8 +65,9 @@ _PPO = {"objective/rlhf_reward", "loss/value_avg"}
 _HINT = pattern(
     rb"\{'[^{}\n]{0,4000}?(?<=')"
     rb"(?:loss|reward|grad_norm|learning_rate|objective/rlhf_reward|eval_\w+|train_runtime)': "
-    rb"[^\n]{0,4000}?'epoch': '?\d"
+    rb"(?:[^\n]|(?<![}\s])\n(?![{\s])){0,4000}?'epoch': '?\d"
 )
+"""A dict of metrics, which a terminal may have wrapped."""
 
 VERL, _TRL, _OTHER = "verl", "TRL", "Hugging Face"
 _ON_TRANSFORMERS = ("ms-swift", "LLaMA-Factory", _TRL)
@@ -253,7 +254,7 @@ class DictReader:
             return ()
         at, total = int(found["at"]), int(found["total"])
         self.steps.bar(at, total)
-        if total != self.steps.total:
+        if total != self.steps.total and not found["named"]:
             return ()
         seconds = elapsed(part, found.end())
         progress = Progress(at, total, seconds)

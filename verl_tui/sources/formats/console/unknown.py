@@ -40,7 +40,7 @@ _PAIR = pattern(
 """A name and its number."""
 _TIME = pattern(rb"\d\d:\d\d:\d\d\S{0,20}")
 _BEHIND = (
-    rb"(?P<step>\d{1,12})(?![\w.]|:\d)(?:\s{0,20}(?:/|of)\s{0,20}\d{1,12})?"
+    rb"(?P<step>\d{1,12})(?![\w.]|:\d)(?:\s{0,20}(?:/|of)\s{0,20}(?P<total>\d{1,12}))?"
     rb"[\s:\])}=#*|,-]{0,200}"
 )
 """The step, how many there are, and what marks a title."""
