@@ -118,6 +118,15 @@ def test_how_a_console_says_it_ended(name, tmp_path):
         assert_end(tmp_path, end.state, end.why, 2 if end.state == "crashed" else 0)
 
 
+def test_a_workers_error_that_the_run_has_survived_before_is_no_crash(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text(f"{verls(8, 9)}{JUDGED}{verls(10, 11)}{JUDGED}")
+    os.utime(log, (NOW - AGES[-1], NOW - AGES[-1]))
+    state, said, code = end_of(tmp_path)
+    assert (state, code) == ("ended?", 1)
+    assert said.startswith("the run ended at step 11: ")
+
+
 def test_an_optional_import_that_fails_at_the_start_is_no_end(tmp_path):
     log = tmp_path / "train.log"
     begun = f"***** Running training *****\n{TRACE}ImportError: no apex\n"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from log_reading import notes, read_text, values
 
+from verl_tui.sources.formats.console import reader as console
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -88,6 +90,12 @@ def test_wrapped_lines_are_whole_again(tmp_path, name, columns):
     assert run.outcome is not None
     assert printed.outcome is not None
     assert run.outcome.kind is printed.outcome.kind
+
+
+def test_a_capture_of_dicts_alone_is_a_console(tmp_path):
+    """Also where no row holds a whole one."""
+    dicts = [one for one in trl() if one.startswith("{")]
+    assert console.matches(tmp_path, captured(dicts, 100).encode())
 
 
 # -- what only looks wrapped -----------------------------------------------------------------------

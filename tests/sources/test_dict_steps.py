@@ -221,6 +221,11 @@ def test_the_end_is_reported_without_a_bar(tmp_path):
     assert run.step == 1
 
 
+def test_the_named_bar_of_a_training_shows_its_step_without_a_dict(tmp_path):
+    run = read_text(tmp_path, "Train: " + bar(31, 90).lstrip() + "[INFO:swift] saved\n")
+    assert (run.step, run.total_steps) == (31, 90)
+
+
 def test_without_a_dict_a_bar_that_begins_again_is_another_attempt(tmp_path):
     attempts = "".join(
         "worker exited, another attempt\n" + "".join(bare_bar(at, 90) for at in steps)

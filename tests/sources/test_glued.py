@@ -50,7 +50,7 @@ def test_what_is_printed_behind_a_step_line_costs_it_nothing(tmp_path, other):
     assert "not read" not in notes(run)
 
 
-@pytest.mark.parametrize("other", [*OTHERS, trl(2)])
+@pytest.mark.parametrize("other", [*OTHERS, trl(2), " " + trl(2)])
 def test_what_is_printed_behind_a_dict_costs_it_nothing(tmp_path, other):
     run = read(tmp_path, trl(1) + other, trl(3), trl(4))
     steps = [1, 2, 3, 4] if "'step': 2" in other else [1, 3, 4]

@@ -143,6 +143,17 @@ FORMS: dict[str, tuple[str, dict[str, float | None], str]] = {
         {"reward": 0.25, "entropy": 0.5, "policy_loss": 1.0, "grad_norm": 1.0},
         "slime console",
     ),
+    "torchtune": (
+        "1|{n}|Loss: 1.5:  25%|██▌       | {n}/20 [00:07<00:08,  1.46it/s]\r"
+        "Step {n} | rewards:0.25 kl_loss:0.011 approx_policy_kl:1e-05 response_lengths:680.7 \n",
+        {
+            "reward": 0.25,
+            "reference_kl": 0.011,
+            "policy_kl": 1e-5,
+            "response_length": 680.7,
+        },
+        "torchtune console",
+    ),
     "OpenRLHF": (
         "(T pid=3) INFO ppo.py:91] Global step {n}: {{'policy_loss': -0.5, 'reward': 0.25}}\n"
         "reward: 3\n",
@@ -153,6 +164,20 @@ FORMS: dict[str, tuple[str, dict[str, float | None], str]] = {
 """Trainer -> what it prints at a step, the values of the indicators as printed, None for one that it
 must not have, and the console's name.
 """
+TOTALS = {"AReaL": 180, "NeMo-RL": 500, "Megatron-LM": 500}
+"""Trainer -> how many steps its lines say that there are."""
+OTHERS = {
+    "torchtune": ("1|{n}|Loss: 0.25:  5%|▌         | {n}/20 [00:07<00:08,  1.46it/s]\n", "Loss"),
+    "prime-rl": (
+        "02:33:26 SUCCESS Step {n} | Time: 0.25s | Reward: 0.3887 | Val. Reward: 0.5 | Max. Off-Policy Level: 0\n",
+        "step_time",
+    ),
+    "slime": ("data.py:9 - rollout {n}: {{'rollout/raw_reward': 1, 'rollout/truncated': 0.25}}\n", "truncated_share"),
+    "ms-swift": ("{{'loss': 1.5, 'entropy/mean': 0.25, 'global_step/max_steps': '{n}/9', 'epoch': 0.5}}\n", "entropy"),
+    "unknown trainer": ("Iter {n}: Train loss 0.250, Total rewards mean 1.5, It/sec 0.025, Peak mem 34.7 GB\n", "Train loss"),
+    " unknown trainer": ("Epoch 0 | iter  {n} step  {n} | loss train: 0.250, val loss: 1.5 | iter time: 3.6 s\n", "loss train"),
+}  # fmt: skip
+"""Trainer -> what it prints at a step elsewhere, and the indicator or metric that is 0.25."""
 UNKNOWN = (
     "2026-11-28 12:00:{n:02d} INFO mine: ---- Step {n}/100 ----\n  reward: 0.25\n  kl: 0.01\n"
     "2026-11-28 12:00:59 INFO mine: saved to /tmp/x\n",
@@ -183,13 +208,24 @@ def test_a_console_is_read(tmp_path, trainer, end):
     path = tmp_path / "train.log"
     path.write_bytes(printed(form).replace(b"\n", end))
     run = read_run(path)
-    assert run.step == 5
+    assert (run.step, run.total_steps) == (5, TOTALS.get(trainer))
     assert next(one.status.program for one in run.sources.values()) == name
     for indicator, value in expected.items():
         key = run.indicators.get(indicator)
         assert (key is None) == (value is None)
         if key is not None:
             assert values(run, key) == dict.fromkeys(range(1, 6), pytest.approx(value))
+
+
+@pytest.mark.parametrize("trainer", OTHERS)
+def test_other_forms_of_a_console_are_read(tmp_path, trainer):
+    form, key = OTHERS[trainer]
+    path = tmp_path / "train.log"
+    path.write_bytes(printed(form))
+    run = read_run(path)
+    assert values(run, run.indicators.get(key, key)) == dict.fromkeys(range(1, 6), 0.25)
+    title = next(one.status.program for one in run.sources.values())
+    assert title == f"{trainer.strip()} console"
 
 
 @pytest.mark.parametrize("trainer", FORMS)
@@ -217,7 +253,9 @@ def test_steps_that_count_anew_in_each_epoch_go_on(tmp_path):
         ),
         encoding="utf-8",
     )
-    assert values(read_run(path), "Avg Reward") == {1: 1.0, 2: 1.0, 3: 2.0, 4: 2.0}
+    run = read_run(path)
+    assert values(run, "Avg Reward") == {1: 1.0, 2: 1.0, 3: 2.0, 4: 2.0}
+    assert run.total_steps is None  # nothing says whether the last epoch is cut short
 
 
 @pytest.mark.parametrize("form", UNKNOWN)
@@ -227,6 +265,7 @@ def test_steps_of_an_unknown_trainer_are_guessed_and_said_to_be(tmp_path, form):
     run = read_run(path)
     assert values(run, "reward") == dict.fromkeys(range(1, 10), 0.25)
     assert NOTE in next(iter(run.sources.values())).status.note
+    assert run.total_steps in ((100, 90) if "/" in form[:50] else (None,))
     assert "[[console]]" in entry_for(path.read_bytes())
 
 

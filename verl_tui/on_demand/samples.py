@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from verl_tui.on_demand.worker import FileJob, Job, Worker
 from verl_tui.records import Dump, Sample, SampleFacts, Unreadable
-from verl_tui.sources.fields.jsonl import number
+from verl_tui.sources.fields.jsonl import numbers_in
 from verl_tui.sources.fields.sample import all_text, group_of
 from verl_tui.sources.folders.dumps import DumpFile
 
@@ -87,8 +87,7 @@ class KeptRows:
 
 
 def _fact(sample: Sample, index: int) -> SampleFacts:
-    found = {key: number(value) for key, value in sample.extras.items()}
-    numbers = {key: value for key, value in found.items() if value is not None}
+    numbers = numbers_in({**sample.extras})
     prompt = group_of(sample.prompt)
     known = sample.score, sample.group or prompt, len(sample.response), numbers
     return SampleFacts(index, *known, sample.validation, prompt)

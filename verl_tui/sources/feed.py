@@ -125,7 +125,9 @@ class Feed:
         """Start to read the files of a run that are not read yet."""
         name, own = self._owners.claimed(run)
         for file in own:
-            key = name, _place(file)
+            # A directory is one for each format of the files in it.
+            kind = f"{_kind(file)} " if is_folder(file.path) else ""
+            key = name, f"{kind}{file.path}"
             if key not in self._readers:
                 count = sum(known == name for known, _ in self._readers)
                 at = self._owners.ordinal(name, file, count)
@@ -311,11 +313,6 @@ def _in_turn(
 
 def _kind(file: FoundFile) -> str:
     return file.format.name if file.format is not None else "settings"
-
-
-def _place(file: FoundFile) -> str:
-    """Return a file's place; a directory is one for each format of the files in it."""
-    return f"{_kind(file)} {file.path}" if is_folder(file.path) else str(file.path)
 
 
 def _is_warm(reader: SourceReader, now: float) -> bool:

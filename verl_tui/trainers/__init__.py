@@ -33,9 +33,10 @@ class Form(NamedTuple):
     word: bytes
     """Every line that states a step contains it."""
     step: re.Pattern[bytes]
-    """Found in such a line, the step as `step`; metrics may stand behind it. Where steps count from
-    1 again in each epoch, `each` is how many it has, and a line of its own states the `epoch`.
-    Where it matches `update`, it is averaged with others as one step of the `rollout` before it.
+    """Found in such a line, the step as `step`, and how many there are as `total`; metrics may
+    stand behind it. Where steps count from 1 again in each epoch, a line of its own states the
+    `epoch`. Where it matches `update`, it is averaged with others as one step of the `rollout`
+    before it.
     """
     row: re.Pattern[bytes]
     """What stands before the metrics of a line, where other lines may come between: then the block

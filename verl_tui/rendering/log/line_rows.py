@@ -18,7 +18,7 @@ from verl_tui.records import EventKind
 from verl_tui.rendering.text.numbers import compact
 from verl_tui.rendering.text.piece import MarkedSpan, Pieces, fit, pieces, spans
 from verl_tui.rendering.text.search import Search, needle
-from verl_tui.sources.fields.jsonl import flatten, integer, number, objects
+from verl_tui.sources.fields.jsonl import flatten, integer, numbers_in, objects
 from verl_tui.sources.formats.console import errors as console_errors
 from verl_tui.sources.formats.console.line_parts import parted, unrepeated
 from verl_tui.sources.formats.console.step_lines import STEP
@@ -424,8 +424,7 @@ def _row(record: dict[str, Any]) -> str:
     data = record.get("data")
     own = {key: record[key] for key in record if key not in (*_ABOUT, *_STEPS)}
     values = flatten(own) | (flatten(data) if isinstance(data, dict) else {})
-    found = {key: number(value) for key, value in values.items()}
-    numbers = {key: value for key, value in found.items() if value is not None}
+    numbers = numbers_in(values)
     labels = _indicators(str(record.get("scope") or ""), tuple(numbers))
     keys = list(dict.fromkeys([*labels, *numbers, *values]))
     words = _step_words(record)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FORMS = tuple(form for one in trainers() for form in one.console)
 WORDS = tuple(form.word.decode() for form in FORMS)
 """Every line that states a step contains one of these."""
-_MAY_BEGIN = any_of(WORDS)
+MAY_BEGIN = any_of(WORDS)
 _BEFORE = 8
 """Lines that may stand between the step and its metrics, such as a title."""
 _LONGEST = 2000
@@ -43,7 +43,7 @@ _WRITTEN = (
 )
 _VALUE = (
     rf"['\"]?{_WRITTEN}['\"]?"
-    r"(?: ?[A-Za-z%][\w/%.]{0,20})?(?: ?\([^()]{0,40}\))?,?"
+    r"(?: ?[A-Za-z%][\w/%.]{0,20})?(?: ?\([^()]{0,40}\))?[,:]?"
 )
 """A number, its unit, and a remark in parentheses."""
 _NUMBER = pattern(_VALUE)
@@ -65,8 +65,6 @@ _REDUCER = pattern(r"@(?:sum|mean|max|min)$")
 """What ROLL writes after a name: how figures of its workers were made one."""
 _OBJECTS = (b"{'", b'{"', b'[{"')
 _BORDERS = pattern(r"[│┃║|]")
-_CELLS = pattern(r"[│┃║|]|, ")
-"""What stands between the cells of a line with a border."""
 
 
 class BlockReader:
@@ -113,7 +111,7 @@ class BlockReader:
 
     def feed(self, part: bytes) -> list[Item] | None:
         """Take a line; return what it completes, None if it belongs to no block."""
-        forms = FORMS if _MAY_BEGIN.search(part) else ()
+        forms = FORMS if MAY_BEGIN.search(part) else ()
         for form in (self.guessed,) if self.guessed else forms:
             if form.word in part and (found := form.step.search(part)):
                 return self._begin(form, found)
@@ -142,29 +140,25 @@ class BlockReader:
         self._close()
         self.form, self.trainer = form, form.trainer
         self._note_step(found.groupdict())
-        behind = found.string[found.end() :]
-        if behind.strip() and self._is_read(behind) and not self._object:
+        behind = found.string[found.end() :].lstrip()
+        is_object = behind.startswith(_OBJECTS)
+        if not is_object:  # commas may stand between metrics, too
+            behind = b"|" + behind.replace(b", ", b"|")
+        if self._read_metrics(behind) and not self._object:
             rows += self.held()
-            if behind.startswith(_OBJECTS):
+            if is_object:
                 self._close()
         return rows
 
-    def _is_read(self, behind: bytes) -> bool:
-        """Read the metrics behind a step; commas alone may stand between them: `loss 1, kl 2`."""
-        is_object = behind.startswith(_OBJECTS)
-        return self._read_metrics(behind) or (
-            not is_object and self._read_metrics(b"|" + behind)
-        )
-
     def _note_step(self, stated: dict[str, bytes | None]) -> None:
         """Note the step, or the epoch, that a line states."""
-        each = int(stated.get("each") or 0)
+        total = int(stated.get("total") or 0)
         if epoch := stated.get("epoch"):
-            self._epochs, self._passes = int(epoch) - 1, each
+            self._epochs, self._passes = int(epoch) - 1, total
         if step := stated.get("step"):
-            self._step = int(step) + self._epochs * each
+            self._step = int(step) + self._epochs * total
             # Of several epochs the last one may be cut short.
-            self._total = int(stated.get("total") or (self._passes == 1) * each)
+            self._total = total * (self._passes == 1)
         if stated.get("rollout"):
             self._rollout = self._step
         self._is_update = bool(stated.get("update"))
@@ -208,7 +202,7 @@ class BlockReader:
 
     def _pairs(self, text: str) -> Iterator[tuple[str, float]]:
         """Yield the metrics of a line: cells of a table, fields, or one `name: value`."""
-        cells = _CELLS.split(text) if _BORDERS.search(text) else [text]
+        cells = _BORDERS.split(text)
         name = ""
         for cell in map(str.strip, cells):
             found = _FIELD.fullmatch(cell)
@@ -223,8 +217,7 @@ class BlockReader:
                 if apart and len(cells) > 1:
                     self._section = f"{section.strip()}/".replace("other/", "")
                 yield self._section + own.strip(), _value(found)
-        if len(cells) == 1:
-            yield from _listed(name)
+        yield from _listed(name)
 
     def _read_object(self, part: bytes) -> bool:
         written, self._object = (self._object + part).strip(), b""
@@ -302,7 +295,7 @@ def _indentation(text: str) -> int:
 
 def finds(text: bytes) -> bool:
     """Return whether a text that a console may begin with has a block with metrics."""
-    if not _MAY_BEGIN.search(text):
+    if not MAY_BEGIN.search(text):
         return False
     reader = BlockReader()
     return any(map(reader.feed, plain_lines(text))) or bool(reader.held())

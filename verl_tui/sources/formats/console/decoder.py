@@ -11,13 +11,12 @@ from collections.abc import Iterable, Sequence
 from verl_tui.records import ENDS, Event, EventKind, Progress, Pulse
 from verl_tui.sources.fields.jsonl import unreadable
 from verl_tui.sources.fields.row_batcher import Item, MetricRow, joined_notes
-from verl_tui.sources.formats.console.blocks import WORDS, BlockReader
+from verl_tui.sources.formats.console.blocks import MAY_BEGIN, BlockReader
 from verl_tui.sources.formats.console.dicts import VERL, DictReader
 from verl_tui.sources.formats.console.errors import ErrorReader
 from verl_tui.sources.formats.console.kept import KeptLines, PrintedLine
 from verl_tui.sources.formats.console.line_parts import (
     WHOLE_BAR,
-    any_of,
     complete_bars,
     counters_behind,
     has_bar,
@@ -36,8 +35,6 @@ from verl_tui.text import strip_ansi
 from verl_tui.times import parse_time
 from verl_tui.words import counted
 
-_READ = any_of(("step:", "{'", *WORDS))
-"""What holds metrics contains one of these."""
 _CLEARED = 10
 """Fewest spaces that clear a bar."""
 _MOST_BEHIND = 16
@@ -337,8 +334,8 @@ class ConsoleDecoder(Decoder):
         at = 0
         while found := WHOLE_BAR.search(part, at):
             before = part[at : found.start()].rstrip()
-            if _READ.search(before):
-                self._read_part(before.rstrip(b":"))
+            if b"step:" in before or b"{'" in before or MAY_BEGIN.search(before):
+                self._read_part(before)
             elif before and not before.endswith(b":"):
                 self._read_events(before)
             self._read_progress(part[at : found.end()])
