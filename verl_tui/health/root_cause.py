@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import Trouble
 
-_LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5}
+_LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5, "head": 6}
 """Kinds of causes, the one that explains most first."""
 _UNKNOWN, _UNKNOWN_OF_WORKER, _SURVIVED = 1, 2, 4
 """Among them: exceptions that no entry knows, of the driver and of a worker, which may have caught
@@ -210,8 +210,9 @@ def waiting(run: Run) -> RootCause | None:
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
     if not suspect:
         return None
-    waits = suspect.cause.waiting
-    title = suspect.title if waits else f"its log repeats: {suspect.title}"
+    title = suspect.title
+    if not suspect.cause.waiting:
+        title = f"its log repeats: {title}"
     return _cause_by(run, suspect, None, title)._replace(seconds=_seconds(suspect))
 
 
