@@ -188,11 +188,15 @@ def repeated_errors(context: RuleContext) -> Finding | None:
     lately = (run.step or 0) - rule.window
     for path, error in worker_errors(run):
         if (error.step or 0) >= lately and error.count >= rule.count:
-            first, since = error.first, error.since
+            first = error.first
             name = one_line(PurePath(path).name, 60)
-            lines = f"{name}:{first.line} to {error.last.line}"
-            said = f"{lines}: {one_line(first.text, 160)}"
-            facts: dict[str, object] = {"actor": one_line(first.actor)}
-            facts |= {"text": one_line(first.text, 200), "count": error.count}
-            return rule.finding(facts, [said], since=since, step=error.step)
+            said = (
+                f"{name}:{first.line} to {error.last.line}: {one_line(first.text, 160)}"
+            )
+            facts: dict[str, object] = {
+                "actor": one_line(first.actor),
+                "text": one_line(first.text, 200),
+                "count": error.count,
+            }
+            return rule.finding(facts, [said], since=error.since, step=error.step)
     return None
