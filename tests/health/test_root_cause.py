@@ -308,6 +308,10 @@ def test_a_log_of_20_000_errors_has_one_cause(tmp_path):
         ("pyarrow.lib.ArrowInvalid: JSON parse error: Column() changed from object to array", "not-json"),
         ("pyarrow.lib.ArrowTypeError: Expected bytes, got a 'list' object", "data-cast"),
         ("KeyError: 'weight'", "key-missing"),
+        ("FileNotFoundError: ckpt/step_5/fsdp_config.json does not exist.", "file-missing"),
+        ("AssertionError: Attempted to load weight (torch.Size([9])) into parameter (torch.Size([8]))",
+         "checkpoint-mismatch"),
+        ("RuntimeError: Unsupported block size: 256", "kernel-check-failed"),
         ("ValueError: max_tokens must be at least 1, got -8.", "response-length-zero"),
     ],
 )  # fmt: skip

@@ -230,11 +230,14 @@ def _cause_by(
 ) -> RootCause:
     """Return what a suspect's line says, behind what an expert calls it."""
     event = suspect.event
+    where = "the traceback's last call"
+    if event.frame:
+        where = f"{event.frame}, which raised it,"
     names = " ".join(filter(None, (event.actor, event.where)))
     said = one_line(event.text, _SHOWN) + (f" ({one_line(names)})" if names else "")
     return RootCause(
         f"{title}: {said}" if title else said,
-        _advice(run, suspect, phase),
+        _advice(run, suspect, phase).replace("{frame}", where),
         suspect.cause.kind,
         suspect.path,
         event,
@@ -319,10 +322,7 @@ def _advice(run: Run, suspect: _Suspect, phase: Phase | None) -> str:
         remedies, spelling = _stated(run, remedies) or remedies[-1:], -1
     said = [_said(run, remedy, spelling) for remedy in remedies]
     new = [one for one in said if not one[1]] or said[-1:]
-    where = "the traceback's last call"
-    if suspect.event.frame:
-        where = f"{suspect.event.frame}, which raised it,"
-    words = "; or ".join(one for one, _ in new[:2]).replace("{frame}", where)
+    words = "; or ".join(one for one, _ in new[:2])
     return words[:1].upper() + words[1:] + "." if words else ""
 
 
