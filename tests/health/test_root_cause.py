@@ -177,6 +177,43 @@ ENDINGS = {
         "",
         "engine died",
     ),
+    "a report says more than its head": Ending(
+        f"Error executing job with overrides: []\n{DIED}",
+        ("a Ray worker died", "ActorDiedError"),
+        "dmesg",
+        "HYDRA_FULL_ERROR",
+    ),
+    "a sample's own trouble, not the data worker's": Ending(
+        f"{TRACE}ValueError: Caught ValueError in DataLoader worker process 3.\nOriginal {TRACE}"
+        "ValueError: odd number of turns",
+        ("ValueError: odd number of turns",),
+        "train.py:41",
+        "Caught",
+    ),
+    "a check without a message": Ending(
+        f"{TRACE}AssertionError".replace("main()", "assert len(a) == len(b)"),
+        ("a check of the program failed", "(assert len(a) == len(b))"),
+        "assert",
+    ),
+    "an exception that could not be passed on": Ending(
+        f"{TRACE}TypeError: APIStatusError.__init__() missing 2 required keyword-only arguments: "
+        "'response' and 'body'\n\nThe above exception was the direct cause of the following "
+        f"exception:\n\n{TRACE}RuntimeError: Failed to unpickle serialized exception",
+        ("APIStatusError", "missing 2 required"),
+        "judge",
+        "versions",
+    ),
+    "a scorer's own mistake": Ending(
+        f"{TRACE}IndexError: list index out of range".replace("main()", "parts[1]"),
+        ("another form", "IndexError"),
+        "train.py:41, which raised it",
+        "catalogue",
+    ),
+    "a worker with brackets in its name": Ending(
+        prefixed("(ActorWorker(actor_infer-0) pid=7, ) ", f"{IN_LOG_PROB}{OOM}") + DIED,
+        ("GPU memory", "ActorWorker(actor_infer-0) pid 7"),
+        "log_prob_micro_batch_size_per_gpu",
+    ),
     "an exception that no entry knows": Ending(
         f"{TRACE}arena.MatchLost: the judge fell silent",
         ("arena.MatchLost: the judge fell silent",),
@@ -236,6 +273,52 @@ def test_a_log_of_20_000_errors_has_one_cause(tmp_path):
         for at in range(20_000)
     )
     assert "GPU memory" in crash_of(tmp_path, first + noise + DIED)["message"]
+
+
+@pytest.mark.parametrize(
+    ("said", "id"),
+    [
+        ("TypeError: Unexpected keyword argument 'prompt'", "argument-changed"),
+        ("TypeError: __init__() missing 1 required positional argument: 'cmd'", "launcher-report"),
+        ("AttributeError: '_OpNamespace' '_C' object has no attribute 'silu'", "library-abi"),
+        ("AssertionError: instance_id: ab:1:0 has 0 actors, but vllm_dp_size: 1 * vllm_tp_size: 4",
+         "parallel-size-too-big"),
+        ("AssertionError: num_attention_heads 14 must be divisible by ulysses_sp_size 4",
+         "heads-not-divisible"),
+        ("RuntimeError: Expected there to be 2 prompt updates corresponding to 2 image items",
+         "image-tokens-mismatch"),
+        ("The raylet exited immediately because the Ray agent failed.", "ray-raylet-died"),
+        ("RuntimeError: Failed to unpickle serialized exception", "ray-system-report"),
+        ("RuntimeError: call aclnnMatmul failed, detail:EZ1001: no such type", "npu-error"),
+        ("RuntimeError: Missing key in checkpoint state_dict: optimizer.state.3.step.",
+         "checkpoint-mismatch"),
+        ("RuntimeError: torch.cat(): expected a non-empty list of Tensors", "nothing-left"),
+        ("ValueError: Unknown advantage estimator simply: grpo2", "name-not-registered"),
+        ("ValueError: No tool registered with name 'crop_v2'", "name-not-registered"),
+        ("KeyError: 'model.layers.3.self_attn.qkv_proj.base_layer.weight'", "weight-name-unknown"),
+        ("KeyError: 'uid'", "batch-field-missing"),
+        ("KeyError: 'key \"masks\" not found in TensorDict with keys []'", "batch-field-missing"),
+        ("TypeError: 'NoneType' object is not subscriptable", "value-none"),
+        ("TypeError: unsupported operand type(s) for +: 'int' and 'NoneType'", "value-none"),
+        ("AttributeError: 'str' object has no attribute 'get'", "value-unexpected"),
+        ("AttributeError: 'LLM' object has no attribute 'wake_up'", "argument-changed"),
+        ("ValueError: Unregistered model type: qwen9, now only support dict_keys([])", "model-not-known"),
+        ("ValueError: Following weights were not initialized from checkpoint: {'a.weight'}",
+         "checkpoint-mismatch"),
+        ("pyarrow.lib.ArrowInvalid: JSON parse error: Column() changed from object to array", "not-json"),
+        ("pyarrow.lib.ArrowTypeError: Expected bytes, got a 'list' object", "data-cast"),
+        ("KeyError: 'weight'", "key-missing"),
+        ("FileNotFoundError: ckpt/step_5/fsdp_config.json does not exist.", "file-missing"),
+        ("AssertionError: Attempted to load weight (torch.Size([9])) into parameter (torch.Size([8]))",
+         "checkpoint-mismatch"),
+        ("RuntimeError: Unsupported block size: 256", "kernel-check-failed"),
+        ("ValueError: max_tokens must be at least 1, got -8.", "response-length-zero"),
+    ],
+)  # fmt: skip
+def test_another_wording_of_the_same_cause(said, id):
+    found = cause_of(said)
+    assert found is not None
+    assert found[0].id == id
 
 
 def test_a_library_that_is_asked_for_is_a_missing_module():

@@ -174,6 +174,7 @@ VALIDATE = frame("/x/verl/trainer/ppo/ray_trainer.py", "_validate")
     ("lines", "doing"),
     [
         ((FIT, VALIDATE), "validating"),
+        ((frame("/x/verl/workers/config/actor.py", "validate"),), "checking the settings"),
         ((FIT, frame("/x/verl/trainer/ppo/ray_trainer.py", "_save_checkpoint")), "saving a"),
         ((FIT, frame("/x/verl/workers/reward_manager/dapo.py", "__call__")), "scoring responses"),
         ((frame(f"{SITE}/trl/trainer/grpo_trainer.py", "_calculate_rewards"),), "scoring"),

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from verl_tui.runs.run import Run
     from verl_tui.runs.source_state import Trouble
 
-_LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5}
+_LEVELS = {"cause": 0, "symptom": 3, "stop": 3, "report": 5, "head": 6}
 """Kinds of causes, the one that explains most first."""
 _UNKNOWN, _UNKNOWN_OF_WORKER, _SURVIVED = 1, 2, 4
-"""Among them: exceptions that no entry knows, of the driver and of a worker, which may have caught
-it; and trouble of a kind that training went on with before.
+"""Among them: exceptions that no entry knows or that any code raises, of the driver and of a
+worker, which may have caught it; and trouble of a kind that training went on with before.
 """
 _LOOKUP = pattern(
     r"^(?:KeyError|AttributeError|StopIteration|ImportError|ModuleNotFoundError)\b"
@@ -94,7 +94,7 @@ class RootCause(NamedTuple):
     words: str
     advice: str
     kind: str
-    """`cause`, `symptom`, `stop`, `report`, or empty for an exception that no entry knows."""
+    """That of its entry, empty for an exception that no entry knows."""
     path: str
     """The log that says so."""
     event: Event
@@ -210,8 +210,9 @@ def waiting(run: Run) -> RootCause | None:
     suspect = max(repeated, key=lambda one: one.trouble.last.line, default=None)
     if not suspect:
         return None
-    waits = suspect.cause.waiting
-    title = suspect.title if waits else f"its log repeats: {suspect.title}"
+    title = (
+        suspect.title if suspect.cause.waiting else f"its log repeats: {suspect.title}"
+    )
     return _cause_by(run, suspect, None, title)._replace(seconds=_seconds(suspect))
 
 
@@ -229,11 +230,14 @@ def _cause_by(
 ) -> RootCause:
     """Return what a suspect's line says, behind what an expert calls it."""
     event = suspect.event
+    where = "the traceback's last call"
+    if event.frame:
+        where = f"{event.frame}, which raised it,"
     names = " ".join(filter(None, (event.actor, event.where)))
     said = one_line(event.text, _SHOWN) + (f" ({one_line(names)})" if names else "")
     return RootCause(
         f"{title}: {said}" if title else said,
-        _advice(run, suspect, phase),
+        _advice(run, suspect, phase).replace("{frame}", where),
         suspect.cause.kind,
         suspect.path,
         event,
@@ -253,28 +257,27 @@ def _suspects(run: Run) -> Iterator[tuple[int, _Suspect]]:
         found = cause_of(event.text)
         level = _level(event, found and found[0])
         if level is not None and trouble not in handled:
-            went_on = trouble.since != trouble.step
-            level = max(level, _SURVIVED) if went_on else level
+            if trouble.since != trouble.step:  # it went on
+                level = max(level, _SURVIVED)
             cause, match = found or (_unknown(event), None)
             yield level, _Suspect(path, trouble, event, cause, match)
 
 
 def _unknown(event: Event) -> Cause:
     """Return the cause of an exception that no entry knows."""
-    raised = f"{event.frame}, which raised it, and at " if event.frame else ""
-    look = Remedy(
-        f"look at {raised}the lines before line {event.line} of the log: this exception is not in "
-        f"the catalogue"
+    look = (
+        f"look at {{frame}} and at the lines before line {event.line} of the log: this exception "
+        f"is not in the catalogue"
     )
-    return Cause("", "", "", (), (), "", "", remedy=[look])
+    return Cause("", "", "", (), (), "", "", remedy=[Remedy(look)])
 
 
 def _level(event: Event, cause: Cause | None) -> int | None:
     """Return how much trouble explains, 0 most; None if it explains nothing."""
-    if not cause:
-        is_exception = event.raised and event.kind is EventKind.TRACEBACK
-        unknown = _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
-        return unknown if is_exception else None
+    if not cause or cause.kind == "code":
+        if event.raised and event.kind is EventKind.TRACEBACK:
+            return _UNKNOWN_OF_WORKER if event.actor else _UNKNOWN
+        return None
     counts = (cause.alone or event.raised) and not cause.waiting
     return _LEVELS.get(cause.kind) if counts else None
 
@@ -291,7 +294,8 @@ def _handled(troubles: Sequence[Trouble]) -> Sequence[Trouble]:
         if event.chained and before:
             text = before.fresh.text
             is_lookup = event.chained == "handled" and _LOOKUP.match(text)
-            found += [before] if is_lookup or ":" not in text else []
+            if is_lookup or ":" not in text:
+                found.append(before)
         if event.raised:
             last[event.actor, event.where] = trouble
     return found
@@ -350,7 +354,7 @@ def _said(run: Run, remedy: Remedy, spelling: int) -> tuple[str, bool]:
         new = _changed(value, remedy.change)
         is_done = new == str(value)
         now = in_words(value) if isinstance(value, float) else value
-        to = f" → {new}" if new else ""
+        to = new and f" → {new}"
         shown = f"{key} (it is {value})" if is_done else f"{key} {now}{to}"
         if value is None:
             shown = key

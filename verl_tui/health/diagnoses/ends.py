@@ -35,13 +35,13 @@ def crash(context: RuleContext) -> Finding | str | None:
     """
     run, state = context.run, context.state
     event = run.outcome
-    if event is not None and event.kind in _ENDS and state is not State.FINISHED:
+    if event and event.kind in _ENDS and state is not State.FINISHED:
         is_cut = event.text.endswith(_UNNAMED)
         why = "its log ends within a traceback" if is_cut else one_line(event.text)
         return _crashed(context, event, why)
     holder = writer(run)
     why = "nothing shows how it ended"
-    if holder is not None:
+    if holder:
         why = f"killed, or ended without a message: {holder.words} is gone"
     if state is State.CRASHED or (state is State.ENDED and _is_known(run, holder)):
         return _crashed(context, None, why)
@@ -53,9 +53,9 @@ def _is_known(run: Run, holder: Writer | None) -> bool:
     process that is gone without a message; one that only began a file may have finished.
     """
     cause = root_cause(run)
-    if cause is not None and cause.is_certain:
+    if cause and cause.is_certain:
         return True
-    if holder is None or not holder.gone or run.outcome is not None:
+    if not holder or not holder.gone or run.outcome:
         return False
     return not holder.by_name or run.total_steps is not None
 
@@ -65,14 +65,14 @@ def _crashed(context: RuleContext, event: Event | None, why: str) -> Finding:
     follows from.
     """
     run = context.run
-    phase, step = (None, None) if event is None else (event.phase, event.step)
+    phase, step = (event.phase, event.step) if event else (None, None)
     step = run.step if step is None else step
     cause = root_cause(run, phase)
     case, severity = _case(context, event)
-    advice = None if event is None or case == "interrupted" else ""
+    advice = None if not event or case == "interrupted" else ""
     lines, short = [_last_line(run, event, cause)], why
-    if cause is not None and case != "interrupted":
-        lines = [cause.line, *lines, cause.others, why if event is None else ""]
+    if cause and case != "interrupted":
+        lines = [cause.line, *lines, cause.others, "" if event else why]
         why, short = _memory_words(context, cause) or cause.words, cause.title
         phase, advice = cause.event.phase or phase, cause.advice
     place, during, doing = _place(step, phase)
@@ -90,7 +90,7 @@ def _crashed(context: RuleContext, event: Event | None, why: str) -> Finding:
 def _place(step: int | None, phase: Phase | None) -> tuple[str, str, str]:
     """Return where a run ended, what it was doing, and what shows that."""
     place = "before the first step" if step is None else f"at step {step}"
-    if phase is None:
+    if not phase:
         return place, "", ""
     doing = f"it was {phase.words}, by its traceback: {phase.function}"
     return place, f" while {phase.words}", doing
@@ -98,7 +98,7 @@ def _place(step: int | None, phase: Phase | None) -> tuple[str, str, str]:
 
 def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
     """Return the line that tells of an end, empty if it is that of the cause."""
-    if event is None or (cause is not None and cause.event.line == event.line):
+    if not event or (cause and cause.event.line == event.line):
         return ""
     paths = (path for path, state in run.sources.items() if state.ending is event)
     return line_shown(next(paths, ""), event)
@@ -106,18 +106,18 @@ def _last_line(run: Run, event: Event | None, cause: RootCause | None) -> str:
 
 def _case(context: RuleContext, event: Event | None) -> tuple[str, Severity | None]:
     """Return which end it is, and its severity if it is not the guide's."""
-    if event is not None and event.kind is EventKind.STOPPED:
+    if event and event.kind is EventKind.STOPPED:
         by_user = interrupted(context.run)
         return ("interrupted", Severity.INFO) if by_user else ("stopped", None)
     if context.state is State.CRASHED:
         return "", None
-    return "silent" if event is None else "uncertain", Severity.WARNING
+    return "uncertain" if event else "silent", Severity.WARNING
 
 
 def _memory_words(context: RuleContext, cause: RootCause) -> str:
     """Return what the growth of the host's memory says of a worker that died without a word."""
     growth = memory_growth(context, _GROWN_FOR) if cause.kind == "report" else None
-    if growth is None or growth.now < _GROWN * growth.first:
+    if not growth or growth.now < _GROWN * growth.first:
         return ""
     return (
         f"a worker died, most likely because the host's memory ran out: it grew from "
@@ -143,16 +143,15 @@ def ended_early(context: RuleContext) -> Finding | str | None:
         return None if is_known else "the log does not say how many steps to go"
     cause, end = root_cause(run), run.outcome
     early = end is not None and end.kind in _IN_ORDER and _is_short(run)
-    if not (early if cause is None else _KINDS.get(cause.kind, early)):
+    if not (_KINDS.get(cause.kind, early) if cause else early):
         return None
     facts = {"where": _where(run), "why": "no line says why"}
-    line = line_shown("", end) if end is not None else ""
-    if cause is None:
+    line = line_shown("", end) if end else ""
+    if not cause:
         return context.rule.finding(facts, [line], since=run.step)
     facts["why"] = cause.words
-    advice = cause.advice or None
     return context.rule.finding(
-        facts, [cause.line, line], since=run.step, advice=advice
+        facts, [cause.line, line], since=run.step, advice=cause.advice or None
     )
 
 
@@ -169,7 +168,7 @@ def _where(run: Run) -> str:
 def _is_short(run: Run) -> bool:
     """Return whether more steps were to come than the log leaves out between its records."""
     total = run.total_steps
-    if total is None or (run.outcome is not None and _LAST in run.outcome.text):
+    if total is None or (run.outcome and _LAST in run.outcome.text):
         return False
     gaps = [
         (state.top - state.first) / max(1, state.rows - 1)
@@ -189,11 +188,15 @@ def repeated_errors(context: RuleContext) -> Finding | None:
     lately = (run.step or 0) - rule.window
     for path, error in worker_errors(run):
         if (error.step or 0) >= lately and error.count >= rule.count:
-            first, since = error.first, error.since
+            first = error.first
             name = one_line(PurePath(path).name, 60)
-            lines = f"{name}:{first.line} to {error.last.line}"
-            said = f"{lines}: {one_line(first.text, 160)}"
-            facts: dict[str, object] = {"actor": one_line(first.actor)}
-            facts |= {"text": one_line(first.text, 200), "count": error.count}
-            return rule.finding(facts, [said], since=since, step=error.step)
+            said = (
+                f"{name}:{first.line} to {error.last.line}: {one_line(first.text, 160)}"
+            )
+            facts: dict[str, object] = {
+                "actor": one_line(first.actor),
+                "text": one_line(first.text, 200),
+                "count": error.count,
+            }
+            return rule.finding(facts, [said], since=error.since, step=error.step)
     return None

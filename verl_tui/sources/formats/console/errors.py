@@ -156,11 +156,15 @@ class _Traceback:
     """False while an inner call may tell more."""
     frame: str = ""
     """The innermost call outside installed packages: `score() in reward.py:31`."""
+    last: bytes = b""
+    """The line of source that was printed last."""
 
     def leaves_frames(self, text: bytes) -> bool:
         """Note where a line stands; return whether it is right behind frames."""
         is_within = self.is_open and text[:1].isspace()
         was_framed = self.is_framed
+        if is_within:
+            self.last = text.strip(b" ^~") or self.last
         is_frame = was_framed or text.lstrip().startswith(b'File "')
         self.is_framed = is_within and is_frame
         return was_framed and not is_within
@@ -271,8 +275,7 @@ class ErrorReader:
         by = printed_by(line, lead)
         process = by.name, by.where
         traceback = self._tracebacks.pop(process, None) or _Traceback()
-        event = self._event(by, traceback)
-        if event:
+        if event := self._event(by, traceback):
             died = self._died
             yield event._replace(line=number)
             self._died = died  # a step that waited for the event came before it
@@ -285,8 +288,7 @@ class ErrorReader:
     def _event(self, by: _Process, traceback: _Traceback) -> Event | None:
         text = by.text
         is_behind = traceback.leaves_frames(text)
-        event = line_parts.turning_point(text)
-        if event:
+        if event := line_parts.turning_point(text):
             return event
         if _HEAD.search(text) and (by.name or not _RAY_BLOCK.match(text)):
             # A worker's is reported by its last line: there may be hundreds.
@@ -341,6 +343,8 @@ def _failure_kind(by: _Process, *, raises: bool) -> EventKind | None:
 
 def _failure_event(kind: EventKind, by: _Process, traceback: _Traceback) -> Event:
     text, count = unrepeated(by.text)
+    if traceback.last and text.endswith(b"AssertionError"):  # without a message
+        text += b" (%b)" % traceback.last
     found = _RANK.search(by.name.encode() + b" " + text)
     return Event(
         kind,

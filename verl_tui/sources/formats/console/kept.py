@@ -43,7 +43,7 @@ for.
 _NEVER_SHOWN = pattern(rb"\{\"|[^\x08\r\x1b]*[\x08\r\x1b]")
 """What is no row of a terminal: an object, and what moves the cursor or sets a colour."""
 _BEGINS = pattern(
-    rb"\((?:[^()\s]+ )?pid=|\[rank\d|step:-?\d+(?:e\d+)? - |\{'|Traceback \("
+    rb"\((?:\S{1,99} )?pid=|\[rank\d|step:-?\d+(?:e\d+)? - |\{'|Traceback \("
     rb"|20\d\d-\d\d-\d\d[ T]|[\w ]{0,40}:? {0,3}\d{1,3}%\||\s*$"
 )
 """Begins a line, not a row."""

@@ -109,11 +109,11 @@ def stated(part: bytes) -> dict[str, int]:
 # -- what stands before the text, and Ray's count behind it ----------------------------------------
 
 _PROCESS = (
-    rb"(?:\s?(?:\((?:[^()\s]+ )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?){0,3}"
+    rb"(?:\s?(?:\((?:\S{1,99} )?(?:pid=[^()]*|raylet[^()]*)\)|\[rank\d+\]:) ?){0,3}"
 )
 """Ray's `(TaskRunner pid=12, ip=10.0.0.2) `, torchrun's `[rank0]: `, and one behind another."""
 ANOTHER = (
-    r"\s*(?:\((?:[^()\s]+ )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b"
+    r"\s*(?:\((?:\S{1,99} )?pid=|\[rank\d|\[?20\d\d-\d\d-\d\d|(?:DEBUG|INFO|WARN|ERROR)\w*\b"
     r"|/[\w.-]+/)"
 )
 """Begins what another process prints, also right behind something else; a path begins a warning."""
