@@ -156,6 +156,10 @@ def test_everything_can_be_read_in_every_theme(theme, shown):
     below = shown(base + Color.parse(known["block-cursor-background"]))
     ink = seen(known["block-cursor-foreground"], below)
     assert contrast(shown(ink), below) >= LEAST
+    bar, track = (
+        Color.parse(known[name]) for name in ("scrollbar", "scrollbar-background")
+    )
+    assert contrast(shown(bar), shown(track)) >= LEAST
 
 
 @pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])

@@ -82,9 +82,8 @@ class Panel(ContainedPart, Container):
         Only the frame looks different, so the stylesheet is applied to it alone: with
         `:focus-within` each move of the focus would apply it to all charts in the panel.
         """
-        within = self.has_focus_within
-        if within != self.has_class("-focused"):
-            self.set_class(within, "-focused", update=False)
+        if self.has_focus_within != self.has_class("-focused"):
+            self.set_class(self.has_focus_within, "-focused", update=False)
             self.app.stylesheet.apply(self)
             self.write_title()
 
