@@ -160,6 +160,9 @@ def test_everything_can_be_read_in_every_theme(theme, shown):
         Color.parse(known[name]) for name in ("scrollbar", "scrollbar-background")
     )
     assert contrast(shown(bar), shown(track)) >= LEAST
+    last = shown(base + Color.parse(known["footer-background"]))
+    for role in ("footer-key-foreground", "footer-description-foreground"):
+        assert contrast(shown(seen(known[role], last)), last) >= LEAST_OF_TEXT, role
 
 
 @pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])
