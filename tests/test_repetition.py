@@ -70,3 +70,8 @@ def test_everything_stays_a_share(text, times):
     assert 0.0 <= repeated(text) <= 1.0
     share = entropy_of(tokens(text))
     assert share is None or -1e-9 <= share <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("count", range(20, 60))
+def test_what_is_the_same_throughout_has_no_entropy(count):
+    assert entropy_of(["s"] * count) == 0.0

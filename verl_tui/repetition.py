@@ -83,7 +83,7 @@ def entropy(pairs: Mapping[tuple[str, str], int], total: int) -> float | None:
         return None
     # A pair that comes once adds 1 · log 1 = 0, and most do.
     again = sum(count * math.log(count) for count in pairs.values() if count > 1)
-    return (math.log(total) - again / total) / math.log(total)
+    return 1.0 - again / (total * math.log(total))
 
 
 def _repeated(words: Sequence[str]) -> float:

@@ -156,6 +156,13 @@ def test_everything_can_be_read_in_every_theme(theme, shown):
     below = shown(base + Color.parse(known["block-cursor-background"]))
     ink = seen(known["block-cursor-foreground"], below)
     assert contrast(shown(ink), below) >= LEAST
+    bar, track = (
+        Color.parse(known[name]) for name in ("scrollbar", "scrollbar-background")
+    )
+    assert contrast(shown(bar), shown(track)) >= LEAST
+    last = shown(base + Color.parse(known["footer-background"]))
+    for role in ("footer-key-foreground", "footer-description-foreground"):
+        assert contrast(shown(seen(known[role], last)), last) >= LEAST_OF_TEXT, role
 
 
 @pytest.mark.parametrize("theme", [one for one in ALL if not one.ansi])

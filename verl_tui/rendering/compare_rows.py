@@ -138,7 +138,7 @@ def _table(
     """Return the columns that fit, always with the current run and, if two have room, the baseline;
     labels get the room that the columns leave.
     """
-    least = min(_LABEL, max(6, width * 2 // 5))
+    least = max(6, min(_LABEL, width - _LEAST - GAP))
     fitting = max(1, min(count, (width - least) // (_LEAST + GAP)))
     most = min(_MOST, (width - least) // fitting - GAP)
     longest = max([cells_of(_label(row, _LONG)) for row in rows], default=0)

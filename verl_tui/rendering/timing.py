@@ -154,10 +154,10 @@ def _step_parts(
     columns = [
         TextColumn("", lambda line, _: [(line.sign, line.role)], 1, 8),
         TextColumn("", _part_name, 14, 9, most=WIDEST, gap=1),
-        TextColumn("", lambda line, _: [(_short_time(line.seconds), "value")], 8, 5, right=True),
+        TextColumn("", lambda line, _: [(_short_time(line.seconds), "value")], 8, 6, right=True),
         TextColumn("", lambda line, _: [(f"{line.share:.0%}", "value")], 4, 7, right=True, gap=1),
         TextColumn("", lambda line, n: _bar(line, most, n), 4, 4, most=24),
-        TextColumn("", _trend, 7, 6, gap=1),
+        TextColumn("", _trend, 7, 5, gap=1),
         TextColumn("", lambda line, n: [(fit(line.note, n), "dim")], 12, 1, most=width),
     ]  # fmt: skip
     yield from table_rows(lines, width, columns)

@@ -57,8 +57,9 @@ def readable(variables: Mapping[str, str], theme: str, *, few: bool) -> dict[str
     """
     row = _TABLE.get(theme, {})
     found = {**variables, **row.get("all", {})}
-    if few and (greys := row.get("in_256")):
+    if greys := few and row.get("in_256"):
         found |= {**greys, **dict.fromkeys(_LIKE_PANEL, greys["panel"])}
+    if row:
         found["scrollbar"] = found["text-disabled"]
     return found
 

@@ -181,6 +181,7 @@ def _read(path, found):
         (["step 7", "a b 1", "c 2"], 3, ["step 7   a b 1", "c 2"]),
         (["step 7", "a b 1", "c 2"], 1, ["step 7   a b …"]),
         (["step 7", "long 12345", "c 2"], 1, ["step 7 …"]),
+        (["step 7", "a/longer/name 5 @ 7"], 3, ["step 7", "a/longe…5 @ 7"]),
     ],
 )
 def test_readings_are_wrapped_between_each_other(values, most, rows):

@@ -18,6 +18,16 @@ def test_names_of_a_sweep_differ_however_little_room_there_is(cells):
     assert all("…" in name for name in found)
 
 
+def test_words_of_a_name_that_is_cut_stay_apart():
+    names = (
+        "validation starts (samples)",
+        "validation reward (samples)",
+        "starts (samples)",
+    )
+    found = ["va…n starts…", "va…n reward…", "starts (sa…les)"]
+    assert [*short_names(names, 15).values()] == found
+
+
 @pytest.mark.parametrize("cells", range(12))
 def test_any_names_in_any_room(cells):
     names = ("数学强化学习" * 3 + "a", "数学强化学习" * 3 + "b", "数学\n👍🏽")

@@ -106,6 +106,11 @@ def test_figures_against_the_baseline():
     assert "✓ better, ✗ worse than the baseline; = the same" in rows
 
 
+def test_labels_differ_in_little_room():
+    rows = table(two(), 38)
+    assert row(rows, "best reward at step") == ["2"]
+
+
 def test_kl_is_worse_where_it_leaves_its_band():
     calm = run_of("calm", [0.1, 0.2], actor__ppo_kl=0.02)
     wild = run_of("wild", [0.1, 0.2], actor__ppo_kl=0.3)

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from cut_text import cut_rows
 from dashboard_layouts import LAYOUTS
 from inside_textual import driver_of
 from watching import (
@@ -16,6 +17,7 @@ from watching import (
     in_sight,
     lines,
     loaded,
+    press,
     quiet,
     settle,
     showing,
@@ -65,6 +67,17 @@ async def test_gpus_have_a_title_where_there_is_room_else_a_row(collapse, monkey
                     assert "gpus" in in_sight(app)
                 else:
                     assert ("no driver here" in text(app)) is (size == (140, 45))
+
+
+async def test_the_mark_of_the_focus_cuts_no_row(collapse, monkeypatch):
+    gpus = (Gpu(f"{at}", "H100", 97.0, 40, 80, None, 512.0) for at in range(8))
+    monkeypatch.setattr(collapse, "gpus", GpuReading(NOW, (*gpus,)))
+    app = showing(collapse)
+    async with app.run_test(size=(40, 12)) as pilot:
+        await press(pilot, "f5")
+        assert dashboard(app).zoomed is None
+        assert not [*cut_rows(app)]
+        check_shown(app, "GPUs 8 ")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,17 @@ async def test_a_filter_says_what_it_is_for_what_matches_and_how_to_leave(tmp_pa
             assert app.screen is dashboard(app), screen
 
 
+async def test_what_may_be_typed_takes_all_the_room_and_stays_apart(tmp_path):
+    app = app_of(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await press(pilot, "B")
+        check_shown(app, "note on step 30: a few words; none to delete the note ")
+        await press(pilot, "escape", "escape", "m", "slash")
+        await pilot.resize_terminal(40, 12)
+        await press(pilot)
+        check_shown(app, "filter metrics: words a|b … esc leaves")
+
+
 async def test_what_is_said_of_wide_letters_is_not_cut(tmp_path):
     app = loaded(*(write_run(tmp_path, name) for name in ("a", "b")))
     async with app.run_test(size=(100, 24)) as pilot:

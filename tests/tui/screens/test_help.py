@@ -32,6 +32,11 @@ async def test_sections_stand_side_by_side_where_there_is_room(demo):
         await press(pilot, "slash", Typed("broke finding"))
         check_shown(app, "find out why it broke", "Next finding")
         assert "Zoom out" not in text(app)
+        await pilot.resize_terminal(40, 12)
+        await press(pilot, "ctrl+u", Typed("space page meaning"))
+        check_shown(
+            app, "space, too, is a page down where it ", "has no other meaning "
+        )
 
 
 async def test_the_help_is_searched_and_left_step_by_step(demo):

@@ -71,6 +71,14 @@ def test_table():
     ]
 
 
+def test_in_little_room_seconds_stay_longer_than_bars():
+    columns = {"timing_s/update_critic": [9.0] * 5, "timing_s/step": [9.5] * 5}
+    assert (
+        texts(make_view(timed(columns)), 36)[2]
+        == "█ update critic    9.00 s  95%  ████"
+    )
+
+
 def test_progress_with_the_pace_of_each_kind_and_the_end():
     shown = texts(make_view(validating()), 110)
     start = shown.index("progress")

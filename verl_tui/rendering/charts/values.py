@@ -17,7 +17,7 @@ from verl_tui.rendering.charts.downsample import Smoothed, smoothed
 from verl_tui.rendering.charts.planned_data import chart_data, others
 from verl_tui.rendering.charts.x_axes import on_axis, steps_of
 from verl_tui.rendering.text.numbers import in_words
-from verl_tui.rendering.text.piece import ELLIPSIS, fit, printable, wrap
+from verl_tui.rendering.text.piece import ELLIPSIS, fit, middle, printable, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -200,7 +200,7 @@ def rows_of(values: Sequence[str], width: int, most: int) -> list[str]:
     """Return readings as rows of at most `width` cells; what does not fit into `most` rows ends in
     an ellipsis.
     """
-    text = _GAP.join(value.replace(" ", _UNBROKEN) for value in values)
+    text = _GAP.join(middle(value, width).replace(" ", _UNBROKEN) for value in values)
     wrapped = wrap(text, width) if text else ()
     rows = [row.strip().replace(_UNBROKEN, " ") for row in wrapped]
     if len(rows) > most:

@@ -222,7 +222,10 @@ def printable(text: str) -> str:
 @lru_cache(1024)
 def middle(text: str, cells: int) -> str:
     """Return text cut in the middle to `cells` cells, since names often differ at their ends."""
-    text = printable(text)
+    return _middle(printable(text), cells)
+
+
+def _middle(text: str, cells: int) -> str:
     if cell_len(text) <= cells:
         return text
     if cells < 5:
@@ -350,6 +353,4 @@ def _shortened(names: Sequence[str], cells: int) -> dict[str, str]:
 
 def _part(text: str, cells: int) -> str:
     """Cut the middle out of a part of a name, or all of it if little room is left."""
-    if not text or cell_len(text) <= cells:
-        return text
-    return middle(text, cells) if cells >= 5 else ELLIPSIS
+    return _middle(text, cells) if cells >= 5 or cell_len(text) <= cells else ELLIPSIS

@@ -37,9 +37,8 @@ class GpusPanel(TextPanel):
         """
         room = max(1, int(height * self.PANEL.share) - FRAME)
         rows, devices = gpu_rows(view, width, room, zoomed=False)
-        if width + FRAME < _COLUMNS or height + FRAME < _ROWS:
-            return int(bool(devices))
-        return len(rows)
+        large = width + FRAME >= _COLUMNS and height + FRAME >= _ROWS
+        return len(rows if large else devices[:1])
 
     def write(self, view: View, width: int, height: int) -> None:
         """Write the newest reading and the newest logged values."""

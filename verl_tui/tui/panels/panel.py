@@ -82,10 +82,8 @@ class Panel(ContainedPart, Container):
         Only the frame looks different, so the stylesheet is applied to it alone: with
         `:focus-within` each move of the focus would apply it to all charts in the panel.
         """
-        focused = self.screen.focused
-        within = focused is not None and self in focused.ancestors
-        if within != self.has_class("-focused"):
-            self.set_class(within, "-focused", update=False)
+        if self.has_focus_within != self.has_class("-focused"):
+            self.set_class(self.has_focus_within, "-focused", update=False)
             self.app.stylesheet.apply(self)
             self.write_title()
 
@@ -149,6 +147,13 @@ class TextPanel(Panel):
     def on_resize(self) -> None:
         """Write the rows again for the new width."""
         self.redraw()
+
+    def on_descendant_focus(self) -> None:
+        """Write the rows again where the mark of the focus takes a cell of them."""
+        if self.has_class("-bare"):
+            self.call_after_refresh(self.redraw)
+
+    on_descendant_blur = on_descendant_focus
 
     def redraw(self) -> None:
         """Write the rows of what was shown last."""

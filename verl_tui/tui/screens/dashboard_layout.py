@@ -262,8 +262,7 @@ class DashboardLayout(BufferedScreen):
     @property
     def focused_panel(self) -> Panel | None:
         """The panel that has the focus, or something in it."""
-        around = self.focused.ancestors if self.focused else ()
-        return next((node for node in around if isinstance(node, Panel)), None)
+        return next((one for one in self.panels if one.has_focus_within), None)
 
     def action_next_panel(self, way: int) -> None:
         """Focus the next panel with something to show; one that is out of sight fills the
@@ -283,7 +282,7 @@ class DashboardLayout(BufferedScreen):
         if name == "verdict":
             self.set_focus(self._verdict)
             return
-        panel = next(one for one in self.panels if one.id == name)
+        panel = self.query_one(f"#{name}", Panel)
         if not self.zoomed and self._is_in_sight(panel):
             self._focus_in(panel)
             return
@@ -297,10 +296,9 @@ class DashboardLayout(BufferedScreen):
 
     def action_zoom(self) -> None:
         """Let the focused panel fill the screen, or give the others their room back."""
-        if self.zoomed:
-            self._zoom(None)
-        else:
-            self._zoom(self.focused_panel or self.panel(ChartsPanel))
+        self._zoom(
+            None if self.zoomed else self.focused_panel or self.panel(ChartsPanel)
+        )
 
     def _zoom(self, panel: Panel | None) -> None:
         """Let a panel fill the screen, or give all their room back."""

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from textual.screen import Screen
 
 from verl_tui.rendering.charts.chart_data import legend
-from verl_tui.rendering.text.piece import Pieces, cells_of, fit, wrap
+from verl_tui.rendering.text.piece import Pieces, cells_of, fit, paragraph, wrap
 from verl_tui.rendering.text.search import Matches
 from verl_tui.tui.keys import (
     MOVE,
@@ -203,7 +203,8 @@ def _section(section: KeySection, width: int) -> Iterator[Pieces]:
         said = fit(f"  {keys}".ljust(start) + first.ljust(room), width)
         yield [(said, ""), (f"  {name}" if beside and name else "", "dim")]
         yield from ([(fit(" " * start + line, width), "")] for line in more)
-    yield from ([(fit(f"  {note}", width), "")] for note in section.notes)
+    for note in section.notes:
+        yield from paragraph(note, "", width, ("  ", ""))
 
 
 def all_keys(app: type[App[Any]], wanted: Mapping[str, str]) -> str:

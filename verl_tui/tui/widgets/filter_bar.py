@@ -152,7 +152,8 @@ class FilterBar(ContainedWidget, Horizontal):
         padding: 0 1;
         display: none;
         background: $surface;
-        & > Input { width: 1fr; height: 1; border: none; padding: 0; }
+        & > Input { width: 1fr; height: 1; border: none; padding: 0; margin: 0 1 0 0; }
+        & > Line { width: 0; }
     }
     """
 
@@ -213,7 +214,7 @@ class FilterBar(ContainedWidget, Horizontal):
         typed = self.input.value
         width = self.size.width or self.screen.size.width
         typed_cells = max(_TYPED, cell_len(typed) + 1)
-        room = max(0, width - cell_len(self._words) - typed_cells - 2)
+        room = max(0, width - cell_len(self._words) - typed_cells - 3)
         words = filter_state(typed, matches, room, escape=escape, **more)
         self._write(self._state, words, "dim")
 
