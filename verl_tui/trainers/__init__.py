@@ -192,18 +192,22 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
     )
 
 
-@lru_cache(1024)
 def differences(keys: tuple[str, ...]) -> Mapping[str, tuple[int, int]]:
     """Return the metrics that a record with these keys does not hold but two of them make: the
     name, and which of the keys is less by which.
     """
-    found = {}
-    for trainer in trainers():
-        for name in trainer.names:
-            more, sign, less = name.written[0].partition(" - ")
-            if sign and more in keys and less in keys:
-                found[name.written[0]] = keys.index(more), keys.index(less)
-    return found
+    return {
+        name: (keys.index(more), keys.index(less))
+        for name, (more, less) in _differences().items()
+        if more in keys and less in keys
+    }
+
+
+@lru_cache(1)
+def _differences() -> Mapping[str, list[str]]:
+    """Return all such metrics, and what each is made of."""
+    names = [name.written[0] for one in trainers() for name in one.names]
+    return {name: name.split(" - ") for name in names if " - " in name}
 
 
 def _lines(table: dict[str, Any]) -> Lines:
