@@ -203,16 +203,15 @@ def _untimed(run: Run, view: View) -> str:
 
 
 def _lines(run: Run, found: Breakdown, signs: str) -> Iterator[_PartRow]:
-    def trend(key: str) -> float | None:
-        return slowdown(run.present(key), found.steps[0])
-
+    since = found.steps[0]
     shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
     small = found.parts[len(shown) :]
     key, whole = printable(found.key or ""), found.whole
     note = f"{key} {_short_time(found.step)}" if found.step < whole else ""
-    yield _PartRow(" ", "step", whole, 1.0, trend(found.key), note, "label")
+    trend = slowdown(run, found.key, since)
+    yield _PartRow(" ", "step", whole, 1.0, trend, note, "label")
     for sign, role, part in zip(signs, PARTS, shown, strict=False):
-        known = (part.seconds, part.share, trend(part.key))
+        known = (part.seconds, part.share, slowdown(run, part.key, since))
         yield _PartRow(sign, _name(part), *known, _note(part, found, key), role)
     if small:
         seconds, names = sum(one.seconds for one in small), ", ".join(map(_name, small))

@@ -192,21 +192,12 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
     )
 
 
-def differences(keys: tuple[str, ...]) -> Mapping[str, tuple[int, int]]:
-    """Return the metrics that a record with these keys does not hold but two of them make: the
-    name, and which of the keys is less by which.
+@cache
+def differences() -> Mapping[str, list[str]]:
+    """Return the metrics that no record holds but two others make, the second of which is taken
+    from the first.
     """
-    return {
-        name: (keys.index(more), keys.index(less))
-        for name, (more, less) in _differences().items()
-        if more in keys and less in keys
-    }
-
-
-@lru_cache(1)
-def _differences() -> Mapping[str, list[str]]:
-    """Return all such metrics, and what each is made of."""
-    names = [name.written[0] for one in trainers() for name in one.names]
+    names = (name.written[0] for one in trainers() for name in one.names)
     return {name: name.split(" - ") for name in names if " - " in name}
 
 

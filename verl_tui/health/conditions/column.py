@@ -83,10 +83,7 @@ def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[A
 
 def shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
     """Return the value so many places before each, nan where there is none."""
-    found = np.empty_like(values)
-    found[:by] = np.nan
-    found[by:] = values[: max(0, len(values) - by)]
-    return found
+    return np.append(np.full(by, np.nan), values)[: len(values)]
 
 
 def means(values: Numbers, size: int) -> Numbers:

@@ -204,8 +204,7 @@ def breakdown(run: Run) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
     key, keys = _step_timers(run)
     step = run.present(key)
-    present = {name: run.present(part) for name, part in keys.items()}
-    timed = {name: series for name, series in present.items() if series}
+    timed = {name: one for name, part in keys.items() if (one := run.present(part))}
     if not step and not timed:
         return None
     steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
@@ -271,11 +270,11 @@ def newest_steps(
     return [*zip(steps, np.vstack([seconds, left]).T.tolist(), strict=True)]
 
 
-def slowdown(series: Series | None, since: int) -> float | None:
+def slowdown(run: Run, key: str, since: int) -> float | None:
     """Return by which factor a timer is longer from a step on than before; None if too little is
     known.
     """
-    if not series:
+    if not (series := run.present(key)):
         return None
     first = bisect_left(series.steps, since)
     now = finite(series.values[max(first, len(series) - WINDOW) :])
