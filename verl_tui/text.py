@@ -105,6 +105,8 @@ def _is_suspect(text: str) -> bool:
     Searching bytes is many times as fast: all but a few characters are covered in one pass, and a
     pattern that begins with a certain byte is found at the speed of a search for it.
     """
+    if text.isascii() and text.isprintable():  # nearly all names
+        return False
     data = text.encode("utf-8", "surrogatepass")
     left = set(data.translate(None, _HARMLESS))
     return any(sign not in _SUSPECT or _SUSPECT[sign].search(data) for sign in left)

@@ -158,13 +158,10 @@ def test_the_first_step_warms_up():
 
 def test_trend_is_against_the_run_s_own_past():
     slower = training({"timing_s/step": [99.0] + [10.0] * 59 + [15.0] * 20})
-    series = slower.series("timing_s/step")
-    assert series is not None
-    assert slowdown(series, 61) == 1.5
-    assert slowdown(series, 4) is None, "too little of a past"
-    assert slowdown(series, 90) is None, "nothing since"
-    found = timed(slower)
-    assert found.trend == 1.5
+    assert slowdown(slower, "timing_s/step", 61) == 1.5
+    assert slowdown(slower, "timing_s/step", 4) is None, "too little of a past"
+    assert slowdown(slower, "timing_s/step", 90) is None, "nothing since"
+    assert slowdown(slower, "timing_s/gen", 61) is None, "no such timer"
 
 
 def test_throughput():

@@ -41,9 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from verl_tui.health.guide import Rule
+    from verl_tui.runs.cached import LastResult
     from verl_tui.runs.series import Series
 
-    Keep = Callable[[Any, Any, Callable[[], Any]], Any]
+    Kept = Mapping[Any, LastResult[Any]]
 
 _MOST_PARTS, _MOST_KEYS = 12, 50
 """Most parts of the reward, and most keys that a rule with a wildcard judges."""
@@ -56,12 +57,12 @@ _WHOSE = {
 }
 
 
-def find_in_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
+def find_in_columns(context: RuleContext, kept: Kept) -> Sequence[Found]:
     """Return what is found in each column of a rule, or why none is judged.
 
     Args:
         context: The run, and the rule.
-        keep: Returns figures by their name, computed again where what they depend on has changed.
+        kept: Figures by their name.
     """
     rule = context.rule
     if of_others := _of_others_names(context):
@@ -73,9 +74,9 @@ def find_in_columns(context: RuleContext, keep: Keep) -> Sequence[Found]:
     if missing := _missing(context, len(keys), len(free), second):
         return [Found(missing)]
     if rule.stream == "mean of all" and free:
-        return [_judge(context, keep, free)]
+        return [_judge(context, kept, free)]
     judged = [
-        _judge(context, keep, [key], _beside(rule, key, free, second)) for key in free
+        _judge(context, kept, [key], _beside(rule, key, free, second)) for key in free
     ]
     return [*map(Found, filter(None, reasons.values())), *judged]
 
@@ -99,7 +100,7 @@ def _of_others_names(context: RuleContext) -> str | None:
 
 
 def _judge(
-    context: RuleContext, keep: Keep, keys: Sequence[str], beside: Sequence[str] = ()
+    context: RuleContext, kept: Kept, keys: Sequence[str], beside: Sequence[str] = ()
 ) -> Found:
     """Judge one metric, or several as one column, beside those that it is compared with."""
     rule, run = context.rule, context.run
@@ -119,10 +120,10 @@ def _judge(
         marked = column._replace(restarts=restarts)
         return KINDS[rule.condition].judge(marked, rule, threshold)
 
-    judged = keep(keys[0], (basis, context.end, newest), judge)
+    judged = kept[keys[0]].of((basis, context.end, newest), judge)
     breaches = judged.breaches
     if breaches and BY_VALUES.keys() & {*rule.unless}:
-        known = keep((keys[0], "exempt"), basis, dict)
+        known = kept[keys[0], "exempt"].of(basis, dict)
         steps = series[0].until(context.end).steps
         breaches = _not_exempt(context, keys, steps, breaches, known)
     now: Finding | str | None = judged.needs

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from verl_tui.health.finding import Finding
     from verl_tui.health.rule_context import RuleContext
+    from verl_tui.runs.cached import LastResult
     from verl_tui.runs.series import Series
 
     Find: TypeAlias = Callable[
@@ -166,14 +167,14 @@ class BlockDiagnosis(NamedTuple):
 
 
 def find_in_blocks(
-    context: RuleContext, spec: BlockDiagnosis, keep: Callable[..., Any]
+    context: RuleContext, spec: BlockDiagnosis, kept: LastResult[Judged]
 ) -> Found:
     """Return what a diagnosis finds in blocks now and before, or why it does not judge.
 
     Args:
         context: The run.
         spec: Its metrics, and what finds the failure in them.
-        keep: Returns figures by their name, computed again where what they depend on has changed.
+        kept: What was found last.
     """
     keys, rule = (*spec.named.values(), *spec.others), context.rule
     points = context.known(keys[0])
@@ -184,8 +185,8 @@ def find_in_blocks(
         return Found(f"needs {spec.needs * spec.size + 1} points, has {seen}")
     series = [context.run.series(key or "") for key in keys]
     basis = keys, spec.extra, [one and one.revision for one in series], count
-    found: Judged = keep(
-        "blocks", basis, lambda: _judge(rule.name, spec, _cut(series, spec.size, count))
+    found = kept.of(
+        basis, lambda: _judge(rule.name, spec, _cut(series, spec.size, count))
     )
     now: Finding | str | None = found.needs
     if (facts := found.facts) is not None:

@@ -4,6 +4,7 @@ findings now in words, and what it ever found.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
@@ -39,9 +40,10 @@ from verl_tui.health.limits import CAUSES
 from verl_tui.health.rule_context import RuleContext, rule_context
 from verl_tui.indicators import INDICATORS
 from verl_tui.patterns import pattern
+from verl_tui.runs.cached import LastResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from verl_tui.health.guide import Guide, Rule
     from verl_tui.runs.run import Run
@@ -70,8 +72,8 @@ class RuleOnRun:
         """All findings so far; they depend on the numbers alone, unless it goes by the clock."""
         self._past: Sequence[Breach] = ()
         """Earlier findings of a diagnosis that only sees the present."""
-        self.kept: dict[Hashable, tuple[Hashable, Any]] = {}
-        """Figures with all that they depend on."""
+        self.kept: dict[Hashable, LastResult[Any]] = defaultdict(LastResult)
+        """Figures by their name."""
         self._has_failed = False
 
     def judge(self, context: RuleContext) -> None:
@@ -110,23 +112,16 @@ class RuleOnRun:
             words = f"{found.title} {what}".lstrip()
             yield Episode(self.rule.id, worst, since, raised, cleared, words, found.key)
 
-    def _keep(self, name: Hashable, basis: Hashable, make: Callable[[], Any]) -> Any:
-        """Return figures, computed again only where something that they depend on has changed."""
-        known = self.kept.get(name)
-        if not known or known[0] != basis:
-            known = self.kept[name] = basis, make()
-        return known[1]
-
     def _found(self, context: RuleContext) -> Sequence[Found]:
         """Return what is found now and before, in each of its columns."""
         if not self._diagnosis:
-            return find_in_columns(context, self._keep)
+            return find_in_columns(context, self.kept)
         for one in self._diagnosis.requires:
             if one not in context.indicators:
                 return [Found(f"{LACKS} no {INDICATORS[one].label}")]
         found = self._diagnosis.find(context)
         if isinstance(found, BlockDiagnosis):
-            return [find_in_blocks(context, found, self._keep)]
+            return [find_in_blocks(context, found, self.kept["blocks"])]
         if isinstance(found, Found):
             return [found]
         return [self._remembered(found, context.run.step or 0)]

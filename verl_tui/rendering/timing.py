@@ -35,6 +35,7 @@ from verl_tui.runs.time.step_timing import (
     breakdown,
     generation_latency,
     newest_steps,
+    slowdown,
     throughput,
     waiting,
 )
@@ -149,7 +150,7 @@ def _step_parts(
     where = "where a step's time goes: " if width >= _WIDE else ""
     title = f"{where}mean of steps {found.steps[0]}-{found.steps[-1]}"
     yield [(fit(title, width), "heading")]
-    lines = [*_lines(found, signs)]
+    lines = [*_lines(run, found, signs)]
     most = max((line.share for line in lines[1:]), default=1.0)
     columns = [
         TextColumn("", lambda line, _: [(line.sign, line.role)], 1, 8),
@@ -201,14 +202,16 @@ def _untimed(run: Run, view: View) -> str:
     return "Nothing in the log says how long a step takes."
 
 
-def _lines(found: Breakdown, signs: str) -> Iterator[_PartRow]:
+def _lines(run: Run, found: Breakdown, signs: str) -> Iterator[_PartRow]:
+    since = found.steps[0]
     shown = [part for part in found.parts if part.share >= _SMALL][: len(signs)]
     small = found.parts[len(shown) :]
     key, whole = printable(found.key or ""), found.whole
     note = f"{key} {_short_time(found.step)}" if found.step < whole else ""
-    yield _PartRow(" ", "step", whole, 1.0, found.trend, note, "label")
+    trend = slowdown(run, found.key, since)
+    yield _PartRow(" ", "step", whole, 1.0, trend, note, "label")
     for sign, role, part in zip(signs, PARTS, shown, strict=False):
-        known = (part.seconds, part.share, part.trend)
+        known = (part.seconds, part.share, slowdown(run, part.key, since))
         yield _PartRow(sign, _name(part), *known, _note(part, found, key), role)
     if small:
         seconds, names = sum(one.seconds for one in small), ", ".join(map(_name, small))

@@ -1,14 +1,37 @@
-"""Remember what a function returned for a run until the run changes."""
+"""Remember a result until it is asked of something else, or what a function returned for a run
+until the run changes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 F = TypeVar("F", bound="Callable[..., Any]")
+T = TypeVar("T")
+
+
+class LastResult(Generic[T]):
+    """The result for one subject, computed again only for another."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: tuple[object, T] | None = None
+
+    def of(self, subject: object, compute: Callable[[], T]) -> T:
+        """Return the result for a subject.
+
+        Args:
+            subject: All that the result depends on; equal subjects have the same result.
+            compute: Returns the result where it is not known.
+        """
+        if not self._known or self._known[0] != subject:
+            self._known = (subject, compute())
+        return self._known[1]
 
 
 def cached_by_revision(function: F, version: str = "revision") -> F:

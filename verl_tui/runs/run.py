@@ -296,10 +296,12 @@ class Run(LoggedMetrics):
         arrival: float | None,
         newest: int | None,
     ) -> None:
-        for name, (more, less) in differences(rows.keys).items():
-            made = [*map(sub, rows.columns[more], rows.columns[less])]
-            keys, columns = (*rows.keys, name), (*rows.columns, made)
-            rows = rows._replace(keys=keys, columns=columns)
+        for name, parts in differences().items():
+            if set(parts) <= set(rows.keys):
+                of = dict(zip(rows.keys, rows.columns, strict=True))
+                made = [*map(sub, *map(of.__getitem__, parts))]
+                keys = (*rows.keys, name)
+                rows = rows._replace(keys=keys, columns=(*rows.columns, made))
         if rows.times:
             rows = rows._replace(times=dated(rows.times))
         times = array("d", rows.times or _arrivals(state, rows, arrival, newest))

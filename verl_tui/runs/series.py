@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from functools import lru_cache
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from verl_tui.runs.cached import LastResult
 from verl_tui.runs.table import ROW_BITS, STATED, Table, superseded
 
 if TYPE_CHECKING:
@@ -48,16 +50,13 @@ class Points:
         """Another one when a point other than the last one changes, or one is put before the last:
         readers start over.
         """
-        self._kept: dict[str, tuple[object, Any]] = {}
+        self._kept: dict[str, LastResult[Any]] = defaultdict(LastResult)
 
     def kept(self, kind: str, subject: object, compute: Callable[[], T]) -> T:
         """Return what was last worked out from the series, one result of each kind; worked out
         again for another subject. It must not refer to the series.
         """
-        known = self._kept.get(kind)
-        if not known or known[0] != subject:
-            known = self._kept[kind] = (subject, compute())
-        found: T = known[1]
+        found: T = self._kept[kind].of(subject, compute)
         return found
 
     def query(

@@ -193,18 +193,13 @@ def trainer_of(table: dict[str, Any]) -> Trainer:
     )
 
 
-@lru_cache(1024)
-def differences(keys: tuple[str, ...]) -> Mapping[str, tuple[int, int]]:
-    """Return the metrics that a record with these keys does not hold but two of them make: the
-    name, and which of the keys is less by which.
+@cache
+def differences() -> Mapping[str, list[str]]:
+    """Return the metrics that no record holds but two others make, the second of which is taken
+    from the first.
     """
-    found = {}
-    for trainer in trainers():
-        for name in trainer.names:
-            more, sign, less = name.written[0].partition(" - ")
-            if sign and more in keys and less in keys:
-                found[name.written[0]] = keys.index(more), keys.index(less)
-    return found
+    names = (name.written[0] for one in trainers() for name in one.names)
+    return {name: name.split(" - ") for name in names if " - " in name}
 
 
 def _lines(table: dict[str, Any]) -> Lines:

@@ -89,6 +89,10 @@ _TOGETHER = 0.03
 """Seconds in which what a step has written is read: lines of several logs, and its samples. Drawn
 one after another they would be judged and drawn twice, the later ones `refresh` seconds later.
 """
+_GPUS_LATER = 1.5
+"""Seconds after a drawing of records within which GPUs wait for the next one: a run that logs a
+step a second would have half as many drawings more.
+"""
 _LOADING = 2
 """Factor by which drawings are rarer while logs load: each changes every row of every chart."""
 _NOTIFYING = "notifications are on, for what is new from now"
@@ -185,8 +189,8 @@ class MonitorApp(TerminalApp):
         now, until = self._clock(), monotonic() + _BUDGET
         taken: set[str] = set()
         for news in self._reading.take():
+            taken.add(self._part(news))
             self.attempt(self.monitor.apply, news, now)
-            taken.add("gpus" if isinstance(news, GpuReading) else "logs")
             if isinstance(news, Batch) and not news.live:
                 self._attention.old(news.run, now)
             if isinstance(news, Preview) and self._picked in (None, news.run):
@@ -194,6 +198,13 @@ class MonitorApp(TerminalApp):
             if monotonic() > until:
                 break
         self._draw_taken(taken)
+
+    def _part(self, news: object) -> str:
+        """Return what is to be drawn of news: logs, GPUs, or nothing yet."""
+        if not isinstance(news, GpuReading):
+            return "logs"
+        is_due = monotonic() > self._painted + _GPUS_LATER
+        return "gpus" if is_due or not self.monitor.gpus else ""
 
     def _draw_taken(self, taken: set[str]) -> None:
         """Draw when it is due what there was: logs, a reading of the GPUs, the whole of a log or a
@@ -208,7 +219,7 @@ class MonitorApp(TerminalApp):
             self.paint()
         elif "logs" in taken:
             self._soon()
-        elif taken and not self._paused:
+        elif "gpus" in taken and not self._paused:
             # the first of several messages takes all there is
             self._show()
 

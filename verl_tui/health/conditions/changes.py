@@ -18,6 +18,7 @@ from verl_tui.health.conditions.column import (
     Spell,
     behind_last,
     first,
+    lately,
     means,
     medians,
     pasts,
@@ -78,8 +79,8 @@ def cliff(
     needs = window // 2 + ago
     values = column.values
     feet, high = means(values, recent), rolling(values, recent, np.maximum)
-    # No level before lies above the highest point so far, so no fall is measured by more.
-    top = np.maximum.accumulate(values)
+    # No level lies above the highest point of its past: that spares most of the sorting.
+    top = shifted(lately(values, window, np.fmax), ago)
     near = (top <= 0) | (feet < (1 - share) * top)
     places = needs - 1 + np.flatnonzero(near[needs - 1 :])
     past = pasts(values, places, window, ago)

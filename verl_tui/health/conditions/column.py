@@ -69,24 +69,21 @@ def rolling(values: NDArray[Any], size: int, of: np.ufunc = np.add) -> NDArray[A
     fewer.
     """
     part = values.astype(np.result_type(values, np.float64))
-    found, done, width = None, 0, 1
-    while done < size:  # by sums of 1, 2, 4, … values
+    found, width = None, 1
+    while width <= size:  # by sums of 1, 2, 4, … values
         if size & width:
-            found = part if found is None else of(found, shifted(part, done))
-            done += width
-        part = of(part, shifted(part, width))
+            newer = None if found is None else found[width:]
+            found = part if newer is None else of(newer, part[: len(newer)])
+        newer = part[width:]
+        part = of(newer, part[: len(newer)])
         width *= 2
     assert found is not None
-    found[: size - 1] = np.nan
-    return found
+    return np.append(np.full(len(values) - len(found), np.nan), found)
 
 
 def shifted(values: NDArray[Any], by: int) -> NDArray[Any]:
     """Return the value so many places before each, nan where there is none."""
-    found = np.empty_like(values)
-    found[:by] = np.nan
-    found[by:] = values[: max(0, len(values) - by)]
-    return found
+    return np.append(np.full(by, np.nan), values)[: len(values)]
 
 
 def means(values: Numbers, size: int) -> Numbers:

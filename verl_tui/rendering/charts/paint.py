@@ -155,17 +155,18 @@ class _Painting:
         """Fill the cells at least half of which are in an area, but at least one where it is
         narrower; of values the columns next to a cell count, too, else the outline is as ragged.
         """
-        for x in range(0, self._width * 2, 2):
-            near = area[max(0, x - reach) : x + 2 + reach]
-            found = [*filter(None, near)]
-            if found and area[x : x + 2] != [None, None]:
-                tops, bottoms = zip(*found, strict=True)
+        width, height = self._width, self._dots // 4
+        for x in range(0, width * 2, 2):
+            if area[x : x + 2] != [None, None]:
+                near = [*filter(None, area[max(0, x - reach) : x + 2 + reach])]
+                tops, bottoms = zip(*near, strict=True)
                 top, bottom = min(tops), max(bottoms)
                 first, stop = (top + 1) // 4, (bottom + 3) // 4
                 if first >= stop:
-                    first, stop = (top + bottom) // 8, (top + bottom) // 8 + 1
-                for y in range(first, min(stop, self._dots // 4)):
-                    self._grounds[y * self._width + x // 2] = role
+                    first = (top + bottom) // 8
+                    stop = first + 1
+                cells = range(first * width + x // 2, min(stop, height) * width, width)
+                self._grounds |= dict.fromkeys(cells, role)
 
     # -- lines -------------------------------------------------------------------------------------
 

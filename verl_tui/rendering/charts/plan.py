@@ -303,15 +303,16 @@ def lookalikes(one: Points, run: Run, keys: Iterable[str]) -> set[str]:
     found: set[str] = set()
     count = len(one.values)
     every = max(1, count // _POINTS)
-    steps, values = one.steps[::every], one.values[::every]
+    values = one.values[::every]
     apart = (max(values) - min(values)) / _DOTS if values else 0.0
     for key in keys:
         other = run.series(key)
         if other is None or len(other) < _FEW or not count < 2 * len(other) < 4 * count:
             continue
-        columns = steps, other.steps[::every], values, other.values[::every]
         if all(
-            a == b and abs(p - q) <= apart for a, b, p, q in zip(*columns, strict=False)
+            one.steps[at] == other.steps[at]
+            and abs(one.values[at] - other.values[at]) <= apart
+            for at in range(0, min(count, len(other)), every)
         ):
             found.add(key)
     return found

@@ -31,7 +31,6 @@ from verl_tui.rendering.charts.title_row import (
     sparkline_row,
     title_row,
 )
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.numbers import axis_texts
 from verl_tui.rendering.text.piece import (
     Piece,
@@ -41,6 +40,7 @@ from verl_tui.rendering.text.piece import (
     joined,
     wrapped,
 )
+from verl_tui.runs.cached import LastResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

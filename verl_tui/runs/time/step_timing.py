@@ -99,14 +99,13 @@ def durations(series: Series | None, steps: Steps) -> Numbers:
     """Return the seconds that a timer has at some ascending steps, nan where it has none."""
     import numpy as np
 
-    found = np.full(len(steps), np.nan)
-    if series:
-        start = bisect_left(series.steps, steps[0])
-        _, at, own = np.intersect1d(
-            steps, series.steps[start:], assume_unique=True, return_indices=True
-        )
-        found[at] = np.array(series.values[start:])[own]
-    return np.where((found >= 0) & (found < NO_DURATION), found, np.nan)
+    if not series:
+        return np.full(len(steps), np.nan)
+    timed = np.asarray(series.steps)
+    at = np.minimum(np.searchsorted(timed, steps), len(timed) - 1)
+    found = np.asarray(series.values)[at]
+    known = (timed[at] == steps) & (found >= 0) & (found < NO_DURATION)
+    return np.where(known, found, np.nan)
 
 
 def occasional_parts(run: Run) -> list[str]:
@@ -175,8 +174,6 @@ class StepPart(NamedTuple):
     """Seconds where it happens."""
     times: int
     """Steps of the window in which it happens."""
-    trend: float | None
-    """How many times as long as in the run's own past; None where there is too little of one."""
     inside: bool
     """True if the step's own time includes it."""
 
@@ -196,8 +193,6 @@ class Breakdown(NamedTuple):
     """The longest first."""
     rest: float
     """Seconds that no part accounts for; below 0 where parts run side by side."""
-    trend: float | None
-    """How many times as long the step is as in the run's own past."""
 
     @property
     def overlaps(self) -> bool:
@@ -209,8 +204,7 @@ def breakdown(run: Run) -> Breakdown | None:
     """Return how the time of recent steps was spent, None where the log has no timers."""
     key, keys = _step_timers(run)
     step = run.present(key)
-    present = {name: run.present(part) for name, part in keys.items()}
-    timed = {name: series for name, series in present.items() if series}
+    timed = {name: one for name, part in keys.items() if (one := run.present(part))}
     if not step and not timed:
         return None
     steps = tuple(_window(step or max(timed.values(), key=len), timed.values()))
@@ -249,15 +243,14 @@ def _divided(
             min(spent[name] / whole, _LARGEST_SHARE) if whole > 0 else 0.0,
             mean(taken[name]),
             len(taken[name]),
-            slowdown(timed[name], steps[0]),
             name not in beside,
         )
         for name in sorted(
             filter(taken.get, taken), key=spent.__getitem__, reverse=True
         )
     ]
-    named, trend = (step.key, slowdown(step, steps[0])) if step else ("", None)
-    return Breakdown(steps, named, usual, whole, tuple(parts), whole - total, trend)
+    key = step.key if step else ""
+    return Breakdown(steps, key, usual, whole, tuple(parts), whole - total)
 
 
 def newest_steps(
@@ -277,10 +270,12 @@ def newest_steps(
     return [*zip(steps, np.vstack([seconds, left]).T.tolist(), strict=True)]
 
 
-def slowdown(series: Series, since: int) -> float | None:
+def slowdown(run: Run, key: str, since: int) -> float | None:
     """Return by which factor a timer is longer from a step on than before; None if too little is
     known.
     """
+    if not (series := run.present(key)):
+        return None
     first = bisect_left(series.steps, since)
     now = finite(series.values[max(first, len(series) - WINDOW) :])
     # The run's very first step compiles and warms up.

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from textual.message_pump import MessagePump
 
 from verl_tui.rendering.arrange import TALL
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples.browse import Browse, Marked
 from verl_tui.rendering.samples.document import Document
 from verl_tui.rendering.samples.export import whole
@@ -20,6 +19,7 @@ from verl_tui.rendering.samples.words import (
     short_row,
     why_none,
 )
+from verl_tui.runs.cached import LastResult
 from verl_tui.runs.samples import Place, Samples
 from verl_tui.runs.views.state import is_of_one_step
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions

@@ -9,8 +9,8 @@ from textual import on
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.piece import Pieces, fit, printable
+from verl_tui.runs.cached import LastResult
 from verl_tui.tui.keys import actions, columns
 from verl_tui.tui.panels.panel import Panel
 from verl_tui.tui.terminal.buffered_screen import BufferedScreen

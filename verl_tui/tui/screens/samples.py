@@ -10,11 +10,11 @@ from textual.widgets import Input
 
 from verl_tui.given_files import why
 from verl_tui.means import next_of
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.samples import query, words
 from verl_tui.rendering.samples.browse import Browse, Marked
 from verl_tui.rendering.samples.export import Export
 from verl_tui.rendering.samples.listing import sample_table
+from verl_tui.runs.cached import LastResult
 from verl_tui.tui.export import copy_text, folder
 from verl_tui.tui.keys import SAMPLES, HelpSection, actions
 from verl_tui.tui.messages import toast

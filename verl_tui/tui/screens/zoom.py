@@ -16,8 +16,8 @@ from verl_tui.rendering.charts.plan import (
 from verl_tui.rendering.charts.planned_data import chart_data, with_right
 from verl_tui.rendering.charts.sparkline import histogram_rows
 from verl_tui.rendering.charts.values import rows_of
-from verl_tui.rendering.last_result import LastResult
 from verl_tui.rendering.text.piece import Pieces, printable
+from verl_tui.runs.cached import LastResult
 from verl_tui.runs.views.provenance import provenance_words
 from verl_tui.tui.keys import LEARN, HelpSection, actions
 from verl_tui.tui.panels.charts import ChartActions, ChartsPanel
