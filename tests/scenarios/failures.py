@@ -129,6 +129,14 @@ def _nothing_learns(world: World, onset: int, _: random.Random) -> None:
     world.go("rate", onset, 0.0)
 
 
+@failure("nothing-learns")
+def _level_from_the_start(world: World, _: int, chance: random.Random) -> int:
+    parts = [key for key in world.columns if key.startswith("rewards/")]
+    for key in ("reward", *parts, *validations(world)):
+        world.go(key, 1, chance.uniform(0.3, 0.6), 0.03)
+    return 1
+
+
 @failure("reward-noisy", "tutorial")
 def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
     share = chance.uniform(0.65, 1.2)
