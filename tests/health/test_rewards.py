@@ -189,6 +189,7 @@ PARTS = [
     # what cannot gain is not stuck: at its ceiling, tripled on a scale of its own, a penalty that is not given
     # any more, is as small as it can be, or has a relapse
     beside_format([1.0] * 300),
+    beside_format([0.05] * 300),
     beside_format(noisy(ramp(0.02, 0.06, finish=250), 0.002)),
     beside_format([*noisy([-0.3] * 20, 0.05), *[0.0] * 280]),
     beside_format(noisy(ramp(-0.3, -0.08, finish=60), 0.002)),

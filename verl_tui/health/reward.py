@@ -299,6 +299,18 @@ def _nothing_to_gain(context: RuleContext, known: Numbers) -> str | None:
     return "the reward is in the middle of its scale, as in self-play" * is_draw or None
 
 
+def part_gains(context: RuleContext) -> bool:
+    """Exempt a part of the reward that was lower at the run's beginning, is at its own top, or is a
+    penalty.
+    """
+    known = _known(context.known(context.key))
+    if len(known) < 2 * _SCORES:
+        return False
+    now, top = known[-_SCORES:], known.max()
+    gain, error, _ = _gain(known[:_SCORES], now)
+    return bool(top <= 0 or gain > _SURE * error or now.mean() >= _BEST * top)
+
+
 def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:
     """Return by how much newer values are higher, its standard error, and their size."""
     error = math.sqrt((now.var(ddof=1) + then.var(ddof=1)) / len(now))
