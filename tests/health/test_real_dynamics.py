@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from producers.pathologies.training import Half, Training
 
 NOT_IN_TIME: dict[str, str] = {
-    "shouts": "late (component-imbalance at 141)",
+    "shouts": "late (component-imbalance at 100)",
     "loops": "late (reward-hacking at 51)",
-    "proxy-and-evaluation": "missed",
+    "proxy-and-evaluation": "late (component-imbalance at 100)",
     "tied-down": "missed in verl's file logger",
 }
 """Sick trainings that are known to be missed, or named late, by their scalars alone -> what is said

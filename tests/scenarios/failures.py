@@ -129,6 +129,14 @@ def _nothing_learns(world: World, onset: int, _: random.Random) -> None:
     world.go("rate", onset, 0.0)
 
 
+@failure("nothing-learns")
+def _level_from_the_start(world: World, _: int, chance: random.Random) -> int:
+    parts = [key for key in world.columns if key.startswith("rewards/")]
+    for key in ("reward", *parts, *validations(world)):
+        world.go(key, 1, chance.uniform(0.3, 0.6), 0.03)
+    return 1
+
+
 @failure("reward-noisy", "tutorial")
 def _reward_noisy(world: World, onset: int, chance: random.Random) -> None:
     share = chance.uniform(0.65, 1.2)
@@ -540,21 +548,27 @@ def _dead_groups_by_the_trainer(
     world.change("frac_reward_zero_std", onset, lambda _, known: min(1.0, known))
 
 
+def _to_its_top(world: World, key: str, onset: int, length: int) -> None:
+    """Let a reward, or a part of it, come to the top of its scale from a step on."""
+    world.put(key, 0.3, 0.02)
+    world.go(key, onset, 1.0, 0.01, start=0.3, length=length)
+    world.change(key, onset, lambda _, known: min(1.0, known))
+
+
 @failure("component-imbalance", "other")
 def _component_imbalance(world: World, onset: int, chance: random.Random) -> None:
-    stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
+    stuck, length = chance.uniform(0.0, 0.08), chance.randint(10, 60)
     world.put("rewards/accuracy_reward/mean", stuck, 0.02, low=0.0)
-    form = "rewards/format_reward/mean"
-    world.put(form, 0.3, 0.02)
-    world.go(form, onset, 1.0, 0.01, start=0.3, length=length)
-    world.change(form, onset, lambda _, known: min(1.0, known))
+    for key in (world.key("reward"), "rewards/format_reward/mean"):
+        _to_its_top(world, key, onset, length)
 
 
 @failure("component-imbalance", "verl", "tutorial")
 def _component_imbalance_in_dumps(
     world: World, onset: int, chance: random.Random
 ) -> None:
-    stuck, length = chance.uniform(0.02, 0.15), chance.randint(10, 60)
+    stuck, length = chance.uniform(0.0, 0.03), chance.randint(10, 60)
+    _to_its_top(world, world.key("reward"), onset, length)
 
     def well_formed(step: int) -> float:
         share = ramp(step - onset, length, 0.3, 1.0) if step >= onset else 0.3

@@ -137,8 +137,6 @@ class Signs(NamedTuple):
     """Returns the block with which the failure began that shows first at another."""
     facts: Callable[[int, int], Mapping[str, Any]]
     """Returns it in figures as it is at a block, by the two."""
-    reason: str | None = None
-    """Why it does not judge now, where it finds nothing."""
 
 
 class BlockDiagnosis(NamedTuple):
@@ -237,8 +235,7 @@ def _judge(words: str, spec: BlockDiagnosis, blocks: Blocks) -> Judged:
     places = np.flatnonzero(signs.begins)
     places = places[places >= spec.needs - 1].tolist()
     candidates = Candidates(0, places, spell, spec.patience, now=now)
-    found = breaches_of(words, blocks.settled, candidates, starts)
-    return found._replace(needs=signs.reason)
+    return breaches_of(words, blocks.settled, candidates, starts)
 
 
 def _cut(series: Sequence[Series | None], size: int, count: int) -> Blocks:

@@ -236,6 +236,8 @@ BY_VALUES: Mapping[str, Exemption] = {
     "not-solved": lambda context: not reward.solved(context),
     "learning": reward.learning,
     "has-gained": reward.has_gained,
+    "has-moved": reward.has_moved,
+    "part-gains": reward.part_gains,
     "learnt-at-once": has_learnt_at_once,
     "reward-holds": reward.holds,
     "validation-moves": validation_moves,
@@ -246,8 +248,8 @@ BY_VALUES: Mapping[str, Exemption] = {
 }
 """Name in the guide -> exemption that depends on a run's values and is evaluated at each step."""
 _EXCUSES = (
-    "learning", "has-gained", "solved", "reward-holds", "validation-moves", "few-answers",
-    "right-answers", "no-part-lost",
+    "learning", "has-gained", "has-moved", "part-gains", "solved", "reward-holds",
+    "validation-moves", "few-answers", "right-answers", "no-part-lost",
 )  # fmt: skip
 WITHOUT_BREACH = BY_VALUES.keys() - {*_EXCUSES}
 """Those that say, too, that a rule cannot judge where it finds nothing; others excuse breaches."""

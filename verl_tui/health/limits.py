@@ -257,6 +257,14 @@ def weak_kl_term(run: Run) -> Sequence[Suspect]:
     return found
 
 
+def strong_kl_term(run: Run) -> Sequence[Suspect]:
+    """Return the coefficient of a KL term so strong that it may hold the policy back."""
+    name, value = kl_coefficient(run)
+    low, high = KL_COEF
+    why = f" is above {number(low)}–{number(high)}: it may hold the policy back"
+    return [Suspect(name, value, why, high, value / high)] if value > high else []
+
+
 def _length(run: Run) -> Sequence[Suspect]:
     """Return the limit of response length where the settings state it."""
     name, value = run.config.positive("response_limit")
@@ -266,6 +274,7 @@ def _length(run: Run) -> Sequence[Suspect]:
 CAUSES: Mapping[str, Callable[[Run], Sequence[Suspect]]] = {
     "": lambda _: [],
     "drift": _drift,
+    "held-back": strong_kl_term,
     "length": _length,
 }
 """Name in the guide -> returns the settings that may be to blame."""

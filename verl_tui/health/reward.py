@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from verl_tui.evaluation import PREFIX, RESERVED
+from verl_tui.health.conditions.column import trend
+from verl_tui.health.limits import strong_kl_term
+from verl_tui.indicators import validation_keys
 from verl_tui.means import finite
 from verl_tui.patterns import NamePattern, pattern
 from verl_tui.runs.cached import cached_by_keys
@@ -134,6 +137,18 @@ _HALF, _LEAST, _FAR = 0.5, 0.1, 1.0
 """Share of the remaining gain, and of a reward's size that is a gain; nats that are far from the
 reference whatever the reward: heuristic.
 """
+_ROW, _NEAR_TOP, _MIDDLE = 10, 0.1, 0.05
+"""Points of a row that is compared with another, and shares of a scale within which little is left
+to be gained, and which are next to its middle.
+"""
+_SMALL, _HELD_BACK = (0.1, 0.75), (0.3, 3.0)
+"""Share of a reward's size that a gain from one half of a run to the other must surely stay below,
+and standard errors that it must be within; where a strong KL penalty explains it. Heuristic.
+"""
+_RISEN = 3.5
+"""Standard errors by which the best row lies above the first one where the reward has risen for a
+time: of many rows one is higher by chance. Heuristic.
+"""
 _LIKE = 0.6
 """Share of √(m(1−m)) that is a spread of answers which are right or wrong, in means of ten points:
 real ones have had 0.7 and more, what counts words or judges by degrees up to 0.4.
@@ -230,6 +245,70 @@ def has_gained(context: RuleContext) -> str | None:
     if is_far:  # it must surely have risen, else likely
         least = max(_LEAST * most, _SURE * error)
     return "the reward has risen since the beginning" if gain > least else None
+
+
+def has_moved(context: RuleContext) -> str | None:
+    """Exempt a reward that has moved since the run began, or for which more than a small gain is
+    not ruled out; beside which validation or one of its parts gains; near the top of its scale, or
+    where that is unknown.
+    """
+    reward = context.indicator("reward")
+    known = _known(reward)
+    rows = known[: len(known) // _ROW * _ROW].reshape(-1, _ROW)
+    if not reward or len(rows) < 2:
+        return "the log has too few rewards to see a gain"
+    # Where a log begins late, it has learnt before.
+    first, *_, last = reward.steps[:_POINTS]
+    if first > max(1, last - first):
+        return f"the log begins with step {first}"
+    if at_end := _nothing_to_gain(context, known):
+        return at_end
+    half = len(known) // 2
+    gain, error, size = _gain(known[:half], known[-half:])
+    rise, doubt, _ = _gain(rows[0], rows[rows.mean(axis=1).argmax()])
+    if gain < -_SURE * error or rise > _RISEN * doubt:
+        return f"{reward.key} has moved since the run began"
+    share, doubts = _HELD_BACK if strong_kl_term(context.run) else _SMALL
+    if gain >= min(doubts * error, share * size - 2 * error):
+        return f"a gain of {reward.key} is not ruled out"
+    return "validation or a part of the reward gains" * _gains_beside(context) or None
+
+
+def _gains_beside(context: RuleContext) -> bool:
+    """Return whether validation or a part of the reward has gained over the run."""
+    run = context.run
+    keys = (*validation_keys(run.keys), *gaining_components(run))
+    known = filter(None, map(context.known, keys))
+    return any(trend(_known(one)).t >= _SURE for one in known)
+
+
+def _nothing_to_gain(context: RuleContext, known: Numbers) -> str | None:
+    """Return why a reward need not gain: it is near the top of its scale, whose ends are those of
+    single scores where they are logged, or 0 and 1; these are unknown; or it is in the middle
+    between wins and defeats, where players who are equals stay.
+    """
+    name = context.indicators["reward"].removesuffix("mean")
+    high = max(context.finite(f"{name}max"), default=1.0)
+    low = min(context.finite(f"{name}min"), default=0.0)
+    if not low <= known.min() <= known.max() <= high:
+        return "the ends of the reward's scale are unknown: no gain can be called small"
+    reach, mean = high - low, known.mean()
+    if high - mean <= _NEAR_TOP * reach:
+        return "the reward is near the top of its scale"
+    is_draw = low < 0 and max(abs(low + high), abs(mean)) <= _MIDDLE * reach
+    return "the reward is in the middle of its scale, as in self-play" * is_draw or None
+
+
+def part_gains(context: RuleContext) -> bool:
+    """Exempt a part of the reward that was lower at the run's beginning, is at its own top, or is a
+    penalty.
+    """
+    known = _known(context.known(context.key))
+    if len(known) < 2 * _SCORES:
+        return False
+    now, top = known[-_SCORES:], known.max()
+    gain, error, _ = _gain(known[:_SCORES], now)
+    return bool(top <= 0 or gain > _SURE * error or now.mean() >= _BEST * top)
 
 
 def _gain(then: Numbers, now: Numbers) -> tuple[float, float, float]:

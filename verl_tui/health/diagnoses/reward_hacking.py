@@ -1,5 +1,5 @@
 """The training reward rises at the cost of one of its parts, or while validation or samples get
-worse; or one of its parts is saturated and carries it.
+worse.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from verl_tui.health.conditions.column import (
     Places,
     behind_last,
     lately,
-    means,
     rolling,
     rows,
 )
@@ -24,7 +23,6 @@ from verl_tui.health.finding import LACKS, number
 from verl_tui.health.reward import (
     SAMPLE_SCORES,
     answers_improve,
-    components,
     gaining_components,
 )
 from verl_tui.indicators import validation_keys
@@ -247,83 +245,3 @@ def _comparison(
         }
 
     return describe
-
-
-_EQUAL = 1e-6
-_WINDOW, _LATELY = 12, 4
-"""Newest blocks in which a part is saturated, 120 points, longer than any start, and those that
-show the present level: heuristic.
-"""
-_CLIMB = 0.2
-"""A saturated part must have gained a fifth of its top, or it is a constant: heuristic."""
-_TOP, _FOOT = 0.1, 0.25
-"""On average it stays within a tenth of its range from its top, and never a quarter below; its
-climb began where it was last within a quarter of its range from its lowest.
-"""
-_STILL, _OWN = 0.08, 0.5
-"""Another part moves if since then it has gained so much of that range, or if half of its own level
-is new: heuristic.
-"""
-_CEILING, _HIGH = 0.9, 0.75
-"""One that stays within a tenth of its own top is at its ceiling, as is one that is never below
-three quarters of a scale from 0 to 1: heuristic.
-"""
-
-
-@diagnosis("component-imbalance", "reward")
-def component_imbalance(context: RuleContext) -> BlockDiagnosis | str:
-    """Find a component at its top for long, while no other has gained anything."""
-    reward = context.indicators["reward"]
-    parts = components(context.run)[:_MOST_PARTS]
-    if len(parts) < 2:
-        return f"{LACKS} no components of the reward"
-    return BlockDiagnosis({"reward": reward}, _find_saturated, parts, needs=14)
-
-
-def _find_saturated(blocks: Blocks, spec: BlockDiagnosis) -> Signs:
-    low, top = blocks.lowest, blocks.highest
-    least = np.array([lately(one, _WINDOW) for one in blocks.levels])
-    now = np.array([means(one, _LATELY) for one in blocks.known])
-    # at its own top, or at that of a scale from 0 to 1
-    at_top = (least >= top - _EQUAL * abs(top)) | ((top <= 1) & (low >= _HIGH))
-    at_top |= np.isnan(least) | (least >= _CEILING * top) & (top > 0)
-    parts = range(1, len(spec.metrics))
-    return _first_of([_carried(blocks, spec, i, now, ~at_top) for i in parts])
-
-
-def _carried(
-    blocks: Blocks, spec: BlockDiagnosis, i: int, now: Numbers, others: Flags
-) -> _Sign:
-    """Return where a part has been at its top for long, and none of the others that are not has
-    moved since its climb.
-    """
-    known, low, top = blocks.known, blocks.lowest[i], blocks.highest[i]
-    reach = top - low
-    shows = reach > _CLIMB * np.maximum(abs(top), abs(low))
-    shows &= means(known[i], _WINDOW) >= top - _TOP * reach
-    shows &= lately(blocks.levels[i], _WINDOW) >= top - _FOOT * reach
-    is_low = known[i] <= low + _FOOT * reach
-    climb = np.maximum.accumulate(np.where(is_low, np.arange(blocks.size), 0))
-    gain = now - known[:, climb]
-    moves = (gain >= _OWN * abs(now)) & (now > 0) | ~(gain < _STILL * reach)
-    others[[0, i]] = False
-    shows &= others.any(axis=0) & ~(others & moves).any(axis=0)
-
-    def describe(at: int, _: int) -> _Onset:
-        start, stuck = climb[at], np.flatnonzero(others[:, at]).tolist()
-        high = known[i, start : at + 1] >= top[at] - _TOP * reach[at]
-        first, last = blocks.last[start], blocks.last[at]
-        return int(start + np.argmax(high)) + 1, {
-            "key": spec.metrics[i],
-            "top": top[at],
-            "names": ", ".join(spec.metrics[other] for other in stuck),
-            "have": "have" if len(stuck) > 1 else "has",
-            "foot": first,
-            "evidence": [
-                f"{spec.metrics[j]}: {number(known[j, start])} at step {first}, "
-                f"{number(known[j, at])} at step {last}"
-                for j in (i, *stuck, 0)
-            ],
-        }
-
-    return shows, describe
